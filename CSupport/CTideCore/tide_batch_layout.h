@@ -22,7 +22,7 @@ typedef struct tide_row {
     tide_span source;
     /// The encoded name.
     tide_span key;
-    /// What the cloud says of the record, where it is from there.
+    /// The cloud's tag and times of edits, if the row is from the cloud.
     tide_span tag, edited;
     bool is_from_cloud;
     bool has_edited;
@@ -42,7 +42,7 @@ struct tide_batch {
     uint32_t rejection_count, rejection_capacity;
     uint32_t row_limit;
     size_t byte_limit;
-    /// The column that a lookup by name tries first: rows of one source have their fields in one order.
+    /// The column that a lookup by name tries first: rows of a source have their fields in the same order.
     uint32_t next_column;
     /// A name of a row may not be in the normal form C of Unicode.
     bool may_need_composing;
@@ -56,7 +56,7 @@ static inline tide_cell tide_column_cell(const tide_column *column, uint32_t row
 /// The digest of a cell's value; 0 for none.
 uint64_t tide_cell_digest(const tide_batch *batch, tide_cell cell, uint64_t field_seed);
 
-/// Fills what a row does not speak of with what an earlier one says; the row's digest follows.
+/// Fills fields that a row does not mention from an earlier row; the row's digest follows.
 tide_status tide_batch_row_complete(tide_batch *batch, uint32_t row, uint32_t earlier, uint64_t seed);
 
 #endif

@@ -20,7 +20,7 @@
 #endif
 
 enum {
-    /// What direct writing asks of addresses and lengths.
+    /// The alignment of addresses and lengths that direct writing needs.
     tide_direct_block = 4096,
     tide_compare_chunk = 256 << 10,
 };
@@ -29,7 +29,7 @@ struct tide_blob_store {
     int assets, staging;
     bool dry_run;
     atomic_bool is_dirty;
-    /// Names of staged files: what makes them this store's own, and a number.
+    /// The parts of the names of staged files: a tag of this store, and a number.
     uint64_t staging_tag;
     atomic_uint next_staged;
     pthread_mutex_t mutex;
@@ -42,7 +42,7 @@ struct tide_blob_store {
 #endif
 };
 
-/// What became of the paths that a run has met.
+/// The outcomes of the paths that a run has met.
 typedef struct tide_paths tide_paths;
 void tide_paths_destroy(tide_paths *paths);
 
@@ -67,7 +67,7 @@ typedef struct tide_content {
 /// Reads exactly `length` bytes unless the file ends: returns how many, or -1.
 ssize_t tide_read_fully(int descriptor, void *buffer, size_t length, off_t offset);
 
-/// The identifier of a content; from the second content of one digest and size on, with a discriminator.
+/// The identifier of a content; from the second content of the same digest and size on, with a discriminator.
 void tide_content_id(const tide_content *content, unsigned discriminator, char id[TIDE_BLOB_ID_SIZE]);
 
 /// Opens the folder of `assets/` in which a blob lies, making it if need be, and never through a link; -1 with errno.

@@ -15,7 +15,7 @@
 enum {
     discriminator_limit = 64,
     /// A blob younger than this may have been put there by a process that has not made it durable yet.
-    unsettled_seconds = 120,
+    unsynced_seconds = 120,
 };
 
 static bool write_all(int descriptor, const void *buffer, size_t length) {
@@ -109,7 +109,7 @@ static tide_status blob_compare(
         result = tide_error_errno(error, "examine the asset", id);
     } else if (S_ISREG(status.st_mode) && (uint64_t)status.st_size == content->size) {
         result = content_equals(intake, content, blob, id, is_same, error);
-        bool may_be_unsynced = time(NULL) - TIDE_CHANGED(status).tv_sec < unsettled_seconds;
+        bool may_be_unsynced = time(NULL) - TIDE_CHANGED(status).tv_sec < unsynced_seconds;
         if (!result && *is_same && may_be_unsynced && !intake->store->dry_run) result = tide_blob_note_unsynced(intake->store, id);
     }
     close(blob);

@@ -1,5 +1,5 @@
-/// A set of fingerprints that only grows, up to a bound: for a load, which names have occurred. Of 64 bits it keeps 60, so that of
-/// three million names one in a quarter of a million loads takes a new name for one that has occurred.
+/// A set of fingerprints that only grows, up to a bound: the names that have occurred in a load. Of 64 bits it keeps 60, so that with
+/// three million names a load in a quarter of a million takes a new name for a known one.
 ///
 /// Memory: 8 to 12 bytes a member in 4,096 open-addressing tables, each of which grows by itself, so that growing never needs a
 /// second copy of the whole. Beyond `tide_fingerprints_limit` members it takes no more: the load then ends.

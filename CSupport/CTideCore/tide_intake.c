@@ -190,10 +190,10 @@ static const char *cell_next_path(const tide_batch *batch, tide_cell cell, uint3
 
 static bool cell_is_path(tide_cell cell) { return cell.kind == TIDE_KIND_PATH || cell.kind == TIDE_KIND_PATHS; }
 
-static tide_status cell_settle(tide_batch *batch, uint32_t row, uint32_t column, tide_cell cell, tide_paths *paths) {
+static tide_status cell_replace_paths(tide_batch *batch, uint32_t row, uint32_t column, tide_cell cell, tide_paths *paths) {
     size_t name_length;
     const char *name = tide_batch_column_name(batch, column, &name_length);
-    tide_cell settled = {.kind = TIDE_KIND_TEXT, .offset = 0, .length = 0};
+    tide_cell replaced = {.kind = TIDE_KIND_TEXT, .offset = 0, .length = 0};
     uint32_t path_count = 0;
     size_t length;
     for (uint32_t at = 0; cell_next_path(batch, cell, &at, &length);) path_count++;
@@ -216,9 +216,9 @@ static tide_status cell_settle(tide_batch *batch, uint32_t row, uint32_t column,
     }
     if (cell.kind == TIDE_KIND_PATHS) out[used++] = ']';
     tide_span span = tide_batch_text_commit(batch, used);
-    settled.offset = span.offset;
-    settled.length = span.length;
-    tide_batch_cell_replace(batch, row, column, settled);
+    replaced.offset = span.offset;
+    replaced.length = span.length;
+    tide_batch_cell_replace(batch, row, column, replaced);
     return TIDE_OK;
 }
 
@@ -282,12 +282,12 @@ static bool path_visit(void *context, const char *path, size_t length) {
 }
 
 /// Puts the identifiers of blobs in the place of a row's paths, or refuses the row.
-static tide_status row_settle(tide_batch *batch, uint32_t row, visit *visit) {
+static tide_status row_replace_paths(tide_batch *batch, uint32_t row, visit *visit) {
     if (!tide_batch_row_is_live(batch, row)) return TIDE_OK;
     row_visit_paths(batch, row, path_visit, visit);
     for (uint32_t column = 0; column < tide_batch_column_count(batch) && tide_batch_row_is_live(batch, row); column++) {
         tide_cell cell = tide_batch_cell(batch, row, column);
-        tide_status status = cell_is_path(cell) ? cell_settle(batch, row, column, cell, visit->paths) : TIDE_OK;
+        tide_status status = cell_is_path(cell) ? cell_replace_paths(batch, row, column, cell, visit->paths) : TIDE_OK;
         if (status) return status;
     }
     return TIDE_OK;
@@ -312,7 +312,7 @@ tide_status tide_intake_batch(
         tide_status status = paths_take_in(workers, worker_count, paths, first_path, error);
         if (status) return status;
         for (uint32_t i = first_row; i < row; i++) {
-            if (row_settle(batch, i, &visit)) return tide_error_set(error, TIDE_NO_MEMORY, 0, "out of memory");
+            if (row_replace_paths(batch, i, &visit)) return tide_error_set(error, TIDE_NO_MEMORY, 0, "out of memory");
         }
     }
     return TIDE_OK;

@@ -59,7 +59,7 @@ static inline tide_log_header tide_log_header_decode(const unsigned char *header
     return decoded;
 }
 
-/// Tells whether SQLite takes a log with this header for one: frames count only then.
+/// Tells whether SQLite accepts a log with this header: frames count only then.
 static inline bool tide_log_header_is_whole(const unsigned char *header) {
     const tide_log_header decoded = tide_log_header_decode(header);
     const uint32_t size = decoded.page_size;

@@ -1,6 +1,6 @@
 /// The wal-index of a database (its -shm file) as a process that only reads may use it; part of tide_reader_vfs.
 ///
-/// SQLite's own VFS maps the file for writing, makes it where it is missing and starts it anew when nobody else uses it. Asked for
+/// SQLite's own VFS maps the file for writing, makes it if it is missing, and starts it again when no other connection uses it. Asked for
 /// `readonly_shm`, it does none of that, but then shares the descriptor that it opened for reading with every other connection of
 /// the process, writers among them. So this is an implementation apart. It takes the same locks on the same bytes, as open file
 /// description locks: these exclude the writers of this process too, and no descriptor's end releases another's.
@@ -8,7 +8,7 @@
 /// The protocol, by the bytes of the file that are locked (SQLite's os_unix.c and wal.c):
 ///   120 WRITE, 121 CKPT, 122 RECOVER    never locked here, only looked at
 ///   123..127 READ(0)..READ(4)           locked shared while a read transaction lasts: what it relies on is not overwritten
-///   128 the dead man's switch           locked shared by whoever keeps the index up, and here only if somebody does
+///   128 the dead man's switch           locked shared by each connection that keeps the index up, and here only if there is one
 ///
 /// Threads: an index belongs to one connection.
 
@@ -25,9 +25,9 @@ typedef enum tide_index_state {
     TIDE_INDEX_UNKNOWN = 0,
     /// There is no file.
     TIDE_INDEX_ABSENT,
-    /// There is a file, and nobody keeps it up. Locks on it are respected by writers that come.
+    /// There is a file, and no connection keeps it up. Later writers respect locks on it.
     TIDE_INDEX_LEFT,
-    /// Another connection keeps it up, and this one does so too: it stays so.
+    /// Another connection keeps the file up, and this one does so too: it stays so.
     TIDE_INDEX_LIVE,
 } tide_index_state;
 
@@ -43,9 +43,9 @@ typedef struct tide_index {
     uint8_t held;
     /// SQLite has been told that it can't rely on the index; from then on it must be told that it may not write to it.
     bool was_unreliable;
-    /// How often SQLite has asked in vain for a lock to mend something with, since it last could read.
+    /// How often SQLite has asked in vain for a lock to repair the index with, since it last could read.
     unsigned fruitless;
-    /// What is mapped, in the order of the file, `mapping_size` bytes each.
+    /// The mappings, in the order of the file, `mapping_size` bytes each.
     void **mappings;
     int mapping_count;
 } tide_index;
@@ -56,7 +56,7 @@ int tide_index_begin(tide_index *index, const char *database);
 void tide_index_release(tide_index *index);
 void tide_index_end(tide_index *index);
 
-/// What an index says of its log.
+/// The state of a log, as its index has it.
 typedef struct tide_index_header {
     /// Frames that are committed, and those among them that are in the database.
     uint32_t committed, moved;
@@ -66,14 +66,14 @@ typedef struct tide_index_header {
     bool is_kept_up;
 } tide_index_header;
 
-/// Looks at an index that was begun, without attaching to it. False where there is none, or one that is not whole.
+/// Looks at an index that was begun, without attaching to it. False if there is no index, or it is not whole.
 bool tide_index_peek(tide_index *index, tide_index_header *header);
 
 /// The methods xShmMap and xShmLock of a VFS.
 int tide_index_map(tide_index *index, int region, int region_size, void volatile **out);
 int tide_index_lock(tide_index *index, int offset, int count, int flags);
 
-/// Whether nothing can have been written to the database since the index was last looked for: a writer would have made one, or
+/// Whether nothing can have been written to the database since the index was last looked for: a writer would have made an index, or
 /// respects the locks.
 bool tide_index_is_undisturbed(const tide_index *index);
 

@@ -68,7 +68,7 @@ static void table_clear(tide_writer *writer) {
     finalize(&writer->insert);
     finalize(&writer->erase);
     finalize(&writer->note_change);
-    finalize(&writer->settle);
+    finalize(&writer->mark_synced);
     finalize(&writer->acknowledge);
     for (uint32_t i = 0; i < writer->sibling_count; i++) {
         if (writer->find_in_sibling) finalize(&writer->find_in_sibling[i]);
@@ -176,7 +176,7 @@ tide_status tide_writer_set_table(tide_writer *writer, const tide_table *table, 
     tide_text_clear(&sql);
     tide_text_format(
         &sql, "UPDATE \"%s\" SET _tag = ?1, _base = _version, _edited = ?2, _pending = NULL WHERE _id = ?3", writer->table);
-    if (!status) status = tide_writer_prepare(writer, &sql, "prepare the note of the cloud's tag", &writer->settle, error);
+    if (!status) status = tide_writer_prepare(writer, &sql, "prepare the note of the cloud's tag", &writer->mark_synced, error);
 
     tide_text_clear(&sql);
     tide_text_format(

@@ -227,13 +227,13 @@ static tide_status rows_write(tide_apply *it, tide_ordered_row *rows, uint32_t c
     sort_rows(rows, fresh, it->batch, comes_before_by_row);
     for (uint32_t i = 0; i < fresh && !status; i++) status = tide_row_insert_if_free(it, rows[i].row);
     if (!status) status = found_write(it, room, found, rows);
-    for (uint32_t i = 0; i < found && !status; i++) status = tide_row_settle(it, room[i].row, (int64_t)room[i].rank);
+    for (uint32_t i = 0; i < found && !status; i++) status = tide_row_mark_synced(it, room[i].row, (int64_t)room[i].rank);
     for (uint32_t i = 1; i <= waiting && !status; i++) {
         tide_ordered_row row = room[count - i];
         int64_t id;
         if ((status = tide_row_find(it, row.row, &id))) break;
         status = id ? tide_row_compare(it, row.row, id) : tide_row_insert_if_free(it, row.row);
-        if (!status && id) status = tide_row_settle(it, row.row, id);
+        if (!status && id) status = tide_row_mark_synced(it, row.row, id);
     }
     return status;
 }

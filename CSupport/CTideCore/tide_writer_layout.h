@@ -16,7 +16,7 @@ enum {
     tide_insert_id = 1, tide_insert_key, tide_insert_zone, tide_insert_version, tide_insert_pending, tide_insert_digest,
     tide_insert_tag, tide_insert_base, tide_insert_edited, tide_insert_first_field,
 };
-enum { tide_settle_tag = 1, tide_settle_edited, tide_settle_id };
+enum { tide_synced_tag = 1, tide_synced_edited, tide_synced_id };
 enum { tide_acknowledge_tag = 1, tide_acknowledge_version, tide_acknowledge_edited, tide_acknowledge_id, tide_acknowledge_known_tag };
 enum { tide_update_version = 1, tide_update_pending, tide_update_digest, tide_update_id, tide_update_first_field };
 enum {
@@ -41,7 +41,7 @@ typedef struct tide_update_statement {
     uint64_t last_use;
 } tide_update_statement;
 
-/// A row of the batch and what it is sorted by: the beginning of its key, so that sorting seldom looks at the key itself; or the row
+/// A row of the batch with its sort key: the beginning of its record's key, so that sorting seldom looks at the key itself; or the row
 /// id of its record.
 typedef struct tide_ordered_row {
     uint64_t rank;
@@ -60,7 +60,7 @@ struct tide_writer {
     char **siblings;
     uint32_t sibling_count;
 
-    sqlite3_stmt *find, *scan, *load, *insert, *erase, *note_change, *settle, *acknowledge;
+    sqlite3_stmt *find, *scan, *load, *insert, *erase, *note_change, *mark_synced, *acknowledge;
     sqlite3_stmt **find_in_sibling;
     tide_update_statement updates[tide_update_cache_size];
     uint64_t update_uses;
@@ -116,10 +116,10 @@ tide_status tide_writer_run(tide_writer *writer, sqlite3_stmt *statement, const 
 tide_status tide_row_find(tide_apply *it, uint32_t index, int64_t *id);
 /// Inserts a row, or refuses it when a record of another type has the name.
 tide_status tide_row_insert_if_free(tide_apply *it, uint32_t index);
-/// Compares a row with the record, and writes what differs.
+/// Compares a row with the record, and writes the differences.
 tide_status tide_row_compare(tide_apply *it, uint32_t index, int64_t id);
-/// Notes that a record is what the cloud has, where the row is from there.
-tide_status tide_row_settle(tide_apply *it, uint32_t index, int64_t id);
+/// Marks a record as synchronised, with the cloud's tag, if the row is from the cloud.
+tide_status tide_row_mark_synced(tide_apply *it, uint32_t index, int64_t id);
 /// Deletes a record, if it is there.
 tide_status tide_row_delete(tide_apply *it, int64_t id);
 /// Notes a change of some rows in history.

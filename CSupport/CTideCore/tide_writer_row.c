@@ -359,15 +359,15 @@ tide_status tide_row_compare(tide_apply *it, uint32_t index, int64_t id) {
     return status;
 }
 
-tide_status tide_row_settle(tide_apply *it, uint32_t index, int64_t id) {
+tide_status tide_row_mark_synced(tide_apply *it, uint32_t index, int64_t id) {
     const tide_row *row = &it->batch->rows[index];
     if (!row->is_from_cloud || row->is_rejected) return TIDE_OK;
     tide_writer *writer = it->writer;
-    sqlite3_stmt *settle = writer->settle;
-    bind_span(writer, settle, tide_settle_tag, it->batch, row->tag);
-    bind_edited(writer, settle, tide_settle_edited, it->batch, row);
-    TIDE_BIND(writer, sqlite3_bind_int64(settle, tide_settle_id, id));
-    return tide_writer_run(writer, settle, "note the cloud's tag", it->error);
+    sqlite3_stmt *mark = writer->mark_synced;
+    bind_span(writer, mark, tide_synced_tag, it->batch, row->tag);
+    bind_edited(writer, mark, tide_synced_edited, it->batch, row);
+    TIDE_BIND(writer, sqlite3_bind_int64(mark, tide_synced_id, id));
+    return tide_writer_run(writer, mark, "note the cloud's tag", it->error);
 }
 
 tide_status tide_row_delete(tide_apply *it, int64_t id) {

@@ -462,7 +462,7 @@ static tide_status convert(
     }
 }
 
-static tide_status column_settle(
+static tide_status column_convert(
     tide_manifest *manifest, tide_batch *batch, uint32_t column, tide_value_rules *rules, tide_error *error
 ) {
     tide_type type = tide_batch_column_type(batch, column);
@@ -498,7 +498,7 @@ static tide_status shape_add(tide_manifest *manifest, const char *name, size_t l
     return TIDE_OK;
 }
 
-tide_status tide_batch_settle(tide_manifest *manifest, tide_batch *batch, tide_error *error) {
+tide_status tide_batch_infer_types(tide_manifest *manifest, tide_batch *batch, tide_error *error) {
     // The batch began with the columns of the shape; what is added now stands elsewhere in the two.
     uint32_t columns = tide_batch_column_count(batch), shared = manifest->shape_count;
     for (uint32_t column = 0; column < columns; column++) {
@@ -524,7 +524,7 @@ tide_status tide_batch_settle(tide_manifest *manifest, tide_batch *batch, tide_e
                 place = manifest->shape_count - 1;
             }
         }
-        tide_status status = column_settle(manifest, batch, column, &rules, error);
+        tide_status status = column_convert(manifest, batch, column, &rules, error);
         if (status) return status;
         manifest->shape[place].has_local_times |= rules.has_local_times;
     }

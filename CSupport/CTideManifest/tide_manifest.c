@@ -659,9 +659,9 @@ tide_status tide_manifest_read(tide_manifest *manifest, tide_batch *batch, tide_
         }
     }
     if (status && status != TIDE_END) return status;
-    tide_status settled = tide_batch_settle(manifest, batch, error);
-    if (!settled) settled = batch_name(manifest, batch, error);
-    return settled ? settled : status;
+    tide_status failure = tide_batch_infer_types(manifest, batch, error);
+    if (!failure) failure = batch_name(manifest, batch, error);
+    return failure ? failure : status;
 }
 
 // Texts
@@ -700,7 +700,7 @@ tide_status tide_texts_read(
         status = out_of_memory(error);
     }
     for (uint32_t i = 0; i < count && !status; i++) status = text_set(batch, row, &texts[i], error);
-    if (!status) status = tide_batch_settle(manifest, batch, error);
+    if (!status) status = tide_batch_infer_types(manifest, batch, error);
     tide_manifest_destroy(manifest);
     return status;
 }

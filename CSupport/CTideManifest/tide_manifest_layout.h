@@ -58,7 +58,7 @@ struct tide_manifest {
     char *name_prefix;
     tide_renaming *renamings;
     uint32_t renaming_count;
-    /// Fields whose types are settled, in the order in which batches get their columns.
+    /// Fields whose types are known, in the order in which batches get their columns.
     tide_shape_field *shape;
     uint32_t shape_count, shape_capacity;
     struct tide_json *json;
@@ -108,8 +108,8 @@ tide_status tide_json_layout_detect(tide_manifest *manifest, bool lines_are_mean
 /// Reads what follows the array of a wrapper, to the end of the source; `*fault` says what is wrong with it, or is NULL.
 tide_status tide_json_wrapper_end(tide_manifest *manifest, const char **fault, tide_error *error);
 
-/// Settles the types of a batch's columns and the values of its cells; see tide_cell_values.c.
-tide_status tide_batch_settle(tide_manifest *manifest, tide_batch *batch, tide_error *error);
+/// Infers the types of a batch's columns, and converts the values of its cells; see tide_cell_values.c.
+tide_status tide_batch_infer_types(tide_manifest *manifest, tide_batch *batch, tide_error *error);
 
 #ifdef __cplusplus
 }

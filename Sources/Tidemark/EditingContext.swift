@@ -204,7 +204,7 @@ public actor EditingContext {
         for ((name, record), scope) in zip(edits, homes) where committed.scopes.contains(scope) {
             guard let edit = record.edit else { continue }
             let isReplaced = committed.result.replaced[name] != nil
-            try settle(name, edit, in: scope, as: isReplaced ? nil : committed.saved[name] ?? nil)
+            try markSaved(name, edit, in: scope, as: isReplaced ? nil : committed.saved[name] ?? nil)
         }
         if let error = committed.error { throw error }
         return committed.result
@@ -236,8 +236,8 @@ public actor EditingContext {
         return places
     }
 
-    /// Notes that an edit is saved. Another may have come meanwhile.
-    private func settle(
+    /// Marks an edit as saved. Another may have come meanwhile.
+    private func markSaved(
         _ name: RecordName, _ saved: RegisteredRecord.Edit, in scope: StoreScope, as state: StoredVersion?
     ) throws {
         guard let now = registered[name] else { return }
@@ -245,7 +245,7 @@ public actor EditingContext {
         let isLast = now.edit?.number == saved.number
         if isLast { edited.removeAll { $0 == name } }
         if let state {
-            try registered[name]?.settle(saved, as: state, in: scope, assets: AssetPlace(folder: source.assets))
+            try registered[name]?.markSaved(saved, as: state, in: scope, assets: AssetPlace(folder: source.assets))
         } else if isLast {
             registered[name] = nil
         } else {

@@ -42,7 +42,7 @@ extension PersistentContainer {
     ///
     /// - Parameters:
     ///   - options: More than that. Otherwise the same account has to be synchronised here again, and what was set aside is gone afterwards.
-    ///   - policy: Settles what was changed here meanwhile, too; by default the container's.
+    ///   - policy: Resolves conflicts with what was changed here meanwhile, too; by default the container's.
     /// - Throws: ``StoreError`` `anotherAccount` when the records belong to another account; those of a save.
     @discardableResult
     public func restore(

@@ -5,7 +5,7 @@ public import TidemarkStore
 public import TidemarkSync
 
 extension PersistentContainer {
-    /// What synchronises the private store with a cloud. Conflicts are settled by the container's merge policy unless the configuration says
+    /// What synchronises the private store with a cloud. Conflicts are resolved by the container's merge policy unless the configuration says
     /// otherwise.
     ///
     /// ```swift

@@ -328,7 +328,7 @@ public actor PersistentContainer: RecordReading {
     }
 
     /// Writes to the stores, one transaction each.
-    func write(_ prepare: (AssetIntake) throws -> [StoreSave]) throws -> SaveResult {
+    func write(_ prepare: (AssetIngest) throws -> [StoreSave]) throws -> SaveResult {
         let committed = try save(tellingStates: false, prepare)
         switch committed.error {
         case nil: return committed.result
@@ -351,8 +351,8 @@ public actor PersistentContainer: RecordReading {
     /// As ``write(_:)``; also tells, if wanted, what each edited record is now.
     ///
     /// - Throws: What fails before anything is committed.
-    private func save(tellingStates: Bool, _ prepare: (AssetIntake) throws -> [StoreSave]) throws -> Committed {
-        let assets = AssetIntake(directory)
+    private func save(tellingStates: Bool, _ prepare: (AssetIngest) throws -> [StoreSave]) throws -> Committed {
+        let assets = AssetIngest(directory)
         let parts = try prepare(assets)
         try assets.sync()
         let blobs = assets.blobs
@@ -385,7 +385,7 @@ public actor PersistentContainer: RecordReading {
     }
 
     /// Writes the edits of a context.
-    func commit(_ prepare: @Sendable (AssetIntake) throws -> [StoreSave]) throws -> Committed {
+    func commit(_ prepare: @Sendable (AssetIngest) throws -> [StoreSave]) throws -> Committed {
         try save(tellingStates: true, prepare)
     }
 

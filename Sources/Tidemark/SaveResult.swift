@@ -6,7 +6,7 @@ import TidemarkStore
 public struct SaveResult: Hashable, Sendable {
     /// In records.
     public internal(set) var counts = ChangeCounts()
-    /// Conflicts that the merge policy has settled.
+    /// Conflicts that the merge policy has resolved.
     public internal(set) var conflicts: [MergeConflict] = []
     /// Records that have become one with another of their unique key, and the name that it has.
     public internal(set) var replaced: [RecordName: String] = [:]

@@ -115,7 +115,7 @@ extension CloudValue {
                 place.speed,
             ]
             .allSatisfy { $0?.isFinite ?? true }
-        default: true
+        case .string, .int64, .timestamp, .bytes, .reference, .asset, .list: true
         }
     }
 
@@ -127,7 +127,7 @@ extension CloudValue {
         case .reference(let reference): reference.recordName.utf8.count
         case .asset: 64
         case .list(let elements, _): elements.reduce(0) { $0 + $1.byteCount }
-        default: 8
+        case .int64, .double, .timestamp, .location: 8
         }
     }
 }

@@ -153,7 +153,7 @@ private struct HistoryReport: Encodable {
             case .int64(let number): try container.encode(number)
             case .double(let number): try container.encode(number)
             case .bytes(let bytes): try container.encode(Data(bytes).base64EncodedString())
-            default: try container.encode(text)
+            case .string, .timestamp, .location, .reference, .asset, .list: try container.encode(text)
             }
         }
     }

@@ -17,14 +17,14 @@ struct TextTable {
         let row = row.map(Output.printable)
         guard widths == nil else { return try show(row) }
         waiting.append(row)
-        if waiting.count == sample { try settle() }
+        if waiting.count == sample { try fixWidths() }
     }
 
     mutating func finish() throws {
-        if widths == nil { try settle() }
+        if widths == nil { try fixWidths() }
     }
 
-    private mutating func settle() throws {
+    private mutating func fixWidths() throws {
         widths = columns.indices.map { index in
             min(widest, waiting.reduce(columns[index].count) { max($0, $1[index].count) })
         }

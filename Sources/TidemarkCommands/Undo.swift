@@ -91,7 +91,7 @@ struct Undo: AsyncParsableCommand {
                 """
                 \(dryRun ? "Would undo" : "Undid") transaction \(undone): \(Wording.count(counts.inserted)) brought back, \(Wording.count(counts.updated)) changed \
                 back, \(Wording.count(counts.deleted)) deleted\(outcome.conflicts.isEmpty
-                    ? "" : "; \(Wording.count(outcome.conflicts.count, "conflict")) settled").
+                    ? "" : "; \(Wording.count(outcome.conflicts.count, "conflict")) resolved").
                 """)
         }
     }

@@ -9,9 +9,9 @@ final class BodyPacker: Sendable {
     private let least: Int
     private let isOn: Mutex<Bool>
 
-    init(_ server: ServerAddress, _ patience: HTTPTimeouts) {
-        least = patience.leastPacked
-        isOn = Mutex(patience.packsOnLoopback || !server.isLoopback)
+    init(_ server: ServerAddress, _ timeouts: HTTPTimeouts) {
+        least = timeouts.leastPacked
+        isOn = Mutex(timeouts.packsOnLoopback || !server.isLoopback)
     }
 
     /// The body of a call, packed; `nil` where it goes as it is.

@@ -40,7 +40,7 @@ extension HTTPCloud {
     /// - Parameter statuses: Those that are an answer, beside the ones that say that it was done.
     func answer(to call: HTTPCall, accepting statuses: [HTTPStatus] = []) async throws(CloudError) -> HTTPAnswer {
         var session = call.isSigned ? try session() : nil
-        var backoff = Backoff(first: patience.pause * 2, longest: patience.pauseMax)
+        var backoff = Backoff(first: timeouts.pause * 2, longest: timeouts.pauseMax)
         var isAnew = false
         while true {
             let answer: HTTPAnswer
@@ -112,15 +112,15 @@ extension HTTPCloud {
             if call.isSigned, let session, let token = answer.headers.first(name: Self.renewal) { renew(session, token) }
             return answer
         } catch {
-            throw HTTPFault(error, to: call, from: server, patience)
+            throw HTTPFault(error, to: call, from: server, timeouts)
         }
     }
 
     private func request(_ call: HTTPCall, as session: CloudSession?, _ packed: [UInt8]?) -> HTTPRequest {
         var request = HTTPRequest(
             lane: call.lane, method: call.method, url: "\(server)\(signed(call.target, call.isSigned ? session : nil))",
-            headers: call.headers, body: packed ?? call.body, answerSizeMax: patience.answerSizeMax(call),
-            times: patience.times(for: call))
+            headers: call.headers, body: packed ?? call.body, answerSizeMax: timeouts.answerSizeMax(call),
+            times: timeouts.times(for: call))
         request.headers.append(("User-Agent", "tidemark"))
         request.headers.append((WireDialect.header, "1"))
         if case .download = call.kind {} else { request.acceptsPacked = true }

@@ -25,7 +25,7 @@ public final class HTTPCloud: Sendable {
     /// Which authorities the server's certificate may be from.
     public let trustRoots: TrustRoots
     let transport: any HTTPTransport
-    let patience: HTTPTimeouts
+    let timeouts: HTTPTimeouts
     let packer: BodyPacker
     private let store: any SessionStore
     /// What programs without an account ask with, where the server has given one out.
@@ -60,17 +60,17 @@ public final class HTTPCloud: Sendable {
     ) {
         self.init(
             server, container: container, environment: environment, session: session, apiToken: apiToken,
-            trustRoots: trustRoots, patience: HTTPTimeouts())
+            trustRoots: trustRoots, timeouts: HTTPTimeouts())
     }
 
-    /// - Parameter patience: For tests.
+    /// - Parameter timeouts: For tests.
     package init(
         _ server: ServerAddress, container: String, environment: StoreEnvironment, session: any SessionStore,
-        apiToken: String? = nil, trustRoots: TrustRoots = .system, patience: HTTPTimeouts
+        apiToken: String? = nil, trustRoots: TrustRoots = .system, timeouts: HTTPTimeouts
     ) {
         (self.server, self.container, self.environment) = (server, container, environment)
-        (store, self.apiToken, self.trustRoots, self.patience) = (session, apiToken, trustRoots, patience)
-        packer = BodyPacker(server, patience)
+        (store, self.apiToken, self.trustRoots, self.timeouts) = (session, apiToken, trustRoots, timeouts)
+        packer = BodyPacker(server, timeouts)
         transport = CurlTransport(trustRoots: trustRoots, isSecure: server.isSecure)
     }
 
@@ -183,7 +183,7 @@ extension HTTPCloud {
     private func end(_ session: CloudSession) async throws(CloudError) {
         let other = HTTPCloud(
             server, container: container, environment: environment, session: SessionMemory(session), apiToken: apiToken,
-            trustRoots: trustRoots, patience: patience)
+            trustRoots: trustRoots, timeouts: timeouts)
         try await other.signOut()
     }
 

@@ -10,21 +10,21 @@ extension HTTPDatabase {
         let database = self
         let (stream, continuation) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
         let listener = Task {
-            let patience = database.cloud.patience
-            var backoff = Backoff(first: patience.pause * 2, longest: patience.pauseMax)
+            let timeouts = database.cloud.timeouts
+            var backoff = Backoff(first: timeouts.pause * 2, longest: timeouts.pauseMax)
             var atOnce = 0
             var (isRefused, isAway) = (false, false)
             while !Task.isCancelled {
                 do throws(CloudError) {
                     let began = ContinuousClock.now
                     news = try await database.news(since: news.cursor)
-                    atOnce = began.duration(to: .now) < patience.atOnce ? atOnce + 1 : 0
+                    atOnce = began.duration(to: .now) < timeouts.atOnce ? atOnce + 1 : 0
                     // What has changed while nobody listened may not be told.
                     if news.isChanged || backoff.failures > 0 { continuation.yield() }
                     backoff.succeed()
                     (isRefused, isAway) = (false, false)
                     // Much is written, or the server does not wait: either way what comes together is told together.
-                    if atOnce >= 5 { try? await patience.wait(patience.pollPause) }
+                    if atOnce >= 5 { try? await timeouts.wait(timeouts.pollPause) }
                 } catch {
                     // Whoever may not listen any more finds out by looking; and so does who hears nothing because the server has gone.
                     let wasRefused = isRefused

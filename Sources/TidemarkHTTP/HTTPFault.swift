@@ -25,7 +25,7 @@ struct HTTPFault: Error {
 
     static let cancelled = HTTPFault(.networkFailure, "the request was cancelled")
 
-    init(_ failure: TransportFailure, to call: HTTPCall, from server: ServerAddress, _ patience: HTTPTimeouts) {
+    init(_ failure: TransportFailure, to call: HTTPCall, from server: ServerAddress, _ timeouts: HTTPTimeouts) {
         self =
             switch failure {
             case .cancelled: .cancelled
@@ -42,12 +42,12 @@ struct HTTPFault: Error {
             case .handshakeFailed:
                 .unreachable(server, "there is no secure connection to it; does it speak https at this port, and not http?")
             case .noConnection: .unreachable(server, "no connection has come free")
-            case .late: .isLate(patience.time(for: call), from: server)
+            case .late: .isLate(timeouts.time(for: call), from: server)
             case .silent(let time): .isLate(time, from: server)
             case .broken: .broken(server)
             case .malformed: .isNoHTTP(server)
             case .notUnpackable: HTTPFault(.internalError, "\(server) has answered with what can't be unpacked")
-            case .tooLarge: .isTooLarge(patience.answerSizeMax(call), call, from: server)
+            case .tooLarge: .isTooLarge(timeouts.answerSizeMax(call), call, from: server)
             case .outOfMemory: HTTPFault(.internalError, "there is no memory for the request to \(server)")
             case .other(let text): HTTPFault(.networkFailure, "the request to \(server) has failed: \(text)")
             }

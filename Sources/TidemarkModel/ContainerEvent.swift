@@ -80,7 +80,7 @@ public struct ContainerEvent: Hashable, Sendable, Identifiable {
     public var records = 0
     /// Of assets, in bytes.
     public var bytes: Int64 = 0
-    /// Conflicts that were settled, or left to a person.
+    /// Conflicts that were resolved, or left to a person.
     public var conflicts = 0
     /// What there was to be done, as far as that is known.
     public var totalRecords: Int?

@@ -52,7 +52,9 @@ extension FieldValue {
         case (.int64(let one), .int64(let other)), (.timestamp(let one), .timestamp(let other)): one == other
         case (.double(let one), .double(let other)): one == other
         case (.bytes(let one), .bytes(let other)): one == other
-        default: false
+        case (.string, _), (.int64, _), (.double, _), (.timestamp, _), (.bytes, _), (.location, _), (.reference, _), (.asset, _),
+            (.list, _):
+            false
         }
     }
 }
@@ -63,7 +65,7 @@ extension FieldValue {
         switch self {
         case .reference(let name): .reference(name.composed)
         case .list(let elements, of: .reference): .list(elements.map(\.composingReferences), of: .reference)
-        default: self
+        case .string, .int64, .double, .timestamp, .bytes, .location, .asset, .list: self
         }
     }
 }
@@ -73,7 +75,7 @@ extension FieldValue? {
         switch (self, other) {
         case (nil, nil): true
         case (let one?, let other?): one.isSame(as: other)
-        default: false
+        case (nil, _?), (_?, nil): false
         }
     }
 }

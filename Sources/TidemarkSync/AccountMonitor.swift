@@ -4,29 +4,29 @@ import TidemarkModel
 import TidemarkSQLite
 import TidemarkStore
 
-/// What becomes of records that are here when an account comes to them.
+/// The treatment of records that are already here when an account signs in.
 public enum SignInChoice: String, Codable, CaseIterable, Sendable {
-    /// They go to the account's cloud.
+    /// The records go to the account's cloud.
     case merge
     /// They are set aside.
     case apart
     /// They are deleted.
     case delete
-    /// A person is to be asked: until then nothing is synchronised.
+    /// A person decides. Until then nothing is synchronised.
     case ask
 }
 
-/// What becomes of an account's records when it goes, or another one comes.
+/// The treatment of an account's records when it signs out, or another account signs in.
 public enum SignOutChoice: String, Codable, CaseIterable, Sendable {
-    /// They are set aside, and can be restored.
+    /// The records are set aside, and can be restored.
     case quarantine
-    /// They stay.
+    /// The records stay.
     case keep
     /// They are deleted.
     case delete
 }
 
-/// Looks at the account, and sees to it that a store never has two accounts' records.
+/// Checks the account, and keeps the records of two accounts out of one store.
 actor AccountMonitor {
     private let store: RecordStore
     private let database: any CloudDatabase
@@ -49,9 +49,9 @@ actor AccountMonitor {
 
     enum Answer: Sendable {
         case available(CloudAccount)
-        /// For the moment: nothing is deleted, and nothing set aside. With what the cloud has answered, where that is an error.
+        /// The account can't be used for the moment: nothing is deleted or set aside. Carries the cloud's error, if there was one.
         case unavailable(ContainerEvent.Failure, CloudError?)
-        /// Until somebody does something.
+        /// The account can't be used until a person acts.
         case stopped([ContainerEvent.Failure])
     }
 
@@ -63,7 +63,7 @@ actor AccountMonitor {
             account = try await database.account()
         } catch {
             let failure = ContainerEvent.Failure(error, code: SyncErrorCode.noAccount)
-            // What is not the account's is tried again, though it may take somebody to mend it.
+            // A failure that does not concern the account is tried again, although a person may have to remove its cause.
             return ErrorReaction(error.code) == .ask ? .stopped([failure]) : .unavailable(failure, error)
         }
         switch account.status {
@@ -87,11 +87,11 @@ actor AccountMonitor {
 
     private static let another = "another account has signed in"
 
-    /// Makes the store that of an account.
+    /// Makes a store belong to an account.
     private func adopt(_ user: String) async throws -> ContainerEvent.Failure? {
         let known = try await store.syncState().user
         guard known != user else { return nil }
-        // What others share with one account is nothing to another.
+        // Records that others share with one account are of no use to another.
         if store.scope == .shared {
             if known != nil {
                 if signOut == .delete { try await store.wipe() } else { try await store.setAside(reason: Self.another) }

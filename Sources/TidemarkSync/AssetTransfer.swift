@@ -4,9 +4,9 @@ import TidemarkModel
 import TidemarkSQLite
 import TidemarkStore
 
-/// Brings assets up and down, piece by piece; what was interrupted goes on where it was.
+/// Uploads and downloads assets, piece by piece. An interrupted transfer goes on where it stopped.
 ///
-/// Its work runs on a thread of its own: reading, hashing and making durable take their time.
+/// It runs on a thread of its own, because reading, hashing and making durable block.
 actor AssetTransfer {
     private nonisolated let executor = StoreExecutor(label: "tidemark.assets")
     nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
@@ -15,10 +15,11 @@ actor AssetTransfer {
     private let database: any CloudDatabase
     /// Half-fetched assets lie here, by their digests.
     private let folder: URL
-    /// Bytes of a piece that the way to the cloud takes, where that is less than the cloud says: a proxy may have a limit of its own.
+    /// The largest piece that the way to the cloud accepts. It may be less than the cloud's own limit, as a proxy may have a limit, too.
     private var pieceMost = Int.max
     private static let pieceLeast = 64 << 10
-    private var intake: (store: BlobStore, workers: IntakeWorkers)?
+    /// Opened by the first file that comes.
+    private var openAssets: (blobs: BlobStore, workers: IngestWorkers)?
 
     init(store: RecordStore, database: any CloudDatabase) {
         self.store = store
@@ -28,7 +29,7 @@ actor AssetTransfer {
 
     // Up
 
-    /// The cloud's names of the assets that changes name; `nil` where one is not known, or its file is gone.
+    /// The cloud's names of the assets that changes name; `nil` if a name is not known, or a file is gone.
     func names(in items: [ExportItem]) async throws -> [String: CloudAsset]? {
         let ids = Set(items.flatMap { $0.assets })
         guard !ids.isEmpty else { return [:] }
@@ -41,10 +42,10 @@ actor AssetTransfer {
         return assets
     }
 
-    /// Uploads what the cloud does not have of the assets that changes name.
+    /// Uploads the assets that changes name and that the cloud does not have.
     ///
-    /// - Parameter progress: Called with bytes that have gone up.
-    /// - Returns: The cloud's names of them. One whose file is missing is not among them.
+    /// - Parameter progress: Called with the number of bytes that were uploaded.
+    /// - Returns: The cloud's names of the assets, without those whose files are missing.
     func upload(
         _ items: [ExportItem], zone: CloudZoneID, limits: CloudLimits, progress: @Sendable (Int64) async -> Void
     ) async throws -> [String: CloudAsset] {
@@ -57,7 +58,7 @@ actor AssetTransfer {
             if let digest = known[id], let size = Self.size(of: file), size == ExportItem.assetSize(id) {
                 assets[id] = CloudAsset(digest: digest, size: size)
             } else if store.isWhole(id), let asset = try? Self.digest(of: file) {
-                // Only what is what its name says: damage here is not to go anywhere. What can't be read has its records refused.
+                // Only content that matches its name is uploaded: damage must not spread. Records whose assets can't be read are refused.
                 assets[id] = asset
                 new.append(SyncedAsset(id: id, sha256: asset.digest, size: asset.size))
             }
@@ -70,7 +71,7 @@ actor AssetTransfer {
             let missing = try await database.missingAssets(some, in: zone)
             for asset in some {
                 guard let offset = missing[asset], let id = files[asset], let file = store.file(of: id) else { continue }
-                // It was whole when its digest was computed, which may be long ago. Its records are refused, and the others go.
+                // The file was whole when its digest was computed, which may be long ago. Its records are refused, and the others go.
                 guard known[id] == nil || store.isWhole(id) else {
                     for (id, other) in assets where other == asset { assets[id] = nil }
                     continue
@@ -106,7 +107,7 @@ actor AssetTransfer {
             try handle.seek(toOffset: UInt64(there))
             let most = min(pieceMost, max(1, limits.bytesPerAssetPiece))
             let piece = try handle.read(upToCount: most) ?? Data()
-            // All of it may be there, and only not looked at: an empty piece has the cloud do that.
+            // The cloud may have all bytes and not have checked them yet: an empty piece makes it check.
             guard !piece.isEmpty || there == asset.size else {
                 throw CloudError(.assetNotAvailable, "the asset \(file.lastPathComponent) is shorter than it says")
             }
@@ -126,7 +127,7 @@ actor AssetTransfer {
         } while there < asset.size
     }
 
-    /// Whether an error is about one asset, and says nothing of others.
+    /// Whether an error is about a single asset, and says nothing of others.
     private static func isOfOneAsset(_ error: any Error) -> Bool {
         guard let error = error as? CloudError else { return error is CocoaError }
         switch error.code {
@@ -150,10 +151,10 @@ actor AssetTransfer {
 
     // Down
 
-    /// Fetches what the store does not have of some assets.
+    /// Downloads the assets that the store does not have.
     ///
-    /// - Parameter progress: Called with bytes that have come.
-    /// - Returns: The store's names of them, by digest.
+    /// - Parameter progress: Called with the number of bytes that were downloaded.
+    /// - Returns: The store's names of the assets, by digest.
     func download(
         _ assets: Set<CloudAsset>, zone: CloudZoneID, limits: CloudLimits, progress: @Sendable (Int64) async -> Void
     ) async throws -> [String: String] {
@@ -168,11 +169,11 @@ actor AssetTransfer {
             do {
                 fetched.append((asset, try await fetch(asset, zone: zone, limits: limits, progress: progress)))
             } catch let error where Self.isOfOneAsset(error) {
-                // The record that names it has changed meanwhile, and comes again; until then it is kept as it is.
+                // The record that names the asset has changed meanwhile, and comes again. Until then the record is deferred.
                 continue
             }
         }
-        for (digest, id) in try await takeIn(fetched) { known[digest] = id }
+        for (digest, id) in try await ingest(fetched) { known[digest] = id }
         return known
     }
 
@@ -210,20 +211,20 @@ actor AssetTransfer {
         throw CloudError(.assetNotAvailable, "what came is not the content of the digest \(asset.digest)")
     }
 
-    /// Takes files in; then they are the store's.
-    private func takeIn(_ files: [(asset: CloudAsset, file: URL)]) async throws -> [String: String] {
+    /// Ingests files; then they are the store's.
+    private func ingest(_ files: [(asset: CloudAsset, file: URL)]) async throws -> [String: String] {
         guard !files.isEmpty else { return [:] }
-        if intake == nil {
+        if openAssets == nil {
             let blobs = try BlobStore(container: store.container)
-            intake = (blobs, try IntakeWorkers(store: blobs, root: folder, count: 1))
+            openAssets = (blobs, try IngestWorkers(store: blobs, root: folder, count: 1))
         }
-        guard let intake else { return [:] }
+        guard let openAssets else { return [:] }
         var noted: [SyncedAsset] = []
         for (asset, file) in files {
-            let blob = try intake.workers.takeIn(file: file.lastPathComponent)
+            let blob = try openAssets.workers.ingest(file: file.lastPathComponent)
             noted.append(SyncedAsset(id: blob.id, sha256: asset.digest, size: blob.size, media: blob.media))
         }
-        try intake.store.sync()
+        try openAssets.blobs.sync()
         try await store.note(noted)
         for (_, file) in files { unlink(file.path) }
         return Dictionary(noted.map { ($0.sha256, $0.id) }, uniquingKeysWith: { one, _ in one })
@@ -231,8 +232,8 @@ actor AssetTransfer {
 
     /// Lets go of the container's assets.
     func close() {
-        intake?.store.close()
-        intake = nil
+        openAssets?.blobs.close()
+        openAssets = nil
         // Empty once nothing is on its way.
         rmdir(folder.path)
     }

@@ -5,7 +5,7 @@ public import TidemarkModel
 import TidemarkSQLite
 public import TidemarkStore
 
-/// Has a container and an account's cloud say the same: one's own records, and what others share.
+/// Synchronises a container with an account's cloud: the private store, and the records that others share.
 ///
 /// ```swift
 /// let sync = try ContainerSync(container: container, databases: cloud.databases(of: "iCloud.org.example.journal", account: anna.id))
@@ -15,12 +15,12 @@ public import TidemarkStore
 ///
 /// It holds the container's right to synchronise until it is deallocated: one process at a time has it, and a second one gets error 134410.
 public final class ContainerSync: Sendable {
-    /// Of one's own records.
+    /// The engine of the private store.
     public let privateEngine: SyncEngine
-    /// Of what others share.
+    /// The engine of the shared store.
     public let sharedEngine: SyncEngine
-    /// What it does, as it does it, of both stores. For one listener; it does not end by itself, and keeps the last 1,000 for whoever comes
-    /// late.
+    /// The events of both stores, as they happen. For a single listener. The stream does not end by itself, and buffers the last 1,000
+    /// events.
     public let events: AsyncStream<ContainerEvent>
     private let merging: Task<Void, Never>
     private let lock: SyncLock
@@ -71,25 +71,25 @@ public final class ContainerSync: Sendable {
 
     deinit { merging.cancel() }
 
-    /// Lets go of the container at once, and not only when nothing refers to it any more. Nothing may synchronise with it afterwards.
+    /// Releases the container at once, and not only with the last reference to this object. The object can't synchronise afterwards.
     public func close() { lock.release() }
 
-    /// Fetches and sends until there is nothing left to do now; one's own records first.
+    /// Fetches and sends until there is nothing left to do now, the private store first.
     ///
     /// - Parameters:
-    ///   - patience: How long it waits for a cloud that does not answer, in all; what succeeds meanwhile may take its time.
-    ///   - isContinued: It goes on with what it has just done: the account is not looked at again.
-    /// - Returns: What was done, and what is left, of both stores.
+    ///   - patience: How long it waits in all for a cloud that does not answer. Steps that succeed do not count.
+    ///   - isContinued: Whether this call continues the one before: then the account is not checked again.
+    /// - Returns: A report of both stores: the work done, and the work left.
     /// - Throws: `CancellationError`; ``StoreError``; ``ContainerEvent/Failure`` 134417 while it synchronises already.
     public func sync(patience: Duration = .seconds(10), isContinued: Bool = false) async throws -> SyncReport {
         let own = try await privateEngine.sync(patience: patience, isContinued: isContinued)
-        // A cloud that has not answered so far is not waited for once more.
+        // If the cloud has not answered so far, the second store does not wait for it again.
         let left: Duration = await privateEngine.isSetUp ? privateEngine.patienceLeft : .zero
         let others = try await sharedEngine.sync(patience: left, isContinued: isContinued)
         return SyncReport(own, beside: others)
     }
 
-    /// Synchronises until the task is cancelled: whenever something changes here or in the cloud.
+    /// Synchronises whenever something changes here or in the cloud, until the task is cancelled.
     ///
     /// - Throws: `CancellationError`; ``StoreError``; ``ContainerEvent/Failure`` 134417 while it synchronises already.
     public func run() async throws {
@@ -111,16 +111,16 @@ public final class ContainerSync: Sendable {
         return report
     }
 
-    /// Settles conflicts that the merge policy left to a person; see ``SyncEngine/settleConflicts(of:policy:)``.
+    /// Resolves conflicts that the merge policy left to a person; see ``SyncEngine/resolveConflicts(of:policy:)``.
     @discardableResult
-    public func settleConflicts(of record: String? = nil, policy: MergePolicy) async throws -> [DeferredRecord] {
-        let own = try await privateEngine.settleConflicts(of: record, policy: policy)
-        return try await own + sharedEngine.settleConflicts(of: record, policy: policy)
+    public func resolveConflicts(of record: String? = nil, policy: MergePolicy) async throws -> [DeferredRecord] {
+        let own = try await privateEngine.resolveConflicts(of: record, policy: policy)
+        return try await own + sharedEngine.resolveConflicts(of: record, policy: policy)
     }
 }
 
 extension SyncReport {
-    /// Of two stores that were synchronised.
+    /// Combines the reports of two stores.
     init(_ one: SyncReport, beside other: SyncReport) {
         self.init()
         imported = one.imported + other.imported

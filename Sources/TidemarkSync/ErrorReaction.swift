@@ -1,28 +1,28 @@
 package import TidemarkCloud
 
-/// What is done about an error of the cloud.
+/// The reaction to an error of the cloud.
 package enum ErrorReaction: Hashable, Sendable {
     /// Try again, after some time.
     case retry
-    /// Nobody knows whether it was done: ask again in the same words.
+    /// The outcome is unknown: send the same request again.
     case resend
     /// Merge with what the cloud has, and try again.
     case merge
     /// Send less at once.
     case halve
-    /// Make the zone anew, and send everything.
+    /// Create the zone again, and send everything.
     case remakeZone
-    /// The person has deleted everything, for good.
+    /// The person has deleted everything permanently.
     case wipe
     /// Fetch everything again.
     case refetch
-    /// It waits for another record.
+    /// The record waits for another one.
     case park
     /// Another item of the request is to blame.
     case innocent
     /// Upload the record's assets again.
     case uploadAssets
-    /// Only a person can do something about it.
+    /// Only a person can remove the cause.
     case ask
     /// This item can't be sent as it is.
     case report
@@ -45,6 +45,6 @@ package enum ErrorReaction: Hashable, Sendable {
         }
     }
 
-    /// Whether it may pass by itself; else somebody has to do something, though it may be tried again.
+    /// Whether the error may pass by itself. Otherwise a person has to act, although the operation may be tried again.
     package var isPassing: Bool { self == .retry || self == .resend }
 }

@@ -6,19 +6,19 @@ package import TidemarkModel
 import TidemarkSQLite
 import TidemarkStore
 
-/// Tells what a synchronisation does, as it does it, and writes down what is worth knowing later.
+/// Reports the events of a synchronisation as they happen, and logs those that matter later.
 actor EventRecorder {
-    /// For one listener; keeps the last 1,000 for whoever comes late.
+    /// For a single listener; buffers the last 1,000 events.
     nonisolated let stream: AsyncStream<ContainerEvent>
     private let told: AsyncStream<ContainerEvent>.Continuation
     private let store: RecordStore
     private let environment: SyncEnvironment
     private let log: Logger
     private var running: [ContainerEvent.Kind: ContainerEvent] = [:]
-    /// Why the last of each kind has failed.
+    /// The failure of the last event of each kind.
     private var failures: [ContainerEvent.Kind: ContainerEvent.Failure] = [:]
     private var lastSetUpFailure: ContainerEvent.Failure?
-    /// When a running event was written down last.
+    /// When a running event was logged last.
     private var noted: Int64 = .min
 
     init(store: RecordStore, environment: SyncEnvironment, log: Logger) {
@@ -28,7 +28,7 @@ actor EventRecorder {
         (stream, told) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1000))
     }
 
-    /// Why it did not come to its end.
+    /// The failure that kept the synchronisation from its end.
     var failure: ContainerEvent.Failure? { failures[.setup] ?? failures[.import] ?? failures[.export] }
 
     func forgetFailures() { failures = [:] }
@@ -61,14 +61,14 @@ actor EventRecorder {
         running[kind]?.conflicts += conflicts
         guard let event = running[kind] else { return }
         told.yield(event)
-        // Durable now and then: others look at it, too.
+        // Logged now and then, because other processes read it, too.
         guard event.hasNewChanges, environment.now() > noted + 1_000_000 else { return }
         noted = environment.now()
         try await store.note(event)
     }
 
     func fail(_ kind: ContainerEvent.Kind, _ error: CloudError) async throws {
-        // That it was ended is no failure of anything.
+        // A cancellation is not a failure.
         try Task.checkCancellation()
         guard var event = running.removeValue(forKey: kind) else { return }
         event.failure = .init(
@@ -82,7 +82,7 @@ actor EventRecorder {
         guard var event = running.removeValue(forKey: kind) else { return }
         event.end = environment.now()
         failures[kind] = nil
-        // What had nothing to do is no news, but for the first that came to its end.
+        // An event without work is not logged, except for the first one that ended.
         if event.hasNewChanges { try await note(event) } else { tell(event) }
     }
 
@@ -98,7 +98,7 @@ actor EventRecorder {
         tell(event)
     }
 
-    /// - Parameter all: Why it has failed; each is an event of its own, and the last of them the one that was begun.
+    /// - Parameter all: The failures. Each becomes an event of its own, and the last one ends the event that was begun.
     func endSetUp(_ all: [ContainerEvent.Failure]) async throws {
         guard var event = running.removeValue(forKey: .setup) else { return }
         failures[.setup] = all.first
@@ -110,7 +110,7 @@ actor EventRecorder {
         }
         event.failure = all.last
         event.end = environment.now()
-        // What fails as it did before is no news.
+        // The same failure as before is not logged again.
         if event.failure != nil, event.failure == lastSetUpFailure { tell(event) } else { try await note(event) }
         lastSetUpFailure = event.failure
     }
@@ -128,12 +128,12 @@ actor EventRecorder {
 }
 
 extension ContainerEvent {
-    /// Whether anything has come of it, or was to.
+    /// Whether the event has changed anything, or was to.
     fileprivate var hasNewChanges: Bool { records > 0 || bytes > 0 || conflicts > 0 || totalRecords ?? 0 > 0 }
 }
 
 extension ContainerEvent.Failure {
-    /// - Parameter reason: Where more is to be told than the error's.
+    /// - Parameter reason: The reason, if it says more than the error's own.
     package init(_ error: CloudError, code: Int, reason: String? = nil) {
         self.init(
             code: code, reason: reason ?? error.reason, isPassing: ErrorReaction(error.code).isPassing,

@@ -5,7 +5,8 @@ import TidemarkModel
 import TidemarkSQLite
 import TidemarkStore
 
-/// Sends what was changed here to the cloud: one batch after the other, and each so that nobody can be in doubt whether it arrived.
+/// Sends local changes to the cloud, one batch after the other. A batch whose arrival is in doubt is sent again as it was, so that its
+/// outcome becomes known.
 actor ExportScheduler {
     private let store: RecordStore
     private let database: any CloudDatabase
@@ -13,14 +14,15 @@ actor ExportScheduler {
     private let resolver: ConflictResolver
     private let mapping: RecordMapping
     private let environment: SyncEnvironment
-    /// Of what a request may have; halved when the cloud says that it is too much, until it has taken one.
+    /// The share of the limits of a request that is used. It is halved when the cloud refuses a request as too large, and doubled when a
+    /// request succeeds.
     private var share = 1.0
-    /// A request that may have arrived or not.
+    /// A request that may or may not have arrived.
     private var outstanding: (request: SentRequest, batch: ExportBatch?)?
-    /// Requests of an earlier process have been looked for.
+    /// Whether requests of an earlier process have been looked for.
     private var hasLooked = false
     private var hasRoom = true
-    /// What is sent next: noted as sent, and not sent yet.
+    /// The request that goes next: it is noted as sent, and is not sent yet.
     private var next: Prepared?
 
     /// A request that was gathered while the one before was on its way.
@@ -44,40 +46,42 @@ actor ExportScheduler {
         self.environment = environment
     }
 
-    /// The account, or what is known of its cloud, may have changed: what was gathered for it is gathered anew. If it was noted as sent, the
-    /// store tells.
+    /// Discards the gathered request, because the account or the state of its cloud may have changed. If the request was noted as sent, the
+    /// store returns it.
     func forgetNext() {
         guard next != nil else { return }
         next = nil
         hasLooked = false
     }
 
-    /// What one step has come to.
+    /// The outcome of a step.
     struct Outcome: Sendable {
-        /// There was something to send.
+        /// Whether there was something to send.
         var didWork = false
         /// Records that the cloud has now.
         var sent = 0
         var conflicts = 0
-        /// Why the whole of it did not work.
+        /// The error of the whole step.
         var error: CloudError?
     }
 
-    /// Bytes of assets that go up before their records do, in one batch: so long a person's edit waits at the most.
+    /// The limit for bytes of assets in a batch. They go up before their records, and a person's edit waits for no more than that.
     private static let assetBytes: Int64 = 16_000_000
-    /// How long a record waits that was refused for a reason that may pass.
+    /// The pause of a record that was refused for a reason that may pass.
     private static let pause: Int64 = 60_000_000
-    /// And where a person has to do something.
+    /// The pause of a record for which a person has to act.
     private static let longPause: Int64 = 600_000_000
 
-    /// Sends a batch, or asks again what became of the last.
+    /// Sends a batch, or sends the last one again if its outcome is unknown.
     ///
-    /// - Parameter hasRoom: Whether the cloud has room for what waits in bulk; if not, only deletions go of that.
+    /// - Parameter hasRoom: Whether the cloud has room for the changes that wait in bulk. If not, only their deletions go.
     func step(limits: CloudLimits, hasRoom: Bool = true, progress: @Sendable (Int64) async -> Void) async throws -> Outcome {
         self.hasRoom = hasRoom
         let state = try await store.syncState(zone: mapping.number)
-        // Nothing is sent while the import compares: the cloud was put back to an earlier state, and has lost what was sent since. Nothing is
-        // sent before the first page either: the page names the incarnation, by which a device knows later what the cloud has lost.
+        // Nothing is sent while the import compares: the cloud was put back to an earlier state, and has lost the changes that were sent
+        // since. Nothing is
+        // sent before the first page either: the page names the incarnation, by which a device knows later which changes the cloud has
+        // lost.
         if state.isComparing || state.awaitsFirstPage {
             forget()
             return Outcome()
@@ -113,7 +117,7 @@ actor ExportScheduler {
 
     /// Repairs records that were found damaged when they were to be sent.
     ///
-    /// - Returns: Whether one was repaired, and is to be sent.
+    /// - Returns: Whether a record was repaired, and is to be sent.
     private func repair(_ found: [ExportBatch.Damaged], limits: CloudLimits) async throws -> Bool {
         let rows = try await store.damagedRows(found)
         do {
@@ -121,12 +125,12 @@ actor ExportScheduler {
         } catch let error as StoreError {
             throw error
         } catch {
-            // The cloud is not there, or knows nothing of them: what could not be repaired without it stays in the sync issues.
+            // The cloud can't be reached, or does not have the records. Records that need it for their repair stay in the sync issues.
         }
         return try await store.stillDamaged(rows).count < rows.count
     }
 
-    /// Repairs damaged records of the zone: from what the store knows, and else from what the cloud has of them.
+    /// Repairs damaged records of the zone from the store, and otherwise from the cloud's versions.
     func repair(_ rows: [DamagedRow], limits: CloudLimits) async throws -> [RepairReport.Repaired] {
         var repaired = try await store.repair(rows)
         var left = try await store.stillDamaged(rows).filter { $0.tag != nil }[...]
@@ -139,9 +143,9 @@ actor ExportScheduler {
         return repaired
     }
 
-    /// Looks up records that came while it was not known what had become of what was sent of them.
+    /// Looks up records that came from the cloud while the outcome of their own requests was unknown.
     ///
-    /// - Returns: How many conflicts there were.
+    /// - Returns: The number of conflicts.
     private func applyDeferred(limits: CloudLimits) async throws(CloudError) -> Int {
         do {
             var (names, conflicts) = (try await store.deferUntilReply(zone: mapping.number)[...], 0)
@@ -157,26 +161,26 @@ actor ExportScheduler {
         }
     }
 
-    /// How much goes into a request.
+    /// The limits of a request.
     private func size(_ limits: CloudLimits) -> ExportLimits {
         ExportLimits(
             items: max(1, Int(Double(limits.operationsPerRequest) * share)),
-            // Names of fields, and what tells when they were edited, come on top.
+            // Names of fields and times of edits come on top.
             bytes: max(1, Int(Double(limits.bytesPerRequest) * share * 0.8)), assetBytes: Self.assetBytes)
     }
 
-    /// Gathers what comes behind a batch. Where that fails it is gathered when its turn comes, and fails then.
+    /// Gathers the request behind a batch. After a failure it is gathered when its turn comes, and fails then.
     private func prepare(behind batch: ExportBatch?, limits: CloudLimits) async -> Prepared? {
         guard environment.looksAhead, hasRoom, let batch,
             let next = try? await store.nextExport(behind: batch, bulk: size(limits), zone: mapping.number)
         else { return nil }
         let request = SentRequest(token: environment.identifier().uuidString, items: next.items)
-        // What needs the cloud, or another look into the store, is made when its turn comes.
+        // Operations that need the cloud, or the store again, are made when their turn comes.
         let isWhole = next.items.allSatisfy { $0.assets.isEmpty && $0.cleared.isEmpty }
         return Prepared(request: request, batch: next, operations: isWhole ? operations(request, assets: [:], foreign: [:]) : nil)
     }
 
-    /// - Parameter begun: The request, if it is noted as sent already.
+    /// - Parameter begun: The prepared request, if it is noted as sent already.
     private func send(
         _ request: SentRequest, of batch: ExportBatch?, begun: Prepared? = nil, limits: CloudLimits,
         progress: @Sendable (Int64) async -> Void
@@ -188,14 +192,17 @@ actor ExportScheduler {
             if let made = begun?.operations {
                 operations = made
             } else if wasOutstanding, let known = try await named(request) {
-                // It may have been done, and its assets replaced since: only the answer tells whether they are to go up.
+                // The request may have succeeded, and its assets may have been replaced since. Only the reply tells whether they have to go
+                // up.
                 operations = known
             } else {
                 operations = try await upload(request, limits: limits, progress: progress)
             }
             if let refused = operations.refused {
                 outstanding = nil
-                try await stored { try await self.store.settle(request, of: batch, results: refused, zone: self.mapping.number) }
+                try await stored {
+                    try await self.store.applyReply(to: request, of: batch, results: refused, zone: self.mapping.number)
+                }
                 return outcome
             }
             if !wasOutstanding, begun == nil {
@@ -217,29 +224,29 @@ actor ExportScheduler {
             outstanding = nil
             var next = await ahead
             if environment.aheadOrder == .behind { next = await prepare(behind: batch, limits: limits) }
-            let (settled, conflicts) = try await settle(request, of: batch, outcomes, next: next, limits: limits)
-            outcome.sent = settled
+            let (sent, conflicts) = try await applyReply(outcomes, to: request, of: batch, next: next, limits: limits)
+            outcome.sent = sent
             outcome.conflicts = conflicts
-            if settled > 0 { share = min(1, share * 2) }
+            if sent > 0 { share = min(1, share * 2) }
         } catch {
             outcome.error = error
             switch ErrorReaction(error.code) {
             case _ where error.storeError != nil:
-                // What the store has of the request counts.
+                // The store decides what is known of the request.
                 (outstanding, hasLooked) = (nil, false)
             case .resend where outstanding != nil, .retry where wasOutstanding,
                 .ask where wasOutstanding && error.code != .quotaExceeded:
-                // That this try has failed says nothing of the one before.
+                // The failure of this try says nothing of the one before.
                 break
             case .report where outstanding != nil && error.code == .internalError:
-                // It may have failed after it was done.
+                // The request may have failed after it was performed.
                 break
             case .halve where request.items.count > 1:
                 share = max(share / 2, 0.001)
                 try await abandon(request)
                 outcome.error = nil
             case .halve:
-                // One record that is too much by itself.
+                // A single record that is too large.
                 try await refuse(request, of: batch, error, nextTry: nil)
                 outcome.error = nil
             case .ask:
@@ -254,7 +261,7 @@ actor ExportScheduler {
         return outcome
     }
 
-    /// Whether an answer has an outcome of its kind for each item.
+    /// Whether a reply has an outcome of the right kind for each item.
     private static func isAnswer(_ outcomes: [RecordOutcome], to request: SentRequest) -> Bool {
         outcomes.count == request.items.count
             && zip(request.items, outcomes).allSatisfy { item, outcome in
@@ -268,7 +275,7 @@ actor ExportScheduler {
 
     private struct Operations: Sendable {
         var all: [RecordOperation] = []
-        /// Where some could not be made: what is to be noted, instead of sending.
+        /// The results to note instead of sending, if some operations could not be made.
         var refused: [ExportResult]?
     }
 
@@ -301,29 +308,29 @@ actor ExportScheduler {
         }
     }
 
-    /// Fields, by record, that are empty here only because the store can't hold what the cloud has in them: they are not to be emptied there.
+    /// Fields, by record, that are empty here only because the store can't hold the cloud's values. They must not be emptied in the cloud.
     private func foreignFields(_ items: [ExportItem]) async throws -> [String: Set<String>] {
         let names = Set(items.filter { !$0.cleared.isEmpty }.map(\.name))
         guard !names.isEmpty else { return [:] }
-        let kept = try await store.deferredRecords([.schema], zone: mapping.number).filter { names.contains($0.name) }
-        guard !kept.isEmpty else { return [:] }
+        let deferred = try await store.deferredRecords([.schema], zone: mapping.number).filter { names.contains($0.name) }
+        guard !deferred.isEmpty else { return [:] }
         let types = Dictionary(
             try await store.types().map { type in
                 (type.name, Dictionary(type.fields.map { ($0.name, $0.type) }, uniquingKeysWith: { one, _ in one }))
             }, uniquingKeysWith: { one, _ in one })
-        return kept.reduce(into: [:]) { fields, record in
+        return deferred.reduce(into: [:]) { fields, record in
             let held = types[record.type] ?? [:]
-            // Of one that can't be read nothing is known, and it comes anew when it changes.
+            // Nothing is known of a deferred record that can't be read. It comes again when it changes.
             guard let whole = try? mapping.record(record) else { return }
             fields[record.name] = Set(whole.fields.filter { name, value in held[name] != value.type }.keys)
         }
     }
 
-    /// Records that are damaged in the cloud, and whole here: they replace what is there.
+    /// Records that are damaged in the cloud and whole here: they replace the cloud's versions.
     private func damaged(_ items: [ExportItem]) async throws -> Set<String> {
-        let kept = try await store.deferredRecords([.damagedInCloud], zone: mapping.number)
-        guard !kept.isEmpty else { return [] }
-        let tags = Dictionary(kept.map { ($0.name, $0.tag) }, uniquingKeysWith: { one, _ in one })
+        let deferred = try await store.deferredRecords([.damagedInCloud], zone: mapping.number)
+        guard !deferred.isEmpty else { return [] }
+        let tags = Dictionary(deferred.map { ($0.name, $0.tag) }, uniquingKeysWith: { one, _ in one })
         return Set(items.filter { $0.key.kind == .save && $0.tag != nil && tags[$0.name] == $0.tag }.map(\.name))
     }
 
@@ -333,7 +340,7 @@ actor ExportScheduler {
     ) -> Operations {
         var made = Operations()
         var results: [ExportResult] = []
-        // Records that came together were mostly edited together.
+        // Records that came together were mostly edited at the same time.
         var edited: (times: EditTimes, text: String)?
         for item in request.items {
             if edited?.times != item.edited { edited = (item.edited, item.edited.description) }
@@ -360,8 +367,8 @@ actor ExportScheduler {
         return made
     }
 
-    private func settle(
-        _ request: SentRequest, of batch: ExportBatch?, _ outcomes: [RecordOutcome], next: Prepared?, limits: CloudLimits
+    private func applyReply(
+        _ outcomes: [RecordOutcome], to request: SentRequest, of batch: ExportBatch?, next: Prepared?, limits: CloudLimits
     ) async throws(CloudError) -> (sent: Int, conflicts: Int) {
         var results: [ExportResult] = []
         var changed: [ZoneChanges.Change] = []
@@ -379,9 +386,9 @@ actor ExportScheduler {
             }
         }
         do {
-            // What was refused, or has met another's change, changes what can be sent next: others may wait for it.
+            // A refusal, or a conflict with another device's change, may change the next request: other records may wait for it.
             let next = sent == request.items.count ? next : nil
-            if try await store.settle(request, of: batch, results: results, next: next?.request, zone: mapping.number) {
+            if try await store.applyReply(to: request, of: batch, results: results, next: next?.request, zone: mapping.number) {
                 self.next = next
             }
         } catch {
@@ -411,14 +418,14 @@ actor ExportScheduler {
         _ error: CloudError, _ item: ExportItem, _ changed: inout [ZoneChanges.Change]
     ) -> ExportResult {
         switch ErrorReaction(error.code) {
-        // A record that the cloud never had can't have been deleted there: it lacks something else, as the type in production.
+        // The cloud can't have deleted a record that it never had: it lacks something else, such as the type in production.
         case .merge where error.serverRecord == nil && item.key.kind == .save && item.tag == nil && error.code == .unknownItem:
             return .refused(code: error.code.rawValue, reason: error.reason, nextTry: environment.now() + Self.pause)
         case .merge:
             if let record = error.serverRecord {
                 changed.append(.saved(record))
             } else if item.key.kind == .delete {
-                // It is gone already.
+                // The record is gone already.
                 return .deleted
             } else {
                 changed.append(.deleted(.init(id: CloudRecordID(item.name, in: mapping.zone), type: item.type)))
@@ -427,7 +434,7 @@ actor ExportScheduler {
         case .innocent, .retry, .resend, .uploadAssets, .remakeZone, .wipe, .refetch: return .undone
         case .park:
             return .refused(code: error.code.rawValue, reason: error.reason, nextTry: environment.now() + Self.pause)
-        // In what is somebody else's, their cloud's word is the last: it is taken back here.
+        // In a zone of another owner, the cloud's refusal is final: the change is reverted here.
         case .ask where mapping.isRefusal(error): return .rejected(code: error.code.rawValue, reason: Self.reason(error))
         case .ask:
             return .refused(code: error.code.rawValue, reason: error.reason, nextTry: environment.now() + Self.longPause)
@@ -440,24 +447,24 @@ actor ExportScheduler {
         return denial.reason + (denial.remedy.map { "; \($0.text)" } ?? "")
     }
 
-    /// What was sent to a zone that is no more, or for somebody else, is not asked for again.
+    /// Forgets requests to a zone that is gone, or of another account: their outcomes are not asked for.
     func forget() { (outstanding, next, hasLooked) = (nil, nil, false) }
 
-    /// The cloud has not done it: it is gathered anew.
+    /// Gives up a request that the cloud has not performed: its changes are gathered again.
     private func abandon(_ request: SentRequest) async throws {
         outstanding = nil
-        try await store.settle(request, of: nil, results: request.items.map { _ in .undone }, zone: mapping.number)
+        try await store.applyReply(to: request, of: nil, results: request.items.map { _ in .undone }, zone: mapping.number)
     }
 
     private func refuse(_ request: SentRequest, of batch: ExportBatch?, _ error: CloudError, nextTry: Int64?) async throws {
         outstanding = nil
-        try await store.settle(
-            request, of: batch,
+        try await store.applyReply(
+            to: request, of: batch,
             results: request.items.map { _ in .refused(code: error.code.rawValue, reason: error.reason, nextTry: nextTry) },
             zone: mapping.number)
     }
 
-    /// The request as a whole was refused, and nobody says because of which record: the next ones are smaller.
+    /// Handles the refusal of a whole request that names no record: the next requests are smaller.
     private func split(_ request: SentRequest, of batch: ExportBatch?, _ error: CloudError) async throws {
         guard request.items.count > 1 else { return try await refuse(request, of: batch, error, nextTry: nil) }
         share = max(share / 2, 0.001)
@@ -472,25 +479,4 @@ actor ExportScheduler {
             throw CloudError(transfer: error)
         }
     }
-}
-
-extension CloudError {
-    /// What has gone wrong on the way; a failure of the store is no failure of the cloud, and ends the synchronisation.
-    init(transfer error: any Error) {
-        if let error = error as? CloudError {
-            self = error
-            return
-        }
-        let failure = error as? StoreError ?? StoreError(.io, "\(error)")
-        self.init(.storeFailure, failure.message)
-        localCause = failure
-    }
-
-    /// The failure of the store on this side that it carries.
-    var storeError: StoreError? { localCause as? StoreError }
-}
-
-extension CloudError.Code {
-    /// The store on this side has failed. A cloud never answers with it.
-    static let storeFailure = CloudError.Code(rawValue: "storeFailure")
 }

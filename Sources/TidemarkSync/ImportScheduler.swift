@@ -3,16 +3,16 @@ import TidemarkModel
 import TidemarkSQLite
 import TidemarkStore
 
-/// Fetches what others have changed, page by page, and has it taken in.
+/// Fetches the changes of others page by page, and has them applied.
 actor ImportScheduler {
     private let store: RecordStore
     private let database: any CloudDatabase
     private let resolver: ConflictResolver
     private let zone: CloudZoneID
-    /// Its number in the store.
+    /// The zone's number in the store.
     private let number: Int64
     private let order: SyncEnvironment.AheadOrder
-    /// The page that comes after the one that was fetched last, on its way.
+    /// The page after the one that was fetched last, on its way.
     private var ahead: (token: String, page: Task<Result<ZoneChanges, CloudError>, Never>)?
 
     init(
@@ -30,13 +30,13 @@ actor ImportScheduler {
     struct Outcome: Sendable {
         var records = 0
         var conflicts = 0
-        /// Something is to be sent by now.
+        /// Whether something is to be sent by now.
         var leavesExports = false
         var moreComing = false
         var error: CloudError?
     }
 
-    /// What was fetched ahead is from before something that the cloud has taken since: it is fetched anew.
+    /// Discards the page that was fetched ahead: the cloud has accepted a change since, so the page is fetched again.
     func forget() {
         ahead?.page.cancel()
         ahead = nil
@@ -66,13 +66,13 @@ actor ImportScheduler {
 
     /// Fetches one page.
     ///
-    /// - Parameter looksAhead: Whether the page after it is fetched while it is taken in. Nothing may be sent before the next step, or
-    ///   ``forget()`` has to be called.
+    /// - Parameter looksAhead: Whether the next page is fetched while this one is applied. If so, call ``forget()`` before you send
+    ///   anything.
     func step(limits: CloudLimits, looksAhead: Bool, progress: @Sendable (Int64) async -> Void) async throws -> Outcome {
         var outcome = Outcome()
         let state = try await store.syncState(zone: number)
         let token = state.token
-        // Without a token nobody tells of deletions: what the cloud had before, or was sent before, may be gone again by then.
+        // Without a token the cloud reports no deletions: a record that it had before, or that was sent before, may be gone by then.
         if token == nil, !state.isRefetching { try await store.beginRefetch(zone: number) }
         do throws(CloudError) {
             let page = try await page(since: token)
@@ -97,7 +97,7 @@ actor ImportScheduler {
             let looksAhead = looksAhead && page.moreComing
             if looksAhead, order != .behind { await fetchAhead(since: page.token) }
             do {
-                // What can't be told is not gone.
+                // A record that the cloud can't return is not gone.
                 if try await store.noteDamaged(page.failed.map { (name: $0.id.recordName, tag: $0.changeTag) }, zone: number) > 0
                 {
                     outcome.leavesExports = true

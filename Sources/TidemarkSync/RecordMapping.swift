@@ -4,21 +4,21 @@ import TidemarkModel
 import TidemarkSQLite
 import TidemarkStore
 
-/// Records as a store and as a cloud have them.
+/// Maps records between a store and a cloud.
 struct RecordMapping {
     /// The field that carries when the others were edited. No field of a store's can have such a name.
     static let editedField = "tide_edited"
 
     let zone: CloudZoneID
-    /// Its number in the store.
+    /// The zone's number in the store.
     let number: Int64
     let scope: StoreScope
 
-    /// What a change is to do in the cloud.
+    /// The operation that makes a change in the cloud.
     ///
     /// - Parameters:
     ///   - assets: The cloud's names of the store's assets.
-    ///   - edited: When its fields were edited, as text.
+    ///   - edited: When the record's fields were edited, as text.
     func operation(
         _ item: ExportItem, assets: [String: CloudAsset], edited: String
     ) throws(CloudError) -> RecordOperation {
@@ -36,14 +36,14 @@ struct RecordMapping {
         return .save(CloudRecord(id, type: item.type, fields: fields, changeTag: item.tag), clearing: item.cleared)
     }
 
-    /// Whether an error says that one may not do it, where that is somebody else's to say.
+    /// Whether an error refuses a change in a zone of another owner, who decides about permissions.
     func isRefusal(_ error: CloudError) -> Bool { scope == .shared && error.code == .permissionFailure }
 
-    /// A record as a store takes it in.
+    /// A record of the cloud, in the store's terms.
     ///
     /// - Parameters:
     ///   - assets: The store's names of the cloud's assets.
-    ///   - known: The edit times that were read last, and their text: records that came together have mostly the same.
+    ///   - known: The edit times that were read last, and their text: records that come together mostly have the same.
     func remote(
         _ record: CloudRecord, assets: [String: String], known: inout (text: String, times: EditTimes)?
     ) -> RemoteRecord {
@@ -69,10 +69,11 @@ struct RecordMapping {
             edited: edited, whole: { FieldCoding.encode(record.fields) })
     }
 
-    /// A record that was kept, as it came.
-    func record(_ kept: DeferredRecord) throws(CloudError) -> CloudRecord {
+    /// A deferred record, as it came from the cloud.
+    func record(_ deferred: DeferredRecord) throws(CloudError) -> CloudRecord {
         CloudRecord(
-            CloudRecordID(kept.name, in: zone), type: kept.type, fields: try FieldCoding.decode(kept.whole), changeTag: kept.tag)
+            CloudRecordID(deferred.name, in: zone), type: deferred.type, fields: try FieldCoding.decode(deferred.whole),
+            changeTag: deferred.tag)
     }
 
     /// The types and fields that records need.

@@ -4,7 +4,7 @@ public import TidemarkSQLite
 package import TidemarkStore
 
 extension StoreError.Code {
-    /// What was set aside belongs to another account than the one that is signed in.
+    /// The quarantine belongs to another account than the one that is signed in.
     public static let anotherAccount = StoreError.Code(rawValue: "anotherAccount")
 }
 
@@ -12,14 +12,14 @@ extension RecordStore {
     /// Ends the synchronisation with an account.
     ///
     /// - Parameters:
-    ///   - choice: What becomes of its records here.
-    ///   - reason: What a quarantine says of why it was made.
-    /// - Returns: What was set aside, if anything was.
+    ///   - choice: The treatment of the account's records here.
+    ///   - reason: The reason that a quarantine states.
+    /// - Returns: The quarantine, if records were set aside.
     package func signOut(_ choice: SignOutChoice, reason: String) throws(StoreError) -> Quarantine? {
         var quarantine: Quarantine?
         switch choice {
         case .quarantine: quarantine = try setAside(reason: reason)
-        // What the cloud has of them stays known: the same account goes on where it was, another one gets none of them.
+        // The store remembers what the cloud has: the same account goes on where it stopped, another account gets none of the records.
         case .keep: break
         case .delete: try wipe()
         }
@@ -27,13 +27,13 @@ extension RecordStore {
         return quarantine
     }
 
-    /// Brings back what was set aside, and discards it then.
+    /// Brings back records that were set aside, and discards the quarantine.
     ///
     /// - Parameters:
-    ///   - options: What is brought back, and where.
+    ///   - options: Which records are brought back, and where.
     ///   - author: The name that history gives the transaction.
-    ///   - role: The part of the process that brings it back.
-    ///   - policy: Settles what was changed here meanwhile, too.
+    ///   - role: The part of the process that brings them back.
+    ///   - policy: Also resolves conflicts with changes that were made here meanwhile.
     /// - Throws: ``StoreError`` `anotherAccount`; those of a save.
     package func restore(
         _ quarantine: Quarantine, options: QuarantineRestoration, author: String, role: WriterRole = .program,
@@ -48,12 +48,12 @@ extension RecordStore {
                     : "the records that were set aside belong to another account than the one that is signed in; sign in as that one, or restore them into another account"
             )
         }
-        // Before anything is copied; and again where it is written, for another process may sign in meanwhile.
+        // Checked before anything is copied, and again before it is written, because another process may sign in meanwhile.
         try checkUser(syncState().user)
         let outcome = try restore(
             quarantine, all: options.contains(.withRecordsOfTheCloud), author: author, role: role, policy: policy,
             checkUser: checkUser)
-        // What this account's cloud does not bring back is nowhere else.
+        // Records that this account's cloud does not bring back exist nowhere else.
         let isWhole = try syncState().user == quarantine.user || options.contains(.withRecordsOfTheCloud)
         if isWhole, !options.contains(.keepingQuarantine) { try container.discard(quarantine) }
         return outcome

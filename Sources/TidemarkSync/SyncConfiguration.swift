@@ -2,46 +2,46 @@ public import TidemarkModel
 import TidemarkSQLite
 public import TidemarkStore
 
-/// How a container is synchronised.
+/// The settings of a synchronisation.
 public struct SyncConfiguration: Sendable {
-    /// The zone of the private database that its records are in.
+    /// The zone of the private database that has the container's records.
     public var zoneName = "TidemarkZone"
     /// The merge policy of a type, by its name. All devices should have the same.
     public var mergePolicy: @Sendable (String) -> MergePolicy = { _ in .mergeByPropertyObjectTrump }
-    /// Whether it may be synchronised at all: see ``AccountState``.
+    /// Whether the container may be synchronised at all: see ``AccountState``.
     public var accountState: @Sendable () -> AccountState = { AccountState(isSignedIn: true) }
-    /// What becomes of records that are here when an account comes to them.
+    /// The treatment of records that are already here when an account signs in.
     public var signIn: SignInChoice = .merge
-    /// What becomes of an account's records when another one comes.
+    /// The treatment of an account's records when another account signs in.
     public var signOut: SignOutChoice = .quarantine
     /// The name that history gives the transactions.
     public var author = "cloud"
 
-    /// Makes the configuration that a program has which sets nothing.
+    /// Makes a configuration with the default settings.
     public init() {}
 }
 
-/// What a synchronisation has come to.
+/// The result of a synchronisation.
 public struct SyncReport: Hashable, Sendable {
-    /// Changes that were taken in; a merged record counts twice.
+    /// Changes that were imported; a merged record counts twice.
     public var imported = 0
     /// Changes that the cloud has acknowledged.
     public var exported = 0
-    /// Fields, or deletions, that a merge policy has settled.
+    /// Fields, or deletions, that a merge policy has resolved.
     public var conflicts = 0
-    /// What is still to be sent, and why.
+    /// Changes that are still to be sent, and the reasons.
     public var outbox = OutboxSummary()
-    /// Records from the cloud that could not be taken in, or not whole.
+    /// Records from the cloud that could not be imported, or not fully.
     public var deferred = 0
-    /// Saves that the cloud has refused for good. They were taken back, and are kept until they are discarded.
+    /// Saves that the cloud has refused permanently. They were reverted here, and are kept until they are discarded.
     public var refused = 0
-    /// Why it did not come to its end; `nil` when it did.
+    /// The failure that ended the synchronisation early; `nil` if there was none.
     public var failure: ContainerEvent.Failure?
 
     /// Makes a report of a synchronisation that has done nothing.
     public init() {}
 
     /// Whether nothing waits to be sent and nothing failed; ``deferred`` counts fetched records that could not be
-    /// applied yet, ``refused`` changes that were taken back.
+    /// applied yet, ``refused`` changes that were reverted.
     public var isComplete: Bool { failure == nil && outbox.pending == 0 }
 }

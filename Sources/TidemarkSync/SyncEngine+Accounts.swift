@@ -10,14 +10,14 @@ extension SyncEngine {
     /// let setAside = try await engine.signOut()
     /// ```
     ///
-    /// Nothing is sent or fetched for it. Whoever is signed in with the cloud at the next ``sync(patience:isContinued:)`` gets the
-    /// container: have ``SyncConfiguration/accountState`` say that nobody is, or make another engine.
+    /// Nothing is sent or fetched for that account afterwards. The account that is signed in at the next ``sync(patience:isContinued:)``
+    /// gets the container. To prevent that, return a signed-out state from ``SyncConfiguration/accountState``, or make another engine.
     ///
     /// - Parameters:
-    ///   - choice: What becomes of the account's records here: they are set aside, stay, or are deleted. Those that stay go on with the same
-    ///     account where they were; another one gets none of them.
-    ///   - reason: What ``Quarantine/reason`` says.
-    /// - Returns: What was set aside; `nil` where there was nothing, or `choice` is another.
+    ///   - choice: The treatment of the account's records here: they are set aside, stay, or are deleted. Records that stay go on with the
+    ///     same account where they stopped; another account gets none of them.
+    ///   - reason: The value of ``Quarantine/reason``.
+    /// - Returns: The quarantine; `nil` if there was nothing to set aside, or `choice` does not set records aside.
     /// - Throws: ``ContainerEvent/Failure`` 134417 while it synchronises; ``StoreError``.
     @discardableResult
     public func signOut(
@@ -26,16 +26,18 @@ extension SyncEngine {
         try await alone { store in try await store.signOut(choice, reason: reason) }
     }
 
-    /// Brings back what was set aside: edits that no cloud had are merged with what is there by now. The next synchronisation sends them.
+    /// Brings back records that were set aside: edits that no cloud has are merged with the present records. The next synchronisation sends
+    /// them.
     ///
     /// ```swift
     /// for quarantine in try container.quarantines() { try await engine.restore(quarantine) }
     /// ```
     ///
     /// - Parameters:
-    ///   - options: More than that. Otherwise the same account has to be synchronised here again, and what was set aside is gone afterwards.
-    ///   - policy: Settles what was changed here meanwhile, too; by default that of the configuration.
-    /// - Returns: What it has changed, in records.
+    ///   - options: Further records, accounts and outcomes. Without options, the same account has to be synchronised here again, and the
+    ///     quarantine is gone afterwards.
+    ///   - policy: Also resolves conflicts with changes that were made here meanwhile; by default the configuration's policy.
+    /// - Returns: Counts of the records that were changed.
     /// - Throws: ``StoreError`` `anotherAccount` when the records belong to another account, and those of a save;
     ///   ``ContainerEvent/Failure`` 134417 while it synchronises.
     @discardableResult

@@ -16,7 +16,7 @@ extension SyncEngine {
         }
     }
 
-    /// Whether the account's switches are as they were; if not, it sets up anew, which then says what is wrong.
+    /// Whether the account's switches are still on. If not, the engine sets up again, and the set-up reports what is wrong.
     func accountIsOn() async throws -> Bool {
         guard environment.now() > accountSeen + 1_000_000 else { return true }
         accountSeen = environment.now()
@@ -27,15 +27,15 @@ extension SyncEngine {
     }
 
     func setUp() async throws {
-        await lines.forgetNext()
-        await lines.forgetImports()
+        await zoneSyncs.forgetNext()
+        await zoneSyncs.forgetImports()
         machine.noteChangedZones(areKnown: false)
         await recorder.beginSetUp()
         var failures: [ContainerEvent.Failure] = []
         let user = try await store.syncState().user
         switch try await accounts.check() {
         case .available:
-            if try await store.syncState().user != user { await lines.forgetExports() }
+            if try await store.syncState().user != user { await zoneSyncs.forgetExports() }
             do {
                 try await prepare()
                 machine.answered(.setUp, at: environment.now())
@@ -61,7 +61,7 @@ extension SyncEngine {
         try await recorder.endSetUp(failures)
     }
 
-    /// Makes the zone, and looks again at what could not be taken in.
+    /// Makes the zone, and applies deferred records again.
     func prepare() async throws {
         limits = try await database.limits().bounded
         var state = try await store.syncState()
@@ -78,17 +78,17 @@ extension SyncEngine {
                 if isNew, !state.initialImportIsComplete { state.isDeploying = true }
             }
         }
-        // What only a person could mend, somebody may have mended.
+        // A person may have removed the causes of these errors.
         try await store.tryAgain(
             [CloudError.Code.quotaExceeded, .notAuthenticated, .permissionFailure].map(\.rawValue) + [
                 StoreError.Code.damaged.rawValue
             ])
-        for line in try await lines.all() { _ = try await line.resolver.applyDeferred(limits: limits) }
+        for zoneSync in try await zoneSyncs.all() { _ = try await zoneSync.resolver.applyDeferred(limits: limits) }
     }
 
     func importPage() async throws {
         await recorder.begin(.import)
-        // What is sent in between changes what comes.
+        // Changes that are sent in between change the next page.
         let looksAhead = environment.looksAhead && !machine.exportIsWanted
         let outcome = try await nextPage(looksAhead: looksAhead)
         report.imported += outcome.records
@@ -103,14 +103,14 @@ extension SyncEngine {
         } else {
             machine.answered(.import, at: environment.now())
             machine.imported(moreComing: outcome.moreComing)
-            // A merge may have something to send, or let go what was refused.
+            // A merge may leave something to send, or make a refused change possible.
             if outcome.conflicts > 0 || outcome.leavesExports { machine.wantExport() }
             if !outcome.moreComing { try await recorder.end(.import) }
         }
     }
 
     func exportBatch() async throws {
-        await lines.forgetImports()
+        await zoneSyncs.forgetImports()
         if await recorder.begin(.export) {
             let (records, bytes) = (try await store.outbox().pending, try await store.pendingBytes())
             await recorder.expect(.export, records: records, bytes: bytes)
@@ -118,7 +118,7 @@ extension SyncEngine {
         }
         let outcome = try await nextBatch(hasRoom: noRoom == nil)
         if noRoom != nil, !outcome.didWork, outcome.error == nil {
-            // What was deleted has gone, and may have made room.
+            // Deletions have gone, and may have made room.
             noRoom = await quotaFailure(try await store.pendingBytes())
             guard let noRoom else { return }
             machine.exportLacksRoom(at: environment.now())
@@ -135,7 +135,7 @@ extension SyncEngine {
                     at: environment.now(), retryAfter: error.retryAfter, random: environment.random())
             }
         } else {
-            // What may be tried again and did not go is not asked for without a pause.
+            // A change that may be tried again and did not go waits for a pause.
             let next = outcome.didWork ? nil : try await store.outbox().nextTry.map { max($0, environment.now() + Self.pause) }
             machine.exported(
                 sent: outcome.sent, didWork: outcome.didWork, nextTry: next, at: environment.now(), random: environment.random())
@@ -145,12 +145,12 @@ extension SyncEngine {
 
     private static let pause: Int64 = 1_000_000
 
-    /// So many changes are asked room for before they go up.
+    /// From this number of changes on, the engine checks the quota before it uploads.
     private static let bulk = 1000
 
-    /// Before much goes up, whether it has room.
+    /// The error of an upload that is larger than the quota; `nil` if there is room.
     func quotaFailure(_ bytes: Int64) async -> CloudError? {
-        // Where the cloud does not say, it is found out when something is sent.
+        // If the cloud does not report the quota, the upload finds out.
         guard let account = try? await database.account(), let quota = account.quota, let used = account.used else { return nil }
         guard used.addingReportingOverflow(bytes).partialValue > quota else { return nil }
         return CloudError(
@@ -159,19 +159,19 @@ extension SyncEngine {
         )
     }
 
-    /// Notes whether the cloud was there at all.
+    /// Notes whether the cloud could be reached.
     func note(_ error: CloudError?) {
         let codes: [CloudError.Code?] = [.networkUnavailable, .networkFailure]
         machine.failed(isUnreached: error?.retryAfter == nil && codes.contains(error?.code))
     }
 
-    /// What stands in the way of everything; anything else is tried again.
+    /// Reacts to an error that concerns the whole synchronisation; any other error is tried again.
     func react(to error: CloudError, retry: () -> Void) async throws {
         switch ErrorReaction(error.code) {
         case _ where error.storeError != nil: throw error.storeError!
-        // Of the other zones what is said of them counts, when their turn comes.
+        // Other zones are judged by their own errors, when their turn comes.
         case .remakeZone:
-            // The server has lost it, or never had it: all of it is sent again.
+            // The server has lost the zone, or never had it: all of its records are sent again.
             log.warning("the zone is gone, and is created again")
             try await remakeDefaultZone()
             machine.setUpFailed(at: environment.now(), retryAfter: nil, random: environment.random())
@@ -179,7 +179,7 @@ extension SyncEngine {
             log.warning("the zone's data was deleted for good")
             let told = try await purgeDefaultZone(error)
             machine.halt(.init(code: SyncErrorCode.other, reason: error.reason + told))
-        // What is here is older, or newer, than the cloud: that is looked at first.
+        // The store is older or newer than the cloud: fetch first.
         case .refetch:
             machine.wantImport()
             retry()

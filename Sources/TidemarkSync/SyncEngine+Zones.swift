@@ -9,7 +9,7 @@ import TidemarkStore
 extension SyncEngine {
     // Fetching
 
-    /// Fetches the next page of a zone that has news; before that, once in a round, it asks which have.
+    /// Fetches the next page of a zone that has changes. Once in a round it asks first which zones have changes.
     ///
     func nextPage(looksAhead: Bool) async throws -> ImportScheduler.Outcome {
         if !machine.knowsChangedZones {
@@ -22,18 +22,18 @@ extension SyncEngine {
                 return outcome
             }
         }
-        var waiting = try await linesWithChanges()
+        var waiting = try await zoneSyncsWithChanges()
         guard !waiting.isEmpty else {
             machine.noteChangedZones(areKnown: false)
             return ImportScheduler.Outcome()
         }
-        let line = waiting.removeFirst()
-        var outcome = try await line.imports.step(limits: limits, looksAhead: looksAhead) { [recorder] bytes in
+        let zoneSync = waiting.removeFirst()
+        var outcome = try await zoneSync.imports.step(limits: limits, looksAhead: looksAhead) { [recorder] bytes in
             await recorder.add(bytes, to: .import)
         }
-        if let error = outcome.error, try await isGone(line, error) { outcome.error = nil }
+        if let error = outcome.error, try await isGone(zoneSync, error) { outcome.error = nil }
         if outcome.error != nil {
-            // What has changed meanwhile is asked for, too.
+            // The next round asks again which zones have changed meanwhile.
             machine.noteChangedZones(areKnown: false)
         } else if !outcome.moreComing {
             if waiting.isEmpty { machine.noteChangedZones(areKnown: false) } else { outcome.moreComing = true }
@@ -41,27 +41,27 @@ extension SyncEngine {
         return outcome
     }
 
-    /// Whether an error says that a zone is no more, which then goes here, too: it was left, or its owner has deleted it, or shares it no more.
-    /// The default zone is another matter.
-    func isGone(_ line: ZoneSync, _ error: CloudError) async throws -> Bool {
-        guard !line.isDefault, [.remakeZone, .wipe].contains(ErrorReaction(error.code)) else { return false }
-        log.debug("a zone is gone", metadata: ["zone": "\(line.cloudZone)"])
+    /// Whether an error says that a zone is gone: its participant has left it, or its owner has deleted it or stopped sharing it. Then the
+    /// store removes it, too. The default zone is handled elsewhere.
+    func isGone(_ zoneSync: ZoneSync, _ error: CloudError) async throws -> Bool {
+        guard !zoneSync.isDefault, [.remakeZone, .wipe].contains(ErrorReaction(error.code)) else { return false }
+        log.debug("a zone is gone", metadata: ["zone": "\(zoneSync.cloudZone)"])
         try await store.removeZone(
-            line.zone,
+            zoneSync.zone,
             reason: store.scope == .shared ? "what was shared is shared no more, or no longer with you" : "the zone was deleted",
             code: error.code.rawValue, author: configuration.author)
         return true
     }
 
-    /// Asks which zones have news.
-    func changedLines() async throws -> [ZoneSync] {
+    /// Asks which zones have changes.
+    func changedZoneSyncs() async throws -> [ZoneSync] {
         try await findChangedZones()
-        return try await linesWithChanges()
+        return try await zoneSyncsWithChanges()
     }
 
-    /// Has everything that is in the default zone sent again.
+    /// Marks everything in the default zone to be sent again.
     func remakeDefaultZone() async throws {
-        await lines.forget(StoreFormat.defaultZone)
+        await zoneSyncs.forget(StoreFormat.defaultZone)
         guard let known = try await store.syncState().incarnation else {
             return try await store.forgetZone(StoreFormat.defaultZone)
         }
@@ -69,13 +69,14 @@ extension SyncEngine {
         try await store.beginComparing(in: known, isLost: true)
     }
 
-    /// Takes out what was in the default zone, so that nothing of it is ever sent again. Where it is all that the store has, its history goes, too.
+    /// Removes the records of the default zone, so that none of them is ever sent again. If the store has no other zone, its history is
+    /// removed, too.
     ///
-    /// Changes that no cloud has are kept: with the whole store, set aside as a `Quarantine`, or, where other zones stay, as `RefusedSave`.
+    /// Changes that no cloud has are kept: as a `Quarantine` of the whole store, or, if other zones stay, as `RefusedSave`.
     ///
-    /// - Returns: What a person is to know of that; empty where nothing was unsent.
+    /// - Returns: A sentence for people about the unsent changes; empty if there were none.
     func purgeDefaultZone(_ error: CloudError) async throws -> String {
-        await lines.forget(StoreFormat.defaultZone)
+        await zoneSyncs.forget(StoreFormat.defaultZone)
         let zones = try await store.zones()
         let user = try await store.syncState().user
         let purged: @Sendable (inout SyncState) -> Void = { state in
@@ -99,22 +100,22 @@ extension SyncEngine {
             "; \(pending == 1 ? "1 unsent change was" : "\(pending) unsent changes were") set aside: 'tidemark quarantine restore \(store.container.url.path) \(id)' brings them back after you sign in again"
     }
 
-    private func linesWithChanges() async throws -> [ZoneSync] {
+    private func zoneSyncsWithChanges() async throws -> [ZoneSync] {
         var waiting: [ZoneSync] = []
-        for line in try await lines.all() {
-            let state = try await store.syncState(zone: line.zone.id)
-            // Of one that was never fetched nobody needs to tell.
-            if state.hasNewChanges || state.token == nil { waiting.append(line) }
+        for zoneSync in try await zoneSyncs.all() {
+            let state = try await store.syncState(zone: zoneSync.zone.id)
+            // A zone that was never fetched needs no notice.
+            if state.hasNewChanges || state.token == nil { waiting.append(zoneSync) }
         }
         return waiting
     }
 
-    /// Asks which zones have changed, and notes it. Those that are gone are looked at, too: the answer says how.
+    /// Asks which zones have changed, and notes them. Zones that are gone are fetched, too: the error says how they went.
     private func findChangedZones() async throws(CloudError) {
         do {
             var token = try await store.databaseToken()
             var beginsAnew = token == nil
-            // The zones that the cloud tells of in another incarnation than before: those that it does not tell of were lost.
+            // The zones that the cloud lists in another incarnation than before. It has lost the zones that it does not list.
             var told: Set<ZoneName>?
             let incarnation = try await store.databaseIncarnation()
             while true {
@@ -127,7 +128,7 @@ extension SyncEngine {
                 }
                 if told == nil, let now = page.incarnation, let incarnation, now != incarnation {
                     guard beginsAnew else {
-                        // It was interrupted: which zones it has told of is not known any more.
+                        // The listing was interrupted: the zones of its first pages are not known any more.
                         (token, beginsAnew) = (nil, true)
                         continue
                     }
@@ -150,14 +151,14 @@ extension SyncEngine {
         }
     }
 
-    /// Makes zones of one's own anew that the cloud has lost, and has everything in them sent again. Their shares are lost.
+    /// Creates the account's own zones again that the cloud has lost, and marks everything in them to be sent again. Their shares are lost.
     private func remakeZones(besides told: Set<ZoneName>, in incarnation: String) async throws {
         guard store.scope == .private else { return }
-        for line in try await lines.all() where !line.isDefault && !told.contains(line.zone.name) {
-            log.warning("the cloud has lost a zone, and the zone is created again", metadata: ["zone": "\(line.cloudZone)"])
-            try await database.modifyZones(saving: [line.cloudZone], deleting: [])
-            await lines.forget(line.zone.id)
-            try await store.beginComparing(in: incarnation, isLost: true, zone: line.zone.id)
+        for zoneSync in try await zoneSyncs.all() where !zoneSync.isDefault && !told.contains(zoneSync.zone.name) {
+            log.warning("the cloud has lost a zone, and the zone is created again", metadata: ["zone": "\(zoneSync.cloudZone)"])
+            try await database.modifyZones(saving: [zoneSync.cloudZone], deleting: [])
+            await zoneSyncs.forget(zoneSync.zone.id)
+            try await store.beginComparing(in: incarnation, isLost: true, zone: zoneSync.zone.id)
         }
     }
 
@@ -190,7 +191,7 @@ extension SyncEngine {
         try await store.recordZoneChanges(news.sorted(), token: page.token.rawValue)
     }
 
-    /// A zone of the cloud's, as the store calls it.
+    /// The store's name of a zone of the cloud.
     private func name(of zone: CloudZoneID) -> ZoneName {
         store.scope == .private && zone.zoneName == configuration.zoneName ? .default : ZoneName(zone, scope: store.scope)
     }
@@ -200,15 +201,15 @@ extension SyncEngine {
     /// Sends the next batch of a zone that has something to send.
     func nextBatch(hasRoom: Bool) async throws -> ExportScheduler.Outcome {
         var conflicts = 0
-        for line in try await lines.byTurns() {
-            var outcome = try await line.exports.step(limits: limits, hasRoom: hasRoom) { [recorder] bytes in
+        for zoneSync in try await zoneSyncs.byTurns() {
+            var outcome = try await zoneSync.exports.step(limits: limits, hasRoom: hasRoom) { [recorder] bytes in
                 await recorder.add(bytes, to: .export)
             }
             conflicts += outcome.conflicts
             guard outcome.didWork || outcome.error != nil else { continue }
             outcome.conflicts = conflicts
-            if let error = outcome.error, try await isGone(line, error) { outcome.error = nil }
-            await lines.served(line)
+            if let error = outcome.error, try await isGone(zoneSync, error) { outcome.error = nil }
+            await zoneSyncs.served(zoneSync)
             return outcome
         }
         return ExportScheduler.Outcome(conflicts: conflicts)

@@ -5,7 +5,7 @@ public import TidemarkModel
 import TidemarkSQLite
 public import TidemarkStore
 
-/// Has a store and a cloud say the same: fetches what others have changed, sends what was changed here, and settles what both have.
+/// Synchronises a store with a cloud: fetches the changes of others, sends the changes that were made here, and resolves conflicts.
 ///
 /// ```swift
 /// let engine = try SyncEngine(container: container, database: cloud)
@@ -15,7 +15,7 @@ public import TidemarkStore
 ///
 /// It holds the container's right to synchronise until it is deallocated, or closed: one process at a time has it, and a second one gets error
 /// 134410.
-/// What was interrupted goes on the next time.
+/// An interrupted synchronisation goes on the next time.
 public actor SyncEngine {
     let store: RecordStore
     let database: any CloudDatabase
@@ -24,7 +24,7 @@ public actor SyncEngine {
     private let lock: SyncLock
     private let notifier: StoreChangeNotifier
     private let assets: AssetTransfer
-    let lines: ZoneSyncRegistry
+    let zoneSyncs: ZoneSyncRegistry
     let accounts: AccountMonitor
     let recorder: EventRecorder
     let log: Logger
@@ -35,15 +35,15 @@ public actor SyncEngine {
     private var refusedBefore = 0
     private var isRunning = false
     var accountSeen: Int64 = .min
-    /// There is no room for what waits in bulk.
+    /// The error if the account has no room for the changes that wait in bulk.
     var noRoom: CloudError?
-    /// What the last ``sync(patience:isContinued:)`` has left of its patience: what the cloud has done in that time is no waiting.
+    /// The rest of the patience of the last ``sync(patience:isContinued:)``. The time in which the cloud did its work does not count.
     private(set) var patienceLeft = Duration.zero
 
-    /// Why it looks again.
+    /// Why the engine looks again for work.
     private enum Wake: Sendable { case store, cloud, time }
 
-    /// Synchronises a store that the process has open already: it writes through that object, and opens no other.
+    /// Makes an engine for a store that the process has open: it writes through that object, and opens no other.
     ///
     /// - Parameter lock: The right to synchronise the container, which others may share.
     package init(
@@ -59,7 +59,7 @@ public actor SyncEngine {
         self.configuration = configuration
         self.log = log
         assets = AssetTransfer(store: store, database: database)
-        lines = ZoneSyncRegistry(
+        zoneSyncs = ZoneSyncRegistry(
             ZoneSync.Parts(
                 store: store, database: database, assets: assets, configuration: configuration, environment: environment))
         accounts = AccountMonitor(
@@ -68,13 +68,14 @@ public actor SyncEngine {
         recorder = EventRecorder(store: store, environment: environment, log: log)
     }
 
-    /// Lets go of the container at once; else that happens a moment after the last reference to it has gone. It must not synchronise any more.
+    /// Releases the container at once, and not only after the last reference to the engine. The engine must not synchronise any more.
     public nonisolated func close() { lock.release() }
 
     /// The history of its store, by which events name it.
     package nonisolated var history: UUID { store.identity.history }
 
-    /// What it does, as it does it. For one listener; it does not end by itself, and keeps the last 1,000 for whoever comes late.
+    /// The events of the synchronisation, as they happen. For a single listener. The stream does not end by itself, and buffers the last
+    /// 1,000 events.
     public nonisolated var events: AsyncStream<ContainerEvent> { recorder.stream }
 
     // Running
@@ -82,9 +83,9 @@ public actor SyncEngine {
     /// Fetches and sends until there is nothing left to do now.
     ///
     /// - Parameters:
-    ///   - patience: How long it waits for a cloud that does not answer, in all; what succeeds meanwhile may take its time.
-    ///   - isContinued: It goes on with what it has just done: the account is not looked at again.
-    /// - Returns: What was done, and what is left. That the cloud refuses something, or can't be reached, is no error: see
+    ///   - patience: How long it waits in all for a cloud that does not answer. Steps that succeed do not count.
+    ///   - isContinued: Whether this call continues the one before: then the account is not checked again.
+    /// - Returns: A report of the work done and the work left. A refusal, or a cloud that can't be reached, throws no error: see
     ///   ``SyncReport/failure``.
     /// - Throws: `CancellationError`; ``StoreError``; ``ContainerEvent/Failure`` 134417 while it synchronises already.
     public func sync(patience: Duration = .seconds(10), isContinued: Bool = false) async throws -> SyncReport {
@@ -113,7 +114,8 @@ public actor SyncEngine {
         }
     }
 
-    /// Synchronises until the task is cancelled: whenever something changes here or in the cloud. What the cloud refuses is told as events.
+    /// Synchronises whenever something changes here or in the cloud, until the task is cancelled. Refusals of the cloud are reported as
+    /// events.
     ///
     /// - Throws: `CancellationError`; ``StoreError``; ``ContainerEvent/Failure`` 134417 while it synchronises already.
     public func run() async throws {
@@ -123,7 +125,7 @@ public actor SyncEngine {
         let (wakes, wake) = AsyncStream.makeStream(of: Wake.self, bufferingPolicy: .bufferingNewest(10))
         let listener = try StoreChangeListener(container: store.container, ignoring: notifier) { wake.yield(.store) }
         defer { listener.close() }
-        // What came while nobody listened.
+        // Changes that came before the listener.
         wake.yield(.store)
         do {
             try await withThrowingTaskGroup(of: Void.self) { group in
@@ -133,7 +135,7 @@ public actor SyncEngine {
                 try await group.next()
             }
         } catch {
-            // Why it ends is told, not what fails for that reason.
+            // The cause of the end is thrown, and not an error that follows from it.
             _ = try? await finish()
             throw error
         }
@@ -168,14 +170,14 @@ public actor SyncEngine {
             case .halt:
                 try await recorder.endAll()
                 let wasOn = configuration.accountState().isAvailable
-                // Somebody may do something about it.
+                // A person may remove the cause.
                 let timer = Task { [environment] in
                     try await environment.sleep(.seconds(30))
                     wake.yield(.time)
                 }
                 let woken = await wakes.next(isolation: self)
                 timer.cancel()
-                // Every save would have it look again; only what comes from outside can have mended it, or a switch.
+                // A save is no reason to set up again: only a change from outside, or a switch, can have removed the cause.
                 if woken != .store || !wasOn && configuration.accountState().isAvailable { machine.begin() }
             case let step: try await perform(step)
             }
@@ -197,7 +199,7 @@ public actor SyncEngine {
             } catch {
                 log.debug("no notifications", metadata: ["error": "\(error)"])
             }
-            // Not all at once where all have lost it at once.
+            // Devices that lost the cloud at the same time must not come back at the same time.
             try await environment.sleep(.seconds(15 + 15 * environment.random()))
             wake.yield(.cloud)
         }
@@ -217,13 +219,13 @@ public actor SyncEngine {
 
     private func finish() async throws -> SyncReport {
         try await recorder.endAll()
-        await lines.forgetImports()
+        await zoneSyncs.forgetImports()
         await assets.close()
         report.outbox = try await store.outbox()
         report.deferred = 0
         report.refused = max(0, try await store.refusedCount() - refusedBefore)
-        for line in try await lines.all() {
-            report.deferred += try await store.deferredRecords(Set(DeferredRecord.Reason.allCases), zone: line.zone.id).count
+        for zoneSync in try await zoneSyncs.all() {
+            report.deferred += try await store.deferredRecords(Set(DeferredRecord.Reason.allCases), zone: zoneSync.zone.id).count
         }
         report.failure = await recorder.failure
         if case .halt(let failure) = machine.next(at: environment.now()) { report.failure = failure }
@@ -233,10 +235,10 @@ public actor SyncEngine {
     /// Whether the cloud could not be reached the last time, and did not say for how long.
     var isUnreached: Bool { machine.isUnreached }
 
-    /// Whether the cloud has let it in, this time.
+    /// Whether the set-up has succeeded, this time.
     var isSetUp: Bool { machine.isSetUp }
 
-    /// One step, for those who want to decide what happens in between; `false` when there is nothing to do now.
+    /// Performs a single step, for callers that decide what happens in between; `false` if there is nothing to do now.
     package func step() async throws -> Bool {
         switch machine.next(at: environment.now()) {
         case .wait, .halt: return false
@@ -246,19 +248,19 @@ public actor SyncEngine {
         }
     }
 
-    /// When ``step()`` has something to do again; `nil`: when something has happened.
+    /// When ``step()`` has work again; `nil` if it has none before something happens.
     package var nextStep: Int64? {
         if case .wait(let until) = machine.next(at: environment.now()) { return until }
         return nil
     }
 
-    /// Something may have changed, here or in the cloud.
+    /// Says that something may have changed, here or in the cloud.
     package func requestSync() {
         machine.wantExport()
         machine.wantImport()
     }
 
-    /// Takes in what the cloud has, and sends nothing.
+    /// Imports the cloud's changes, and sends nothing.
     ///
     /// - Throws: ``ContainerEvent/Failure`` when setting up fails.
     func preview() async throws {
@@ -269,40 +271,41 @@ public actor SyncEngine {
         }
         limits = try await database.limits().bounded
         let zones = try await database.zones()
-        for line in try await changedLines()
-        where !line.isDefault || zones.contains(where: { $0.zoneName == configuration.zoneName }) {
+        for zoneSync in try await changedZoneSyncs()
+        where !zoneSync.isDefault || zones.contains(where: { $0.zoneName == configuration.zoneName }) {
             var isComplete = false
             while !isComplete {
-                let outcome = try await line.imports.step(limits: limits, looksAhead: environment.looksAhead) { _ in }
-                if let error = outcome.error, try await !isGone(line, error) { throw error }
+                let outcome = try await zoneSync.imports.step(limits: limits, looksAhead: environment.looksAhead) { _ in }
+                if let error = outcome.error, try await !isGone(zoneSync, error) { throw error }
                 isComplete = outcome.error != nil || !outcome.moreComing
             }
         }
     }
 
-    /// Settles conflicts that the merge policy left to a person.
+    /// Resolves conflicts that the merge policy left to a person.
     ///
     /// - Parameters:
-    ///   - record: One of them; `nil` for all.
-    ///   - policy: Another policy than the one under which they are conflicts.
-    /// - Returns: What was settled. The next synchronisation sends the outcome.
+    ///   - record: The name of a record with a conflict; `nil` for all.
+    ///   - policy: A policy other than the one that left the conflicts.
+    /// - Returns: The resolved conflicts. The next synchronisation sends the outcome.
     @discardableResult
-    public func settleConflicts(of record: String? = nil, policy: MergePolicy) async throws -> [DeferredRecord] {
+    public func resolveConflicts(of record: String? = nil, policy: MergePolicy) async throws -> [DeferredRecord] {
         try claim()
         defer { isRunning = false }
         limits = try await database.limits().bounded
-        var settled: [DeferredRecord] = []
-        for line in try await lines.all() {
-            settled += try await line.resolver.settle(record: record, policy: policy, limits: limits)
+        var resolved: [DeferredRecord] = []
+        for zoneSync in try await zoneSyncs.all() {
+            resolved += try await zoneSync.resolver.resolve(record: record, policy: policy, limits: limits)
         }
-        return settled
+        return resolved
     }
 
-    /// Repairs the damaged records of the store: each from itself or its history, where the digest proves it, and else from the cloud.
+    /// Repairs the damaged records of the store: each from itself or its history, if the digest proves the result, and otherwise from the
+    /// cloud.
     ///
-    /// - Returns: What was repaired, and what could not be.
+    /// - Returns: The repaired records, and those that could not be repaired.
     /// - Throws: ``ContainerEvent/Failure`` 134417 while it synchronises already, and where no account is signed in;
-    ///   `CloudError`; ``StoreError``. What was repaired before stays so.
+    ///   `CloudError`; ``StoreError``. Repairs that were made before the error stay.
     /// - Complexity: Reads the whole store.
     public func repair() async throws -> RepairReport {
         try claim()
@@ -317,9 +320,9 @@ public actor SyncEngine {
             case .stopped(let failures): throw failures[0]
             }
             limits = try await database.limits().bounded
-            for line in try await lines.all() {
-                report.repaired += try await line.exports.repair(
-                    remaining.filter { $0.zone == line.zone.id && $0.tag != nil }, limits: limits)
+            for zoneSync in try await zoneSyncs.all() {
+                report.repaired += try await zoneSync.exports.repair(
+                    remaining.filter { $0.zone == zoneSync.zone.id && $0.tag != nil }, limits: limits)
             }
             await assets.close()
             remaining = try await store.damagedRows()
@@ -327,26 +330,26 @@ public actor SyncEngine {
         report.remaining = remaining.map { DamagedRecord(record: $0.record, scope: store.scope, isPending: $0.isPending) }
         return report
     }
-    /// Looks who is signed in, and makes the store that account's: what belongs to another one is set aside.
+    /// Checks which account is signed in, and makes the store belong to it. Records of another account are set aside.
     ///
     /// - Throws: ``ContainerEvent/Failure`` when no account is signed in, or a person has to decide; `CloudError`; ``StoreError``.
     public func adoptAccount() async throws {
         try claim()
         defer { isRunning = false }
         switch try await accounts.check() {
-        case .available: await lines.forgetExports()
+        case .available: await zoneSyncs.forgetExports()
         case .unavailable(let failure, _): throw failure
         case .stopped(let failures): throw failures[0]
         }
     }
 
-    /// Does something with the store while nothing is synchronised. Whose records it has is looked at anew afterwards.
+    /// Calls `body` with the store while nothing is synchronised. Afterwards the engine checks again which account the records belong to.
     func alone<Result: Sendable>(_ body: @Sendable (RecordStore) async throws -> Result) async throws -> Result {
         try claim()
         defer { isRunning = false }
         let result = try await body(store)
-        await lines.forgetExports()
-        await lines.forgetImports()
+        await zoneSyncs.forgetExports()
+        await zoneSyncs.forgetImports()
         machine.begin()
         return result
     }

@@ -1,7 +1,7 @@
 public import Foundation
 import TidemarkModel
 
-/// What a synchronisation takes from the world, apart from the store and the cloud: so that a simulation can give its own.
+/// The clock, the randomness and the waiting of a synchronisation, which a simulation replaces.
 public struct SyncEnvironment: Sendable {
     /// Microseconds since 1970 UTC.
     public var now: @Sendable () -> Int64
@@ -11,19 +11,19 @@ public struct SyncEnvironment: Sendable {
     public var random: @Sendable () -> Double
     /// A name that nothing else has.
     public var identifier: @Sendable () -> UUID
-    /// Whether the next page and the next batch are looked for while the one at hand is dealt with. What comes of it is the same; in which
-    /// order stores and clouds are asked is not, so that one who replays a run leaves it off.
+    /// Whether the next page and the next batch are prepared while the present one is handled. The outcome is the same, but the order in
+    /// which stores and clouds are asked is not: turn it off to replay a run.
     public var looksAhead: Bool
-    /// When that is done; one who replays a run says so.
+    /// When the next page and batch are prepared; a replay fixes it.
     package var aheadOrder = AheadOrder.beside
 
-    /// When the next page and the next batch are looked for.
+    /// When the next page and the next batch are prepared.
     package enum AheadOrder: Sendable, CaseIterable {
-        /// While the one at hand is dealt with.
+        /// While the present one is handled.
         case beside
-        /// Before it is dealt with.
+        /// Before the present one is handled.
         case before
-        /// When it has been dealt with.
+        /// After the present one was handled.
         case behind
     }
 
@@ -39,7 +39,7 @@ public struct SyncEnvironment: Sendable {
         self.looksAhead = looksAhead
     }
 
-    /// The system's.
+    /// The environment of the system.
     public static let system = SyncEnvironment(
         now: Timestamp.now, sleep: { try await Task.sleep(for: $0) }, random: { Double.random(in: 0..<1) },
         identifier: { UUID() }, looksAhead: true)

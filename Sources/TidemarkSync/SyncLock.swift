@@ -19,6 +19,6 @@ public final class SyncLock: @unchecked Sendable {
         self.lock = consume lock
     }
 
-    /// Gives the right back at once; again is without effect.
+    /// Gives the right back at once. Further calls have no effect.
     public func release() { lock.release() }
 }

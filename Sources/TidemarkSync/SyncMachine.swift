@@ -1,15 +1,15 @@
 import TidemarkModel
 
-/// Decides what a synchronisation does next. It knows nothing of stores and clouds: what it is told, and the time, decide.
+/// Decides what a synchronisation does next. It knows no stores and clouds: the reported outcomes and the time decide.
 struct SyncMachine: Hashable, Sendable {
     enum Step: Hashable, Sendable {
-        /// Look at the account, make the zone.
+        /// Check the account, make the zone.
         case setUp
         case importPage
         case exportBatch
-        /// Nothing to do before a time; `nil`: before something happens.
+        /// Nothing to do before this time; `nil` if nothing is to be done before something happens.
         case wait(until: Int64?)
-        /// Nothing can be done until a person has done something.
+        /// Nothing can be done until a person acts.
         case halt(ContainerEvent.Failure)
     }
 
@@ -20,20 +20,20 @@ struct SyncMachine: Hashable, Sendable {
     private(set) var setUpBackoff = Self.backoff
     private(set) var importBackoff = Self.backoff
     private(set) var exportBackoff = Self.backoff
-    /// A record that was refused may be tried again then.
+    /// When a refused record may be tried again.
     private(set) var nextTry: Int64?
     private var lastWasImport = false
     /// Whether the zones that have changed are known, in this round of imports.
     private(set) var knowsChangedZones = false
-    /// The cloud could not be reached the last time, and did not say for how long.
+    /// Whether the cloud could not be reached the last time, and did not say for how long.
     private(set) var isUnreached = false
     /// How many batches in a row have sent nothing.
     private var emptyBatches = 0
 
-    /// What the engine does with a cloud.
+    /// An operation of the engine with a cloud.
     enum Operation: Hashable, Sendable { case setUp, `import`, export }
 
-    /// So many batches in a row may send nothing before there is a pause.
+    /// The number of batches in a row that may send nothing before there is a pause.
     static let emptyBatchLimit = 20
     /// How long it waits before it asks again for room in the cloud, in microseconds.
     static let roomPause: Int64 = 600_000_000
@@ -74,7 +74,7 @@ struct SyncMachine: Hashable, Sendable {
 
     mutating func halt(_ failure: ContainerEvent.Failure) { halted = failure }
 
-    /// The account, or something else that stood in the way, may have changed.
+    /// Begins again: the account, or another obstacle, may have changed.
     mutating func begin() {
         halted = nil
         isSetUp = false
@@ -82,19 +82,19 @@ struct SyncMachine: Hashable, Sendable {
         (importIsWanted, exportIsWanted) = (true, true)
     }
 
-    /// The cloud says that it has changed: it can be reached, so that the long waits for a cloud which is away have no reason.
+    /// Notes that the cloud has reported a change. It can be reached, so the long waits for an unreachable cloud end.
     mutating func cloudNotified(at now: Int64) {
         wantImport()
         if isUnreached { hasten(at: now) }
         isUnreached = false
     }
 
-    /// An operation has failed, or the account could not be asked for.
+    /// Notes that an operation has failed, or the account could not be checked.
     ///
-    /// - Parameter isUnreached: Whether the cloud was not there at all, and said nothing of when to come again.
+    /// - Parameter isUnreached: Whether the cloud could not be reached, and gave no time for the next try.
     mutating func failed(isUnreached: Bool) { self.isUnreached = isUnreached }
 
-    /// The cloud has answered. If it was away for this operation, the others that wait for it are tried soon.
+    /// Notes that the cloud has answered. If it was unreachable for this operation, the other operations that wait for it are tried soon.
     mutating func answered(_ operation: Operation, at now: Int64) {
         guard isUnreached else { return }
         let backoff =
@@ -106,7 +106,7 @@ struct SyncMachine: Hashable, Sendable {
         if backoff.failures > 0 {
             hasten(at: now)
         } else if failures > 0 {
-            // What has failed still waits: the next answer hastens it.
+            // The failed operation still waits: the next answer hastens it.
             return
         }
         isUnreached = false
@@ -115,20 +115,20 @@ struct SyncMachine: Hashable, Sendable {
     /// A round of imports begins with the zones that have changed, and ends when they are fetched, or when one of them fails.
     mutating func noteChangedZones(areKnown: Bool) { knowsChangedZones = areKnown }
 
-    /// The cloud has changed, or may have.
+    /// Notes that the cloud has changed, or may have.
     mutating func wantImport() { importIsWanted = true }
 
-    /// How often something has failed since it succeeded last.
+    /// The number of failures since the last success.
     var failures: Int { setUpBackoff.failures + importBackoff.failures + exportBackoff.failures }
 
-    /// What has failed is tried again soon, and not only when its time has come; but not sooner than the cloud has asked for.
+    /// Lets failed operations be tried again soon, before their time has come, but not sooner than the cloud has asked for.
     mutating func hasten(at now: Int64) {
         setUpBackoff.hasten(at: now)
         importBackoff.hasten(at: now)
         exportBackoff.hasten(at: now)
     }
 
-    /// The store has changed, or may have.
+    /// Notes that the store has changed, or may have.
     mutating func wantExport() { exportIsWanted = true }
 
     mutating func imported(moreComing: Bool) {
@@ -142,7 +142,7 @@ struct SyncMachine: Hashable, Sendable {
         lastWasImport = true
     }
 
-    /// A batch has gone, or there was none.
+    /// Notes that a batch was sent, or that there was none.
     ///
     /// - Parameters:
     ///   - sent: How many changes the cloud has accepted.
@@ -151,13 +151,13 @@ struct SyncMachine: Hashable, Sendable {
     ///   - random: Between 0 and 1, for the pause after too many batches that sent nothing.
     mutating func exported(sent: Int, didWork: Bool, nextTry: Int64?, at now: Int64, random: Double) {
         emptyBatches = didWork && sent == 0 ? emptyBatches + 1 : 0
-        // Whatever keeps it from an end: it does not turn without a pause.
+        // Whatever the cause, batches that send nothing must not repeat without a pause.
         guard emptyBatches < Self.emptyBatchLimit else {
             exportBackoff.fail(at: now, asked: nil, random: random)
             lastWasImport = false
             return
         }
-        // Where nothing was sent, nothing was asked.
+        // Without a sent change, the cloud was not asked.
         if sent > 0 { answered(.export, at: now) }
         exportBackoff.succeed()
         exportIsWanted = didWork
@@ -165,7 +165,8 @@ struct SyncMachine: Hashable, Sendable {
         lastWasImport = false
     }
 
-    /// The account has no room for the changes that wait in bulk. It is asked for again later; edits made meanwhile are sent.
+    /// Notes that the account has no room for the changes that wait in bulk. The engine asks for room again later; edits made meanwhile are
+    /// sent.
     mutating func exportLacksRoom(at now: Int64) {
         exportBackoff.succeed()
         exportIsWanted = false
@@ -179,6 +180,6 @@ struct SyncMachine: Hashable, Sendable {
         lastWasImport = false
     }
 
-    /// Whether it has nothing to do now and later.
+    /// Whether there is nothing to do, now or later.
     var isIdle: Bool { isSetUp && !importIsWanted && !exportIsWanted }
 }

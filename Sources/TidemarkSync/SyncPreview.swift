@@ -5,27 +5,27 @@ public import TidemarkModel
 import TidemarkSQLite
 public import TidemarkStore
 
-/// What a synchronisation would do: found out on a copy of the container, with a cloud that is only read.
+/// The outcome that a synchronisation would have, found on a copy of the container. The cloud is only read.
 public struct SyncPreview: Sendable {
-    /// What would change here, in the order of history.
+    /// The changes that would be applied here, in the order of history.
     public let fetched: [RecordChange]
-    /// What would be settled, and how.
+    /// The conflicts that would be resolved, and how.
     public let conflicts: [LoggedConflict]
-    /// What would be sent then.
+    /// The changes that would be sent then.
     public let toSend: [SyncIssue]
-    /// How many that would be in all.
+    /// The number of changes that would be sent in all.
     public let toSendCount: Int
-    /// Records of the cloud that could not be taken in, or not whole: conflicts that the policy `error` leaves to a person among them.
+    /// Records of the cloud that could not be imported, or not fully, among them conflicts that the policy `error` leaves to a person.
     public let deferred: [DeferredRecord]
 
     /// - Parameters:
     ///   - directory: A folder of the caller's own, in which the copy is made.
-    ///   - policy: Settles, by this policy, what was left to a person.
-    ///   - limit: So many changes of each kind are listed.
+    ///   - policy: Resolves, by this policy, the conflicts that were left to a person.
+    ///   - limit: The maximum number of changes of each kind that are listed.
     /// - Throws: ``ContainerEvent/Failure`` when setting up would fail.
     public init(
         of container: ContainerDirectory, databases: CloudDatabases, configuration: SyncConfiguration = SyncConfiguration(),
-        settlingBy policy: MergePolicy? = nil, in directory: URL, limit: Int = 1000
+        resolvingBy policy: MergePolicy? = nil, in directory: URL, limit: Int = 1000
     ) async throws {
         let copy = directory.appendingPathComponent("preview.tidemark", isDirectory: true)
         var backup = ContainerBackup(of: container, to: copy)
@@ -40,7 +40,7 @@ public struct SyncPreview: Sendable {
             let reader = try StoreReader(container: scratch, scope: scope)
             let (token, conflictsBefore) = (try reader.historyToken(), try reader.conflictCount())
             try await engine.preview()
-            if let policy { try await engine.settleConflicts(policy: policy) }
+            if let policy { try await engine.resolveConflicts(policy: policy) }
             fetched += try reader.changes(since: token).transactions.flatMap(\.changes)
             conflicts += try reader.conflicts(limit: try reader.conflictCount() - conflictsBefore)
             toSend += try reader.syncIssues(limit: limit - toSend.count)

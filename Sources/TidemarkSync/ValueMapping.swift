@@ -4,10 +4,10 @@ import TidemarkModel
 import TidemarkSQLite
 import TidemarkStore
 
-/// Values as a store has them, and as a cloud has them.
+/// Maps values between a store and a cloud.
 enum ValueMapping {
     /// - Parameter asset: The cloud's name of one of the store's assets.
-    /// - Returns: `nil` for an asset that the cloud has no name for.
+    /// - Returns: The value in the cloud; `nil` for an asset that the cloud has no name for.
     static func cloudValue(_ value: FieldValue, asset: (String) -> CloudAsset?) -> CloudValue? {
         switch value {
         case .string(let text): return .string(text)
@@ -25,7 +25,7 @@ enum ValueMapping {
     }
 
     /// - Parameter asset: The store's name of an asset.
-    /// - Returns: `nil` for what a store can't hold.
+    /// - Returns: The value in the store; `nil` for a value that a store can't hold.
     static func storeValue(_ value: CloudValue, asset: (CloudAsset) -> String?) -> FieldValue? {
         guard value.scalars.allSatisfy(\.isFinite) else { return nil }
         switch value {
@@ -49,7 +49,7 @@ enum ValueMapping {
 }
 
 extension ExportItem {
-    /// The assets that it names in the store.
+    /// The store's assets that the value names.
     var assets: [String] {
         var assets: [String] = []
         for value in values.values where value.type.scalar == .asset { assets += value.assetIDs }

@@ -3,7 +3,7 @@ import TidemarkModel
 import TidemarkSQLite
 import TidemarkStore
 
-/// What synchronises one zone of a store.
+/// The parts that synchronise a zone of a store.
 struct ZoneSync: Sendable {
     let zone: StoreZone
     let cloudZone: CloudZoneID
@@ -13,7 +13,7 @@ struct ZoneSync: Sendable {
 
     var isDefault: Bool { zone.name == .default }
 
-    /// What is the same for all zones of a store.
+    /// The parts that all zones of a store have in common.
     struct Parts: Sendable {
         let store: RecordStore
         let database: any CloudDatabase
@@ -38,29 +38,27 @@ struct ZoneSync: Sendable {
     }
 }
 
-/// The zones of a store, as they are synchronised: those that are shared before the default one, so that what moves from here to there
-/// has come before it goes.
+/// The zones of a store, in the order in which they are synchronised. Shared zones come before the default zone, so that a record that
+/// moves has arrived before it leaves.
 actor ZoneSyncRegistry {
     private let parts: ZoneSync.Parts
     private var known: [Int64: ZoneSync] = [:]
-    /// Which was served last; the next one goes first.
+    /// The zone that was served last; the one behind it goes first.
     private var last: Int64 = 0
 
     init(_ parts: ZoneSync.Parts) { self.parts = parts }
 
-    /// Those that there are by now.
+    /// The zones that there are by now.
     func all() async throws -> [ZoneSync] {
         let zones = try await parts.store.zones().filter { parts.store.scope == .private || $0.name != .default }
-        known = known.filter { _, line in zones.contains(line.zone) }
+        known = known.filter { _, zoneSync in zones.contains(zoneSync.zone) }
         for zone in zones where known[zone.id] == nil { known[zone.id] = ZoneSync(zone, parts) }
         return known.values.sorted { one, other in
             one.isDefault ? false : other.isDefault ? true : one.zone.id < other.zone.id
         }
     }
 
-    func line(_ id: Int64) async throws -> ZoneSync? { try await all().first { $0.zone.id == id } }
-
-    /// All, beginning behind the one that was served last; the default one comes at the end.
+    /// All zones, beginning behind the one that was served last. The default zone comes at the end.
     func byTurns() async throws -> [ZoneSync] {
         let all = try await all()
         let shared = all.filter { !$0.isDefault }
@@ -68,20 +66,20 @@ actor ZoneSyncRegistry {
         return shared[first...] + shared[..<first] + all.filter { $0.isDefault }
     }
 
-    func served(_ line: ZoneSync) { last = line.zone.id }
+    func served(_ zoneSync: ZoneSync) { last = zoneSync.zone.id }
 
-    /// What was fetched ahead is fetched anew.
-    func forgetImports() async { for line in known.values { await line.imports.forget() } }
+    /// Discards the pages that were fetched ahead: they are fetched again.
+    func forgetImports() async { for zoneSync in known.values { await zoneSync.imports.forget() } }
 
-    /// What was sent is not asked for again.
-    func forgetExports() async { for line in known.values { await line.exports.forget() } }
+    /// Forgets the requests that were sent: their outcomes are not asked for.
+    func forgetExports() async { for zoneSync in known.values { await zoneSync.exports.forget() } }
 
-    /// What is on its way to a zone, or from it, is nothing to it any more.
+    /// Forgets everything that is on its way to a zone, or from it.
     func forget(_ zone: Int64) async {
         await known[zone]?.exports.forget()
         await known[zone]?.imports.forget()
     }
 
-    /// What was gathered is gathered anew.
-    func forgetNext() async { for line in known.values { await line.exports.forgetNext() } }
+    /// Discards the batches that were gathered: they are gathered again.
+    func forgetNext() async { for zoneSync in known.values { await zoneSync.exports.forgetNext() } }
 }

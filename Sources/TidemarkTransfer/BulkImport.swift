@@ -6,7 +6,7 @@ import TidemarkStore
 
 /// Imports a manifest or a folder of photos into a container.
 ///
-/// Reading, taking in pictures and writing overlap. Each batch is one durable transaction; a run that is interrupted leaves whole
+/// Reading, ingesting pictures and writing overlap. Each batch is one durable transaction; a run that is interrupted leaves whole
 /// batches, and one that `resumes` goes on behind the last of them. Importing the same source again changes nothing.
 ///
 /// ```swift
@@ -37,7 +37,7 @@ public actor BulkImport {
 
     /// Runs the import to its end.
     ///
-    /// A container that the import has made is removed again when nothing was taken in.
+    /// A container that the import has made is removed again when nothing was imported.
     ///
     /// - Returns: What was done. Refused rows are no error.
     /// - Throws: ``ImportError``; what was committed before stays, and an import that `resumes` can go on.
@@ -47,7 +47,7 @@ public actor BulkImport {
         let new = options.isDryRun ? nil : NewContainer(at: container)
         do {
             let summary = try await runSession(new)
-            // Nothing was taken in, so there is nothing that a container would be for.
+            // Nothing was imported, so there is nothing that a container would be for.
             if summary.rejected > 0, summary.rejected == summary.read { await new?.removeIfUnused() }
             return summary
         } catch {

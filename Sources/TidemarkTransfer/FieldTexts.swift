@@ -128,7 +128,12 @@ extension RecordBatch {
     private func value(in column: UInt32, of type: FieldType) -> FieldTexts.Value? {
         let cell = tide_batch_cell(pointer, 0, column)
         switch tide_kind(UInt32(cell.kind)) {
-        case TIDE_KIND_INTEGER: return .value(type.scalar == .timestamp ? .timestamp(cell.integer) : .int64(cell.integer))
+        case TIDE_KIND_INTEGER:
+            return switch type.scalar {
+            case .timestamp: .value(.timestamp(cell.integer))
+            // Only whole numbers and times have cells of this kind.
+            case .int64, .string, .double, .bytes, .location, .reference, .asset: .value(.int64(cell.integer))
+            }
         case TIDE_KIND_REAL: return .value(.double(cell.real))
         case TIDE_KIND_BLOB: return .value(.bytes(Array(bytes(of: cell))))
         case TIDE_KIND_TEXT: return Self.value(text(of: cell), type).map { .value($0) }

@@ -12,7 +12,7 @@ actor ImportSession {
     private let store: RecordStore
     private let blobs: BlobStore
     private let reader: any BatchReader
-    private let intake: AssetIntake
+    private let ingest: BatchIngest
     private let rejects: RejectsLog
     private let sourceKey: String
     private let isFolder: Bool
@@ -25,7 +25,7 @@ actor ImportSession {
 
     /// Bytes of rows in one batch, whatever their number.
     private static let batchBytes = 12 << 20
-    /// Threads that take files in: more than a small machine has cores, as each waits for the disk most of its time.
+    /// Threads that ingest files: more than a small machine has cores, as each waits for the disk most of its time.
     private static let workerCount = 4
 
     init(
@@ -72,15 +72,15 @@ actor ImportSession {
 
                 sourceKey = Self.key(source: given, options: options)
                 if isFolder, case .folder(let folder) = source {
-                    let workers = try IntakeWorkers(store: blobs, root: folder, count: Self.workerCount)
+                    let workers = try IngestWorkers(store: blobs, root: folder, count: Self.workerCount)
                     reader = try PhotoFolder(root: folder, file: prepared.photo, type: options.type, workers: workers)
-                    intake = AssetIntake(blobs: blobs, workers: nil, digestSeed: store.identity.digestSeed)
+                    ingest = BatchIngest(blobs: blobs, workers: nil, digestSeed: store.identity.digestSeed)
                 } else {
                     reader = try early ?? Self.manifest(source, options: options, existing: existing)
                     let root = Self.assetsRoot(source: source, options: options)
                     let takesAssets = Self.knownFields(options: options, existing: existing).contains { $0.type.scalar == .asset }
                     let workers = takesAssets ? try Self.workers(store: blobs, root: root) : nil
-                    intake = AssetIntake(blobs: blobs, workers: workers, digestSeed: store.identity.digestSeed)
+                    ingest = BatchIngest(blobs: blobs, workers: workers, digestSeed: store.identity.digestSeed)
                 }
                 let position =
                     options.resumes && !options.isDryRun ? try await store.importPosition(source: sourceKey) : nil
@@ -167,7 +167,7 @@ actor ImportSession {
 
     private func complete(_ filled: FilledBatch?) async throws -> FilledBatch? {
         guard let filled else { return nil }
-        return try await intake.complete(filled)
+        return try await ingest.complete(filled)
     }
 
     private func write(_ completed: FilledBatch?) async throws {
@@ -199,7 +199,7 @@ actor ImportSession {
     }
 }
 
-// Settling the options
+// The options
 
 extension ImportSession {
     private static func check(_ options: ImportOptions) throws(ImportError) {
@@ -348,9 +348,9 @@ extension ImportSession {
         return URL(fileURLWithPath: FileManager.default.currentDirectoryPath)
     }
 
-    private static func workers(store: BlobStore, root: URL) throws(ImportError) -> IntakeWorkers {
+    private static func workers(store: BlobStore, root: URL) throws(ImportError) -> IngestWorkers {
         do {
-            return try IntakeWorkers(store: store, root: root, count: workerCount)
+            return try IngestWorkers(store: store, root: root, count: workerCount)
         } catch {
             throw ImportError(.source, error.message)
         }

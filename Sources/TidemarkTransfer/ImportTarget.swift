@@ -41,7 +41,7 @@ struct ImportTarget {
         }
     }
 
-    /// Lets go of it before anything was taken in: nothing is left to clean up.
+    /// Lets go of it before anything was ingested: nothing is left to clean up.
     func abandon() {
         blobs.close()
         if let scratch { try? FileManager.default.removeItem(at: scratch) }

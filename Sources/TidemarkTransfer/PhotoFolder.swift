@@ -15,7 +15,7 @@ actor PhotoFolder: BatchReader {
     private(set) var total: Int?
     private let root: URL
     private let type: String
-    private let workers: IntakeWorkers
+    private let workers: IngestWorkers
     private let start: FolderWalk
     private var walk: FolderWalk
     private var position = SourcePosition()
@@ -28,11 +28,11 @@ actor PhotoFolder: BatchReader {
         .init(name: "width", type: .int64), .init(name: "height", type: .int64), .init(name: "position", type: .location),
     ]
 
-    /// Files taken in for one batch: each costs far more than a row.
+    /// Files ingested for one batch: each costs far more than a row.
     private static let filesPerBatch = 256
 
     /// - Parameter file: The name of the only file of the folder to read; `nil` for all.
-    init(root: URL, file: String?, type: String, workers: IntakeWorkers) throws(ImportError) {
+    init(root: URL, file: String?, type: String, workers: IngestWorkers) throws(ImportError) {
         self.root = root
         self.type = type
         self.workers = workers
@@ -58,7 +58,7 @@ actor PhotoFolder: BatchReader {
         position.offset += UInt64(entries.count)
         position.line = position.offset
         position.digest = digest.bytes
-        let blobs = try takeIn(entries, first: first, batch: batch)
+        let blobs = try ingest(entries, first: first, batch: batch)
         return FilledBatch(batch: batch, isLast: entries.count < Self.filesPerBatch, position: position, blobs: blobs)
     }
 
@@ -78,13 +78,13 @@ actor PhotoFolder: BatchReader {
         self.position = position
     }
 
-    /// Takes the files in, in runs between what can't be read.
-    private func takeIn(_ entries: [FolderWalk.Entry], first: UInt64, batch: RecordBatch) throws -> [BlobStore.Blob] {
+    /// Ingests the files, in runs between those that can't be read.
+    private func ingest(_ entries: [FolderWalk.Entry], first: UInt64, batch: RecordBatch) throws -> [BlobStore.Blob] {
         var blobs: [BlobStore.Blob] = []
         var rest = entries[...]
         while !rest.isEmpty {
             let files = rest.prefix { $0.failure == nil }
-            blobs += try takeIn(files.map(\.path), first: first + UInt64(rest.startIndex), batch: batch)
+            blobs += try ingest(files.map(\.path), first: first + UInt64(rest.startIndex), batch: batch)
             rest = rest.dropFirst(files.count)
             guard let unreadable = rest.popFirst() else { break }
             try refuse(unreadable, line: first + UInt64(files.endIndex), batch: batch)
@@ -103,7 +103,7 @@ actor PhotoFolder: BatchReader {
         }
     }
 
-    private func takeIn(_ paths: [FolderWalk.Path], first: UInt64, batch: RecordBatch) throws -> [BlobStore.Blob] {
+    private func ingest(_ paths: [FolderWalk.Path], first: UInt64, batch: RecordBatch) throws -> [BlobStore.Blob] {
         guard !paths.isEmpty else { return [] }
         let strings = paths.map { path in path.withUnsafeBufferPointer { UnsafePointer(strdup($0.baseAddress!)!) } }
         defer { for string in strings { free(UnsafeMutablePointer(mutating: string)) } }

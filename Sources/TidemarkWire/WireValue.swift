@@ -96,7 +96,7 @@ extension CloudValue {
             let times = elements.map { if case .timestamp(let time) = $0 { time } else { 0 as Int64 } }
             guard times.contains(where: { $0 % 1000 != 0 }) else { return }
             json.member("tidemark") { $0.list("microseconds") { for time in times { $0.integer(time) } } }
-        default: break
+        case .string, .int64, .double, .timestamp, .bytes, .location, .reference, .asset, .list: break
         }
     }
 }

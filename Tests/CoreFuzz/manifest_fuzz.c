@@ -35,7 +35,7 @@ static uint64_t batch_walk(const tide_batch *batch) {
         for (uint32_t column = 0; column < tide_batch_column_count(batch); column++) {
             tide_cell cell = tide_batch_cell(batch, row, column);
             if (cell.kind < TIDE_KIND_TEXT) continue;
-            // A live row has no value that was not settled.
+            // A live row has no value whose type was not inferred.
             if (tide_batch_row_is_live(batch, row) && cell.kind >= TIDE_KIND_BOOLEAN) abort();
             if (cell.kind > TIDE_KIND_CLAIM) continue;
             const char *text = tide_batch_text(batch, cell.offset);

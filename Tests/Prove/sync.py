@@ -113,7 +113,7 @@ class Devices:
             fail(f"{name} has something left to send: {text}")
         return text
 
-    def settle(self, policy):
+    def sync_all(self, policy):
         """Both in turn, until neither has anything to fetch."""
         for _ in range(10):
             outputs = [finish(self.sync(name, policy)).split() for name in "ab"]
@@ -221,7 +221,7 @@ def run(options, folder, drawn, cloud):
             for name in "ab":
                 killing.kill_after(devices.sync(name, policy), 60)
         told = editors.edits()
-        devices.settle(policy)
+        devices.sync_all(policy)
         devices.compare(policy)
         counted = check_edits(devices, told) if policy in ("mergeByPropertyObjectTrump", "latestEdit") else 0
         print(f"{options.edits:,} edits on each side under {policy}: equal" + (f", {counted} fields as edited last" if counted else ""), flush=True)
@@ -247,7 +247,7 @@ def run(options, folder, drawn, cloud):
                 if options.server and drawn.random() < 0.1:
                     cloud.restart(drawn.uniform(0, 0.3))
         told = editors.edits()
-        devices.settle(policy)
+        devices.sync_all(policy)
         devices.compare("after kills and faults")
         counted = check_edits(devices, told)
         print(f"round {rounds}: {kills['a']} and {kills['b']} kills, {counted} fields as edited last, equal", flush=True)

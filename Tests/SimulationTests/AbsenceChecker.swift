@@ -17,7 +17,7 @@ struct AbsenceChecker {
             guard !saves.isEmpty else { return [] }
             guard let row = rows.first(where: { $0.name == name }) else { return ["\(name) is gone, and nobody has deleted it"] }
             // A record that is replaced as a whole may lack what only another had.
-            guard !["overwrite", "rollback"].contains(plan.settling.name) else { return [] }
+            guard !["overwrite", "rollback"].contains(plan.resolvingPolicy.name) else { return [] }
             return plan.fields.filter { row.values[$0] == nil }.compactMap { field in
                 guard let save = saves.last(where: { $0.fields![field] != nil }),
                     events.allSatisfy({ event in event.fields![field].map { $0 != nil } ?? true })

@@ -24,7 +24,7 @@ struct ClashChecker {
 
     func check(_ device: SimulatedDevice, _ state: FinalState) throws -> [String] {
         guard try isOdd(device.number) else { return [] }
-        let (refused, kept) = (try device.refused(), try device.kept())
+        let (refused, deferred) = (try device.refused(), try device.deferred())
         var failures: [String] = []
         for (name, entry) in refused.sorted(by: { $0.key < $1.key }) {
             let isTold = entry.code == "invalidArguments" && entry.reason?.contains("'b'") == true || entry.waitsFor != nil
@@ -32,11 +32,11 @@ struct ClashChecker {
         }
         for record in state.cloud where record.values["b"] != nil {
             guard cloudType(record.type) != plan.type(of: "b", on: device.number) else { continue }
-            if kept[record.name] != .schema, !state.excused[device.number].contains(record.name) {
+            if deferred[record.name] != .schema, !state.excused[device.number].contains(record.name) {
                 failures.append("d\(device.number) does not say that it lacks something of \(record.name)")
             }
         }
-        for (name, reason) in kept.sorted(by: { $0.key < $1.key }) {
+        for (name, reason) in deferred.sorted(by: { $0.key < $1.key }) {
             let isDue = state.cloud.contains { $0.name == name && $0.values["b"] != nil }
             if reason == .schema, !isDue { failures.append("d\(device.number) keeps \(name), and has all of it") }
         }

@@ -6,7 +6,7 @@ struct LatestEditChecker {
     let records: [String]
 
     func check(_ rows: [SimulatedDevice.StoredRow]) -> [String] {
-        guard plan.settling.name == "latestEdit", plan.clocksAreClose, plan.ancestorsAreKnown else { return [] }
+        guard plan.resolvingPolicy.name == "latestEdit", plan.clocksAreClose, plan.ancestorsAreKnown else { return [] }
         return records.flatMap { name -> [String] in
             let events = history.events.filter { $0.record == name }
             // A deletion takes times with it.

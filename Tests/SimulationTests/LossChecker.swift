@@ -31,10 +31,10 @@ struct LossChecker {
         }
 
         private var editsWinOverDeletions: Bool {
-            ["mergeByPropertyObjectTrump", "latestEdit", "overwrite"].contains(plan.settling.name)
+            ["mergeByPropertyObjectTrump", "latestEdit", "overwrite"].contains(plan.resolvingPolicy.name)
         }
 
-        private var isByRecord: Bool { ["overwrite", "rollback"].contains(plan.settling.name) }
+        private var isByRecord: Bool { ["overwrite", "rollback"].contains(plan.resolvingPolicy.name) }
 
         func check() -> [String] {
             // What an older edit may have replaced is at least what somebody has saved.
@@ -68,7 +68,7 @@ struct LossChecker {
 
         /// Whether others have written all of its fields beside it: the cloud may never have heard of a save whose fields were all older.
         private func isBeaten(_ save: EditHistory.Event) -> Bool {
-            guard plan.settling.name == "latestEdit" else { return false }
+            guard plan.resolvingPolicy.name == "latestEdit" else { return false }
             return save.fields!.keys.allSatisfy { field in
                 saves.contains {
                     $0.id != save.id && $0.fields![field] != nil && !save.known.contains($0.id) && $0.time >= save.time
@@ -108,7 +108,7 @@ struct LossChecker {
             _ write: EditHistory.Event, of field: String, _ value: String, among writes: [EditHistory.Event]
         ) -> [String] {
             // Whose clock is not believed may lose to what it knew.
-            if plan.settling.name == "latestEdit", !plan.clocksAreClose { return [] }
+            if plan.resolvingPolicy.name == "latestEdit", !plan.clocksAreClose { return [] }
             if restored.contains(write.id) { return [] }
             if let later = writes.first(where: { replaces($0, write) }) {
                 return ["\(field) is \(value), which e\(later.id) has replaced, knowing of it"]

@@ -178,7 +178,7 @@ final class SimulatedDevice {
     }
 
     /// Names of records that it could not take in whole.
-    func kept() throws -> [String: DeferredRecord.Reason] {
+    func deferred() throws -> [String: DeferredRecord.Reason] {
         try StoreReader(container: container).deferredRecords().reduce(into: [:]) { $0[$1.name] = $1.reason }
     }
 

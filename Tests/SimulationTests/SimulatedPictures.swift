@@ -33,11 +33,11 @@ struct SimulatedPictures {
         return contents.first { $0.value == data }?.key ?? "a damaged picture"
     }
 
-    /// Takes a picture in; the blobs stay open until it is named.
-    func takeIn(_ number: Int, into container: ContainerDirectory) throws -> (blobs: BlobStore, blob: BlobStore.Blob) {
+    /// Ingests a picture; the blobs stay open until it is named.
+    func ingest(_ number: Int, into container: ContainerDirectory) throws -> (blobs: BlobStore, blob: BlobStore.Blob) {
         let blobs = try BlobStore(container: container)
-        let workers = try IntakeWorkers(store: blobs, root: container.url, count: 1)
-        let blob = try content(number).withUnsafeBytes { try workers.takeIn($0, name: "picture \(number)") }
+        let workers = try IngestWorkers(store: blobs, root: container.url, count: 1)
+        let blob = try content(number).withUnsafeBytes { try workers.ingest($0, name: "picture \(number)") }
         try blobs.sync()
         return (blobs, blob)
     }

@@ -211,7 +211,7 @@ actor Simulation {
         let features = SimulationPlan.Feature.allCases.filter(plan.features.contains)
         switch features.randomElement(using: &random) {
         case .purges: try await purge(device)
-        case .asking: try await settle(device)
+        case .asking: try await resolve(device)
         case .accounts: try await changeAccount(device)
         case .bulk: try await editMany(device)
         case .zoneLoss: try await loseZone()
@@ -227,13 +227,13 @@ actor Simulation {
         note("d\(device.number) purges \(purge.changes) changes of \(purge.transactions) transactions")
     }
 
-    /// Conflicts that were left are settled.
-    private func settle(_ device: SimulatedDevice) async throws {
+    /// Resolves the conflicts that were left.
+    private func resolve(_ device: SimulatedDevice) async throws {
         guard !device.isBusy, !device.kill.isDead else { return }
         device.isBusy = true
         defer { device.isBusy = false }
-        let settled = try await device.engine.settleConflicts(policy: plan.settling)
-        note("d\(device.number) settles \(settled.map(\.name))")
+        let resolved = try await device.engine.resolveConflicts(policy: plan.resolvingPolicy)
+        note("d\(device.number) resolves \(resolved.map(\.name))")
         if device.kill.isDead {
             try device.restart()
             note("d\(device.number) has died and begins again")
@@ -329,7 +329,7 @@ actor Simulation {
         guard let owner = device.owner else { return }
         for quarantine in try device.container.quarantines() where quarantine.user == users[owner] {
             let before = Set(try rows(device).map(\.name))
-            let policy = plan.settling
+            let policy = plan.resolvingPolicy
             _ = try await device.store.restore(quarantine, all: false, author: "test", policy: { _ in policy })
             try device.container.discard(quarantine)
             let after = try rows(device)
@@ -428,7 +428,7 @@ actor Simulation {
         var all = edits.map(\.edit)
         for (index, edit) in edits.enumerated() {
             guard let picture = edit.picture else { continue }
-            let (store, blob) = try pictures.takeIn(picture, into: device.container)
+            let (store, blob) = try pictures.ingest(picture, into: device.container)
             stores.append(store)
             blobs.append(blob)
             pictureNames[blob.id] = "picture \(picture)"
@@ -669,9 +669,9 @@ actor Simulation {
                 await device.engine.requestSync()
                 hasRested = try await rest(device) && hasRested
                 guard plan.features.contains(.asking) else { continue }
-                let settled = try await device.engine.settleConflicts(policy: plan.settling)
-                if !settled.isEmpty {
-                    note("d\(device.number) settles \(settled.map(\.name))")
+                let resolved = try await device.engine.resolveConflicts(policy: plan.resolvingPolicy)
+                if !resolved.isEmpty {
+                    note("d\(device.number) resolves \(resolved.map(\.name))")
                     hasRested = false
                 }
             }

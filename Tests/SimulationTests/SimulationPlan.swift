@@ -12,7 +12,7 @@ struct SimulationPlan {
         case purges
         /// A device has a field with another type than the others.
         case clashes
-        /// Conflicts are left to a person, who settles them some time.
+        /// Conflicts are left to a person, who resolves them some time.
         case asking
         /// Devices sign out, are switched off, and belong to another account for a while.
         case accounts
@@ -33,8 +33,8 @@ struct SimulationPlan {
     }
 
     let policy: MergePolicy
-    /// Under which a person settles what the policy leaves.
-    let settling: MergePolicy
+    /// Under which a person resolves what the policy leaves.
+    let resolvingPolicy: MergePolicy
     let features: Set<Feature>
     let records: [String]
     /// By name.
@@ -60,7 +60,7 @@ struct SimulationPlan {
     ]
 
     init(_ random: inout SeededRandom, devices: Int) {
-        settling = Self.policies.randomElement(using: &random)!
+        resolvingPolicy = Self.policies.randomElement(using: &random)!
         var later = random
         var features = Set(Feature.first.filter { _ in Int.random(in: 0..<5, using: &random) == 0 })
         // What was set aside has a history of its own.
@@ -68,12 +68,12 @@ struct SimulationPlan {
             for feature in Feature.later where later.next() % 8 == 2 { features.insert(feature) }
         }
         self.features = features
-        policy = features.contains(.asking) ? .error : settling
+        policy = features.contains(.asking) ? .error : resolvingPolicy
         records = (0..<Int.random(in: 1...5, using: &random)).map { "r\($0)" }
         let hasTwoTypes = Int.random(in: 0..<4, using: &random) == 0
         types = records.enumerated().reduce(into: [:]) { $0[$1.element] = hasTwoTypes && $1.offset % 2 == 1 ? "Note" : "Trip" }
         hasReferences = Int.random(in: 0..<3, using: &random) == 0
-        let isByRecord = ["overwrite", "rollback"].contains(settling.name)
+        let isByRecord = ["overwrite", "rollback"].contains(resolvingPolicy.name)
         isStamped = Bool.random(using: &random) || isByRecord
         actions = Int.random(in: 0..<10, using: &random) == 0 ? 150 : Int.random(in: 15...60, using: &random)
         deletions = [0, 4, 10].randomElement(using: &random)!
@@ -100,7 +100,7 @@ struct SimulationPlan {
 
     /// Whether it is always known what an edit has begun with: without that, one that is older may win.
     var ancestorsAreKnown: Bool {
-        let editsHere = ["mergeByPropertyObjectTrump", "overwrite"].contains(settling.name)
+        let editsHere = ["mergeByPropertyObjectTrump", "overwrite"].contains(resolvingPolicy.name)
         return features.isDisjoint(with: Feature.later + [.zoneLoss]) && (!features.contains(.purges) || editsHere)
     }
 
@@ -116,7 +116,7 @@ struct SimulationPlan {
     }
 
     var description: String {
-        "\(policy.name) (\(settling.name)), \(features.map(\.rawValue).sorted()), \(records.count) records, "
+        "\(policy.name) (\(resolvingPolicy.name)), \(features.map(\.rawValue).sorted()), \(records.count) records, "
             + "\(Set(types.values).count) types, references \(hasReferences), "
             + "stamped \(isStamped), \(actions) actions, 1/\(deletions) deletions, faults \(faultRate), \(operationsPerRequest) a request, "
             + "\(changesPerPage ?? 0) a page, clocks \(leads)"

@@ -91,7 +91,7 @@ import TidemarkModel
         #expect(
             plans.reduce(into: Set<SimulationPlan.Feature>()) { $0.formUnion($1.features) }
                 == Set(SimulationPlan.Feature.allCases))
-        #expect(Set(plans.map(\.settling.name)) == Set(SimulationPlan.policies.map(\.name)))
+        #expect(Set(plans.map(\.resolvingPolicy.name)) == Set(SimulationPlan.policies.map(\.name)))
         #expect(Set(plans.map(\.policy.name)) == Set(SimulationPlan.policies.map(\.name) + [MergePolicy.error.name]))
     }
 

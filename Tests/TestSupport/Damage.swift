@@ -5,7 +5,7 @@ import TidemarkStore
 /// Damages a container's files behind the store's back.
 public enum Damage {
     /// Moves the log into the database file, so that flips of the file's bits are what a reader sees.
-    public static func settle(_ container: URL) async throws {
+    public static func checkpoint(_ container: URL) async throws {
         let store = try RecordStore(container: ContainerDirectory(openingAt: container))
         try await store.checkpoint()
     }

@@ -71,9 +71,9 @@ public struct SharingTrial: Sendable {
     /// A folder for each operation.
     public var worlds: [URL] { Self.rows.map { scratch["worlds/\($0[0])"] } }
 
-    public static func settled() async throws -> SharingTrial {
+    public static func prepared() async throws -> SharingTrial {
         let scratch = try Scratch()
-        let (link, owner) = try await settle(scratch["template"])
+        let (link, owner) = try await prepare(scratch["template"])
         return SharingTrial(scratch: scratch, link: link, owner: owner)
     }
 
@@ -126,7 +126,7 @@ public struct SharingTrial: Sendable {
     }
 
     /// A cloud with a share, and everybody's container as it is before anything is tried.
-    private static func settle(_ folder: URL) async throws -> (link: String, owner: String) {
+    private static func prepare(_ folder: URL) async throws -> (link: String, owner: String) {
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         let place = try TwoUserFixture(in: folder)
         let owner = try await place.person("owner")

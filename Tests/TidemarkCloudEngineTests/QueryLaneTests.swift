@@ -32,7 +32,7 @@ import TidemarkCloud
             }
         }
 
-        func settled(_ count: Int) async -> [String] {
+        func entered(_ count: Int) async -> [String] {
             // Each task is let in or waits as soon as it runs.
             for _ in 0..<10_000 where order.withLock({ $0.count }) < count { await Task.yield() }
             return order.withLock { $0 }
@@ -49,10 +49,10 @@ import TidemarkCloud
             for _ in 0..<10_000 where trial.lanes.waiting(in: .long) < waiting { await Task.yield() }
             #expect(trial.lanes.waiting(in: .long) == waiting)
         }
-        #expect(await trial.settled(0) == [])
+        #expect(await trial.entered(0) == [])
         trial.lanes.leave("first", .long, .init(steps: 1, seconds: 0))
         for (place, client) in ["busy", "anna", "ben", "busy", "busy"].enumerated() {
-            #expect(await trial.settled(place + 1).last == client)
+            #expect(await trial.entered(place + 1).last == client)
             #expect(trial.order.withLock { $0.count } == place + 1)
             trial.lanes.leave(client, .long, .init(steps: 1, seconds: 0))
         }

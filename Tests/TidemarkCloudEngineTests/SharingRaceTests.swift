@@ -66,9 +66,9 @@ import TidemarkTesting
 /// One run: a share of its own.
 private struct SharingRace {
     /// What somebody may do.
-    enum Standing: Int, Comparable {
+    enum Access: Int, Comparable {
         case out, reads, writes
-        static func < (left: Standing, right: Standing) -> Bool { left.rawValue < right.rawValue }
+        static func < (left: Access, right: Access) -> Bool { left.rawValue < right.rawValue }
     }
 
     struct Counts: CustomStringConvertible {
@@ -147,17 +147,17 @@ private struct SharingRace {
         for _ in 0..<(others.count * 2) { seeds.append(random.next()) }
         let plan = steps
         // By index, what each may do behind that many changes; and the numbers of the changes.
-        async let changes = { () async throws -> ([[Standing]], [Int64], [ShareAuditEntry.Kind]) in
-            var (standings, numbers, kinds): ([[Standing]], [Int64], [ShareAuditEntry.Kind]) = ([[.writes, .writes]], [], [])
+        async let changes = { () async throws -> ([[Access]], [Int64], [ShareAuditEntry.Kind]) in
+            var (accesses, numbers, kinds): ([[Access]], [Int64], [ShareAuditEntry.Kind]) = ([[.writes, .writes]], [], [])
             func change(
-                _ person: Int, _ standing: Standing, _ kind: ShareAuditEntry.Kind,
+                _ person: Int, _ access: Access, _ kind: ShareAuditEntry.Kind,
                 _ body: () async throws -> CloudShare
             ) async throws {
                 progress.begin()
                 let changed = try await body()
-                var next = standings.last!
-                next[person] = standing
-                standings.append(next)
+                var next = accesses.last!
+                next[person] = access
+                accesses.append(next)
                 numbers.append(changed.changeTag.flatMap(owner[0].change) ?? -1)
                 kinds.append(kind)
                 progress.end()
@@ -165,7 +165,7 @@ private struct SharingRace {
             for (index, step) in plan.enumerated() {
                 let (person, id) = (step.person, ids[step.person])
                 let database = owner[index % owner.count]
-                let now = standings.last![person]
+                let now = accesses.last![person]
                 if now == .out {
                     let name = person == 0 ? "ben" : "cleo"
                     try await change(person, .out, .invited) {
@@ -180,14 +180,14 @@ private struct SharingRace {
                         try await database.changeShare(share.id, [.remove(participant: id)])
                     }
                 } else {
-                    let next: Standing = now == .writes ? .reads : .writes
+                    let next: Access = now == .writes ? .reads : .writes
                     try await change(person, next, .permissionChanged) {
                         try await database.changeShare(
                             share.id, [.setPermission(participant: id, next == .writes ? .readWrite : .readOnly)])
                     }
                 }
             }
-            return (standings, numbers, kinds)
+            return (accesses, numbers, kinds)
         }()
         let attempts = try await withThrowingTaskGroup(of: [Attempt].self) { group in
             for (index, seed) in seeds.enumerated() {
@@ -199,8 +199,8 @@ private struct SharingRace {
             }
             return try await group.reduce(into: []) { $0 += $1 }
         }
-        let (standings, numbers, kinds) = try await changes
-        var failures = judge(attempts, standings, numbers)
+        let (accesses, numbers, kinds) = try await changes
+        var failures = judge(attempts, accesses, numbers)
         let audit = try await owner[0].shareAudit(in: zone, after: start)
         if audit.map(\.kind) != kinds { failures.append("written down are \(audit.map(\.kind)), done were \(kinds)") }
         if numbers != numbers.sorted() { failures.append("the changes are not in their order: \(numbers)") }
@@ -248,15 +248,15 @@ private struct SharingRace {
         return attempts
     }
 
-    private mutating func judge(_ attempts: [Attempt], _ standings: [[Standing]], _ numbers: [Int64]) -> [String] {
+    private mutating func judge(_ attempts: [Attempt], _ accesses: [[Access]], _ numbers: [Int64]) -> [String] {
         var failures: [String] = []
         for attempt in attempts {
-            let met = Set(standings[attempt.over...min(attempt.begun, standings.count - 1)].map { $0[attempt.person] })
+            let met = Set(accesses[attempt.over...min(attempt.begun, accesses.count - 1)].map { $0[attempt.person] })
             if met.count > 1 { counts.mixed += 1 }
             if let change = attempt.change {
                 counts.saved += 1
                 let before = numbers.count { $0 < change }
-                if standings[before][attempt.person] != .writes {
+                if accesses[before][attempt.person] != .writes {
                     failures.append("\(attempt) was done at \(change), not permitted behind \(numbers.prefix(before))")
                 }
                 if before < attempt.over || before > attempt.begun {
@@ -269,7 +269,7 @@ private struct SharingRace {
                 continue
             }
             counts.refused += 1
-            let reason: Standing
+            let reason: Access
             switch (error.code, error.denial?.rule) {
             case (.zoneNotFound, _): reason = .out
             case (.permissionFailure, .readOnly?) where !attempt.isRead: reason = .reads

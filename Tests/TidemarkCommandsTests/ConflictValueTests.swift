@@ -136,8 +136,8 @@ import Testing
         try await run("account", "set", path("b"), "--merge-policy", "error")
         _ = try await tool.run(["sync", path("b")])
         #expect(try await run("conflicts", path("b")).output.contains("left: Note senja: changed on both sides"))
-        let settled = try await run("conflicts", "settle", path("b"), "senja", "--merge-policy", "latestEdit")
-        #expect(settled.output.hasPrefix("settled Note senja\n"))
+        let resolved = try await run("conflicts", "resolve", path("b"), "senja", "--merge-policy", "latestEdit")
+        #expect(resolved.output.hasPrefix("resolved Note senja\n"))
         try await run("records", "delete", path("b"), "senja")
         #expect(try await run("history", path("b"), "--record", "senja").output.contains("delete Note senja  (transaction"))
     }

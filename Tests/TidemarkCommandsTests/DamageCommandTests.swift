@@ -29,7 +29,7 @@ import Testing
     }
 
     private func flip(bits: Int, after text: String = "details of b: ") async throws {
-        try await Damage.settle(scratch.container)
+        try await Damage.checkpoint(scratch.container)
         let file = scratch["Test.tidemark/private.sqlite"]
         for byte in 0..<bits { try Damage.flip(file, after: text, byte: byte, bit: 1) }
     }

@@ -32,7 +32,8 @@ import Testing
         for (container, email) in [
             ("Anna.tidemark", "anna@example.org"), ("Other.tidemark", "anna@example.org"), ("Ben.tidemark", "ben@example.org"),
         ] {
-            try await run("store", "migrate", container)
+            let migrated = try await run("store", "migrate", container, "--json").json()
+            #expect(migrated["done"] as? String == "store migrate" && migrated["before"] as? Int == frozen.formats["store"])
             try await run("verify", container)
             try await run("account", "sign-in", container, "--cloud", "cloud", "--email", email)
         }
@@ -50,12 +51,12 @@ import Testing
         #expect(try await record("4f0de390-0000-4000-8000-000000000001", of: "Anna.tidemark") == lowest)
         let note: NSDictionary = ["_name": "wet", "text": "Wet", "count": 4, "raw": "AAEC", "place": "senja"]
         #expect(try await record("wet", of: "Anna.tidemark") == note)
-        // The edit that waited goes; the conflict that was left is settled; Ben sees what is shared with him, and changes it.
+        // The edit that waited goes; the conflict that was left is resolved; Ben sees what is shared with him, and changes it.
         #expect(try await run("sync", "Anna.tidemark").output == "fetched 0 records, sent 1\n")
         #expect(try await run("conflicts", "Other.tidemark").output.contains("left: Destination senja: changed on both sides"))
         // Clouds of format 4 gave out tokens and tags by another cipher: the records come again, for their new tags (decision 048).
-        let settled = try await run("sync", "Other.tidemark", "--merge-policy", "overwrite").output
-        #expect(settled == "fetched \(hasOldTokens ? "3 records" : "1 record"), sent 1, settled 1 conflict\n")
+        let resolved = try await run("sync", "Other.tidemark", "--merge-policy", "overwrite").output
+        #expect(resolved == "fetched \(hasOldTokens ? "3 records" : "1 record"), sent 1, resolved 1 conflict\n")
         try await run("records", "set", "Ben.tidemark", "lofoten", "caption=Lofoten by Ben")
         let changed = try await run("sync", "Ben.tidemark").output
         #expect(changed == "fetched \(hasOldTokens ? 2 : 0) records, sent 1\n")

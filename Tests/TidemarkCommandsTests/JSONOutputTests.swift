@@ -105,6 +105,9 @@ import Testing
 
     @Test func `commands of a container say what they have done`() async throws {
         try await run("records set", container, "a", "--type", "Note", "text=hi")
+        let migrated = try await run("store migrate", container)
+        #expect(migrated["done"] as? String == "store migrate" && migrated["container"] as? String == container)
+        #expect(migrated["format"] as? Int != nil && migrated["format"] as? Int == migrated["before"] as? Int)
         let signedIn = try await run(
             "account sign-in", container, "--cloud", cloud, "--email", "anna@example.org", "--create")
         #expect(signedIn["done"] as? String == "account sign-in" && signedIn["email"] as? String == "anna@example.org")
@@ -112,8 +115,8 @@ import Testing
         let changed = try await run("account set", container, "--app", "off")
         #expect(changed as? [String: String] == ["done": "account set", "app": "off"])
         try await run("account set", container, "--app", "on")
-        let settled = try await run("conflicts settle", container, "--merge-policy", "latestEdit")
-        #expect((settled["settled"] as? [Any])?.isEmpty == true && settled["policy"] as? String == "latestEdit")
+        let resolved = try await run("conflicts resolve", container, "--merge-policy", "latestEdit")
+        #expect((resolved["resolved"] as? [Any])?.isEmpty == true && resolved["policy"] as? String == "latestEdit")
 
         let signedOut = try await run("account sign-out", container)
         let aside = try #require((signedOut["setAside"] as? [[String: Any]])?.first)

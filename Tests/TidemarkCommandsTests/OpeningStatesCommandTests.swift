@@ -61,7 +61,7 @@ import TidemarkModel
         Command(.writes, "account sign-out C --records keep", usesCloud: true), Command(.writes, "sync C", usesCloud: true),
         Command(.copies, "sync C --dry-run", usesCloud: true), Command(.reads, "status C"),
         Command(.reads, "status C --record a"), Command(.reads, "events C"), Command(.reads, "conflicts C"),
-        Command(.writes, "conflicts settle C --merge-policy latestEdit", usesCloud: true), Command(.reads, "quarantine list C"),
+        Command(.writes, "conflicts resolve C --merge-policy latestEdit", usesCloud: true), Command(.reads, "quarantine list C"),
         Command(.reads, "refused C"), Command(.reads, "permissions C"), Command(.reads, "permissions C a"),
         Command(.reads, "share list C"), Command(.reads, "share show C T"),
         Command(.writes, "share create C a --no-sync", usesCloud: true), Command(.writes, "share link C T", usesCloud: true),

@@ -56,7 +56,7 @@ import Testing
         try await set("b", "senja", "caption=of B")
         try await run("sync", path("a"))
         let decided = try await run("sync", path("b"), "--dry-run")
-        #expect(decided.output.contains("would be settled: 1 conflict"))
+        #expect(decided.output.contains("would be resolved: 1 conflict"))
         #expect(decided.output.contains("local won (mergeByPropertyObjectTrump)"))
         #expect(try await captions("b") == ["senja of B"])
         try await run("sync", path("b"))
@@ -179,7 +179,7 @@ import Testing
         #expect(try await captions("a") == captions("b"))
     }
 
-    @Test func `conflicts that were left are told beforehand, and settled by a sync that names a policy`() async throws {
+    @Test func `conflicts that were left are told beforehand, and resolved by a sync that names a policy`() async throws {
         try await signIn("a", "b")
         try await set("a", "senja", "caption=Senja")
         for name in ["a", "b"] { try await run("sync", path(name)) }
@@ -200,11 +200,11 @@ import Testing
         #expect((decided["conflicts"] as? [[String: Any]])?.map { $0["winner"] as? String } == ["local"])
         #expect(decided["toSendCount"] as? Int == 1)
         #expect(try await run("conflicts", path("b"), "--limit", "0").output.contains("left: Destination senja"))
-        let settled = try await run("sync", path("b"), "--merge-policy", "mergeByPropertyObjectTrump", "--json").json()
-        #expect(settled["deferred"] as? Int == 0)
-        #expect(settled["conflicts"] as? Int == 1)
-        #expect(settled["exported"] as? Int == 1)
-        #expect(settled["isFullyImported"] as? Bool == true)
+        let resolved = try await run("sync", path("b"), "--merge-policy", "mergeByPropertyObjectTrump", "--json").json()
+        #expect(resolved["deferred"] as? Int == 0)
+        #expect(resolved["conflicts"] as? Int == 1)
+        #expect(resolved["exported"] as? Int == 1)
+        #expect(resolved["isFullyImported"] as? Bool == true)
         try await run("sync", path("a"))
         #expect(try await captions("a") == ["senja of B"])
     }

@@ -12,19 +12,19 @@ import TidemarkModel
     static let secret = "c2VjcmV0LXRva2VuLTEyMw"
     private static let zone = CloudZoneID("Journal")
 
-    private static var patience: HTTPTimeouts {
-        var patience = HTTPTimeouts()
-        patience.pause = .milliseconds(1)
-        patience.pauseMax = .milliseconds(5)
-        return patience
+    private static var timeouts: HTTPTimeouts {
+        var timeouts = HTTPTimeouts()
+        timeouts.pause = .milliseconds(1)
+        timeouts.pauseMax = .milliseconds(5)
+        return timeouts
     }
 
     private func cloud(
-        _ address: ServerAddress, patience: HTTPTimeouts = Self.patience, store: SessionMemory = SessionMemory(),
+        _ address: ServerAddress, timeouts: HTTPTimeouts = Self.timeouts, store: SessionMemory = SessionMemory(),
         signedIn: Bool = true
     ) throws -> HTTPCloud {
         let cloud = HTTPCloud(
-            address, container: "iCloud.org.example.journal", environment: .development, session: store, patience: patience)
+            address, container: "iCloud.org.example.journal", environment: .development, session: store, timeouts: timeouts)
         if signedIn { store.keep(try CloudSession(cloud: cloud.name, userRecordName: "_anna", token: Self.secret)) }
         return cloud
     }
@@ -82,9 +82,9 @@ import TidemarkModel
 
     @Test func `a server that says nothing is given up`() async throws {
         let stub = try StubServer { _, _ in .silence }
-        var patience = Self.patience
-        (patience.looking, patience.changing) = (.milliseconds(50), .milliseconds(50))
-        let database = try cloud(stub.address, patience: patience).database(.private)
+        var timeouts = Self.timeouts
+        (timeouts.looking, timeouts.changing) = (.milliseconds(50), .milliseconds(50))
+        let database = try cloud(stub.address, timeouts: timeouts).database(.private)
         #expect(try await failure { try await database.zones() }.code == .networkFailure)
         #expect(try await failure { try await database.modify(Self.request) }.code == .networkFailure)
         // Another try would take as long.
@@ -94,9 +94,9 @@ import TidemarkModel
     @Test func `an answer that trickles is given up`() async throws {
         let start = Array("HTTP/1.1 200 OK\r\nContent-Length: 60000000\r\n\r\n".utf8)
         let stub = try StubServer { _, _ in .endless(start: start, [0x20]) }
-        var patience = Self.patience
-        patience.looking = .milliseconds(50)
-        let database = try cloud(stub.address, patience: patience).database(.private)
+        var timeouts = Self.timeouts
+        timeouts.looking = .milliseconds(50)
+        let database = try cloud(stub.address, timeouts: timeouts).database(.private)
         #expect(try await failure { try await database.zones() }.code == .networkFailure)
     }
 
@@ -139,8 +139,8 @@ import TidemarkModel
     }
 
     @Test func `an answer without end is given up, announced, in pieces or packed`() async throws {
-        var patience = Self.patience
-        patience.bytesPerAnswer = 1 << 20
+        var timeouts = Self.timeouts
+        timeouts.bytesPerAnswer = 1 << 20
         let piece = Array(("10000\r\n" + String(repeating: " ", count: 1 << 16) + "\r\n").utf8)
         let replies: [StubServer.Reply] = [
             .bytes(Array("HTTP/1.1 200 OK\r\nContent-Length: 99999999999\r\n\r\n{".utf8)),
@@ -148,7 +148,7 @@ import TidemarkModel
             .endless(start: Array("HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n\r\n".utf8) + Self.bombHead, Self.bombPiece),
         ]
         let stub = try StubServer { _, number in replies[number] }
-        let database = try cloud(stub.address, patience: patience).database(.private)
+        let database = try cloud(stub.address, timeouts: timeouts).database(.private)
         for number in replies.indices {
             let error = try await failure { try await database.zones() }
             #expect(error.code == .internalError, "\(number): \(error)")
@@ -157,15 +157,15 @@ import TidemarkModel
     }
 
     @Test func `fewer records are asked for when the answer is more than is read`() async throws {
-        var patience = Self.patience
-        patience.bytesPerAnswer = 1 << 20
+        var timeouts = Self.timeouts
+        timeouts.bytesPerAnswer = 1 << 20
         let stub = try StubServer { request, _ in
             if request.body.contains(#""resultsLimit":3"#) {
                 return .json(#"{"zones":[{"zoneID":{"zoneName":"Journal"},"syncToken":"t","moreComing":true,"records":[]}]}"#)
             }
             return .bytes(Array("HTTP/1.1 200 OK\r\nContent-Length: 99999999\r\n\r\n{".utf8))
         }
-        let database = try cloud(stub.address, patience: patience).database(.private)
+        let database = try cloud(stub.address, timeouts: timeouts).database(.private)
         let page = try await database.zoneChanges(Self.zone, since: nil, limit: nil, desiredKeys: nil)
         #expect(page == ZoneChanges(changes: [], token: CloudToken(rawValue: "t"), moreComing: true))
         #expect(stub.requests.count == 3)
@@ -555,20 +555,20 @@ import TidemarkModel
 
     @Test func `who is answered at once again and again asks more slowly`() async throws {
         let pauses = Mutex<[Duration]>([])
-        var patience = Self.patience
+        var timeouts = Self.timeouts
         // However long the machine takes.
-        patience.atOnce = .seconds(3600)
-        patience.wait = { time in pauses.withLock { $0.append(time) } }
+        timeouts.atOnce = .seconds(3600)
+        timeouts.wait = { time in pauses.withLock { $0.append(time) } }
         // The first question finds out where to begin; then eight answers that come at once.
         let stub = try StubServer { _, number in
             number < 9
                 ? .json(#"{"cursor":"c","changed":false}"#) : number == 9 ? .json(#"{"cursor":"d","changed":true}"#) : .silence
         }
-        var news = try await cloud(stub.address, patience: patience).database(.private).notifications().makeAsyncIterator()
+        var news = try await cloud(stub.address, timeouts: timeouts).database(.private).notifications().makeAsyncIterator()
         await news.next()
         let before = pauses.withLock { $0 }
         #expect(before.count >= 4)
-        #expect(before.allSatisfy { $0 == patience.pollPause })
+        #expect(before.allSatisfy { $0 == timeouts.pollPause })
     }
 
     @Test func `who may not listen any more is told, also when something else has failed before`() async throws {

@@ -12,10 +12,10 @@ import TidemarkTesting
     private static let zone = CloudZoneID("Journal")
     private static let theirs = CloudZoneID("Journal", owner: "_ben")
 
-    private func cloud(_ address: ServerAddress, patience: HTTPTimeouts = HTTPTimeouts()) throws -> HTTPCloud {
+    private func cloud(_ address: ServerAddress, timeouts: HTTPTimeouts = HTTPTimeouts()) throws -> HTTPCloud {
         let store = SessionMemory()
         let cloud = HTTPCloud(
-            address, container: "iCloud.org.example.journal", environment: .development, session: store, patience: patience)
+            address, container: "iCloud.org.example.journal", environment: .development, session: store, timeouts: timeouts)
         store.keep(try CloudSession(cloud: cloud.name, userRecordName: "_anna", token: "token"))
         return cloud
     }
@@ -206,9 +206,9 @@ import TidemarkTesting
     // Packing
 
     private static var packing: HTTPTimeouts {
-        var patience = HTTPTimeouts()
-        patience.packsOnLoopback = true
-        return patience
+        var timeouts = HTTPTimeouts()
+        timeouts.packsOnLoopback = true
+        return timeouts
     }
 
     private static func request(_ caption: String) -> ModifyRecordsRequest {
@@ -227,7 +227,7 @@ import TidemarkTesting
                 ? .json(#"{"received":5000}"#) : .json(#"{"records":[{"recordName":"a","deleted":true}]}"#)
         }
         let long = String(repeating: "Senja ", count: 1000)
-        let database = try cloud(stub.address, patience: Self.packing).database(.private)
+        let database = try cloud(stub.address, timeouts: Self.packing).database(.private)
         _ = try await database.modify(Self.request("Senja"))
         _ = try await database.modify(Self.request(long))
         let asset = CloudAsset(digest: String(repeating: "a", count: 64), size: 5000)
@@ -244,7 +244,7 @@ import TidemarkTesting
                 ? .json(#"{"records":[{"recordName":"a","deleted":true}]}"#)
                 : .json(#"{"serverErrorCode":"BAD_REQUEST","reason":"packed"}"#, status: "415 Unsupported Media Type")
         }
-        let database = try cloud(stub.address, patience: Self.packing).database(.private)
+        let database = try cloud(stub.address, timeouts: Self.packing).database(.private)
         let request = Self.request(String(repeating: "x", count: 5000))
         for _ in 0..<2 { #expect(try await database.modify(request).count == 1) }
         #expect(stub.requests.map { $0.header("Content-Encoding") } == ["gzip", nil, nil])
@@ -253,13 +253,13 @@ import TidemarkTesting
     // Notifications
 
     @Test func `who listens is told when the server has gone`() async throws {
-        var patience = HTTPTimeouts()
-        (patience.pause, patience.pauseMax) = (.milliseconds(1), .milliseconds(5))
+        var timeouts = HTTPTimeouts()
+        (timeouts.pause, timeouts.pauseMax) = (.milliseconds(1), .milliseconds(5))
         // The first answer says where to begin; then nobody is there.
         var stub: StubServer? = try StubServer { _, number in
             number == 0 ? .last(Array("HTTP/1.1 200 OK\r\nContent-Length: 14\r\n\r\n{\"cursor\":\"c\"}".utf8)) : .broken
         }
-        let database = try cloud(try #require(stub).address, patience: patience).database(.private)
+        let database = try cloud(try #require(stub).address, timeouts: timeouts).database(.private)
         var news = try await database.notifications().makeAsyncIterator()
         stub = nil
         #expect(await news.next() != nil)

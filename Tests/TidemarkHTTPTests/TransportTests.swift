@@ -19,11 +19,11 @@ import TidemarkStore
         operations: [RecordOperation(.create, CloudRecord(CloudRecordID("a", in: zone), type: "Destination"))], clientToken: "t")
 
     private func cloud(
-        _ address: ServerAddress, patience: HTTPTimeouts = HTTPTimeouts(), trustRoots: TrustRoots = .system
+        _ address: ServerAddress, timeouts: HTTPTimeouts = HTTPTimeouts(), trustRoots: TrustRoots = .system
     ) -> HTTPCloud {
         HTTPCloud(
             address, container: "iCloud.org.example.journal", environment: .development, session: SessionMemory(),
-            trustRoots: trustRoots, patience: patience)
+            trustRoots: trustRoots, timeouts: timeouts)
     }
 
     private func failure<Value>(_ body: () async throws -> Value) async throws -> CloudError {
@@ -127,9 +127,9 @@ import TidemarkStore
     ])
     func `a connection that goes silent is given up, wherever it stands`(start: String) async throws {
         let stub = try StubServer { _, _ in start.isEmpty ? .silence : .bytes(Array(start.utf8)) }
-        var patience = HTTPTimeouts()
-        patience.answerSilence = .milliseconds(50)
-        let database = cloud(try stub.address, patience: patience).database(.private)
+        var timeouts = HTTPTimeouts()
+        timeouts.answerSilence = .milliseconds(50)
+        let database = cloud(try stub.address, timeouts: timeouts).database(.private)
         #expect(try await failure { try await database.zones() }.code == .networkFailure)
         #expect(try await failure { try await database.modify(Self.request) }.code == .networkFailure)
         #expect(stub.requests.count <= 2)
@@ -139,9 +139,9 @@ import TidemarkStore
         async throws
     {
         let stub = try StubServer { _, _ in .silence }
-        var patience = HTTPTimeouts()
-        patience.connecting = .milliseconds(100)
-        let secure = cloud(try ServerAddress("https://127.0.0.1:\(stub.port)"), patience: patience)
+        var timeouts = HTTPTimeouts()
+        timeouts.connecting = .milliseconds(100)
+        let secure = cloud(try ServerAddress("https://127.0.0.1:\(stub.port)"), timeouts: timeouts)
         let error = try await failure { try await secure.database(.private).zones() }
         #expect(error.code == .networkUnavailable && error.reason.contains("does it speak https at this port?"), "\(error)")
     }
@@ -225,10 +225,10 @@ import TidemarkStore
     }
 
     private func spoken(_ server: SecureServer, _ host: String = "localhost") async throws -> CloudError {
-        var patience = HTTPTimeouts()
-        patience.answerSilence = .milliseconds(200)
+        var timeouts = HTTPTimeouts()
+        timeouts.answerSilence = .milliseconds(200)
         let own = try TrustRoots(pem: TestCertificate.certificate)
-        let cloud = cloud(try ServerAddress("https://\(host):\(server.port)"), patience: patience, trustRoots: own)
+        let cloud = cloud(try ServerAddress("https://\(host):\(server.port)"), timeouts: timeouts, trustRoots: own)
         return try await failure { try await cloud.database(.private).zones() }
     }
 

@@ -70,16 +70,16 @@ import TidemarkModel
         let served = try await Served()
         let (first, other) = (try await begin(served), try await served.session("ben"))
         let id = try #require(Hexadecimal.bytes(first.session.id))
-        let before = try #require(try served.credentials.picture.session(id)).kept
+        let before = try #require(try served.credentials.cache.session(id)).kept
         #expect(try served.failure(other.text) == nil)
-        // Behind the book's back: what it knows it still knows, unless it is told to read anew.
+        // Behind the credential store's back: its cache stays as it is until it has to read again.
         try await served.credentials.writer.write { db in try db.execute(sql: "DELETE FROM sessions WHERE account = 'ben'") }
         served.clock.advance(seconds: 150 * 24 * 60 * 60)
         let renewed = try await served.credentials.renewed(try served.credentials.session(first.text).get())
         #expect(try served.failure(other.text) == nil)
-        let kept = try #require(try served.opening().picture.session(id)).kept
+        let kept = try #require(try served.opening().cache.session(id)).kept
         #expect(kept > before && kept >= renewed.expires)
-        #expect(try served.credentials.picture.session(id)?.kept == kept)
+        #expect(try served.credentials.cache.session(id)?.kept == kept)
         // Whatever ends a session does tell.
         try await served.credentials.endSession(id: first.session.id)
         #expect(try served.failure(other.text) == .revoked)

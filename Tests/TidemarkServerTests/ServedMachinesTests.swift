@@ -5,7 +5,7 @@ import Testing
 /// Goal: two machines have nothing in common but a server, and what sync and sharing promise holds. Method: the built server and the built
 /// tool, as processes; each machine a folder with containers of its own.
 @Suite(.timeLimit(.minutes(30))) struct ServedMachinesTests {
-    @Test func `500 records and their pictures arrive, edits go both ways, and a conflict is settled`() async throws {
+    @Test func `500 records and their pictures arrive, edits go both ways, and a conflict is resolved`() async throws {
         let place = try await ServedMachines.started(people: ["anna"])
         for machine in ["laptop", "phone"] { try await place.signIn(machine, as: "anna") }
         try await place.importRecords("laptop", count: 500, pictureEvery: 5)

@@ -16,7 +16,7 @@ import TidemarkTesting
         timeouts.packsOnLoopback = true
         let packing = HTTPCloud(
             served.address, container: FaultyCloudFixture.container, environment: .development, session: store,
-            patience: timeouts)
+            timeouts: timeouts)
         let token = try await served.access.makeSession(
             account: try #require(try await served.fixture.id("anna@example.org")), container: FaultyCloudFixture.container,
             environment: .development, kind: .device)

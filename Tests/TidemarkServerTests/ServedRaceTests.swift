@@ -13,7 +13,7 @@ import TidemarkModel
 /// permitted by the last change before it, and is there unless a later one was; each that was refused met a state that refuses it, among those
 /// that there were while it was under way.
 @Suite(.timeLimit(.minutes(30))) struct ServedRaceTests {
-    private enum Standing { case out, reads, writes }
+    private enum Access { case out, reads, writes }
 
     /// What was tried, and what there was while it was.
     private struct Attempt: Sendable {
@@ -46,8 +46,7 @@ import TidemarkModel
         let link: String
         let id: String
 
-        static func settled(_ number: Int, _ owner: any SharingDatabase, _ participant: any SharingDatabase) async throws -> Place
-        {
+        static func made(_ number: Int, _ owner: any SharingDatabase, _ participant: any SharingDatabase) async throws -> Place {
             let zone = CloudZoneID("z\(number)")
             try await owner.modifyZones(saving: [zone], deleting: [])
             let made = try await owner.createShare(in: zone, coverage: .zone, title: nil, publicPermission: .none)
@@ -73,7 +72,7 @@ import TidemarkModel
         for _ in 0..<2 { devices.append(try await served.cloud("ben@example.org").database(.shared)) }
         var (done, refused, changes) = (0, 0, 0)
         for round in 0..<8 {
-            let place = try await Place.settled(round, owner, devices[0])
+            let place = try await Place.made(round, owner, devices[0])
             let progress = Progress()
             let steps = (0..<6).map { _ in Int.random(in: 0..<3, using: &random) }
             async let history = Self.change(place, steps, progress, number)
@@ -83,9 +82,9 @@ import TidemarkModel
                 }
                 return try await group.reduce(into: []) { $0 += $1 }
             }
-            let (standings, numbers) = try await history
+            let (accesses, numbers) = try await history
             #expect(numbers == numbers.sorted())
-            for attempt in attempts { Self.judge(attempt, standings, numbers) }
+            for attempt in attempts { Self.judge(attempt, accesses, numbers) }
             for name in Set(attempts.map(\.name)) {
                 let last = attempts.filter { $0.name == name && $0.change != nil }.max { $0.change! < $1.change! }
                 let found = try? await place.owner.lookup([name], in: place.zone, desiredKeys: nil)[0].get().fields["n"]
@@ -104,33 +103,33 @@ import TidemarkModel
     /// What the participant may do behind each change, at first without any; and the numbers of the changes.
     private static func change(
         _ place: Place, _ steps: [Int], _ progress: Progress, _ number: @escaping @Sendable (String) -> Int64?
-    ) async throws -> ([Standing], [Int64]) {
+    ) async throws -> ([Access], [Int64]) {
         // Whoever writes stops, whatever becomes of this.
         defer { progress.finish() }
-        var (standings, numbers): ([Standing], [Int64]) = ([.writes], [])
-        func change(_ standing: Standing, _ body: () async throws -> CloudShare) async throws {
+        var (accesses, numbers): ([Access], [Int64]) = ([.writes], [])
+        func change(_ access: Access, _ body: () async throws -> CloudShare) async throws {
             progress.begin()
             let change = try await body().changeTag.flatMap(number)
-            standings.append(standing)
+            accesses.append(access)
             numbers.append(try #require(change))
             progress.end()
         }
         for step in steps {
-            let now = standings[standings.count - 1]
+            let now = accesses[accesses.count - 1]
             if now == .out {
                 try await change(.out) { try await place.owner.changeShare(place.share, [Place.invitation]) }
                 try await change(.writes) { try await place.participant.acceptLink(place.link).share }
             } else if step == 0 {
                 try await change(.out) { try await place.owner.changeShare(place.share, [.remove(participant: place.id)]) }
             } else {
-                let next: Standing = now == .writes ? .reads : .writes
+                let next: Access = now == .writes ? .reads : .writes
                 try await change(next) {
                     try await place.owner.changeShare(
                         place.share, [.setPermission(participant: place.id, next == .writes ? .readWrite : .readOnly)])
                 }
             }
         }
-        return (standings, numbers)
+        return (accesses, numbers)
     }
 
     /// Writes until the owner is done, but not for ever.
@@ -159,14 +158,14 @@ import TidemarkModel
         return attempts
     }
 
-    private static func judge(_ attempt: Attempt, _ standings: [Standing], _ numbers: [Int64]) {
+    private static func judge(_ attempt: Attempt, _ accesses: [Access], _ numbers: [Int64]) {
         if let change = attempt.change {
             let before = numbers.count { $0 < change }
-            #expect(standings[before] == .writes, "\(attempt) was done behind \(numbers.prefix(before))")
+            #expect(accesses[before] == .writes, "\(attempt) was done behind \(numbers.prefix(before))")
             #expect((attempt.over...attempt.begun).contains(before), "\(attempt) was committed behind \(before) changes")
             return
         }
-        let met = standings[attempt.over...min(attempt.begun, standings.count - 1)]
+        let met = accesses[attempt.over...min(attempt.begun, accesses.count - 1)]
         switch (attempt.error?.code, attempt.error?.denial?.rule) {
         case (.zoneNotFound, _): #expect(met.contains(.out), "\(attempt)")
         case (.permissionFailure, .readOnly?): #expect(met.contains(.reads), "\(attempt)")

@@ -10,7 +10,7 @@ import TidemarkIdentity
 /// clouds in directories, a process for each person; of the clouds these know where they are served, and their own sessions.
 @Suite(.timeLimit(.minutes(30))) struct ServedSharingTests {
     @Test func `six processes try everything through servers, and each gets what the table says`() async throws {
-        let trial = try await SharingTrial.settled()
+        let trial = try await SharingTrial.prepared()
         let sessions = try await Self.sessions(in: trial.template)
         try trial.makeWorlds()
         var servers: [ListeningServer] = []

@@ -236,7 +236,7 @@ import TidemarkTransfer
             expected = try a.records()
         }
         try await Device.gone(scratch["a.tidemark"])
-        try await Damage.settle(scratch["a.tidemark"])
+        try await Damage.checkpoint(scratch["a.tidemark"])
         var random = Randomness("flips of bits in records")
         // Two bits in some, which the digest alone does not lead back.
         let damaged = Array((0..<count).shuffled(using: &random).prefix(600))

@@ -60,8 +60,8 @@ import TidemarkSync
         // A deferred version that is not the newest is looked up; the newest is applied.
         (.deferred, "0", false, .lookUp), (.deferred, "0", true, .lookUp), (.deferred, "1", false, .write),
         (.deferred, "1", true, .merge),
-        // What was looked up, or settled by a person, is applied whatever its tag.
-        (.lookUp, "1", false, .write), (.lookUp, "1", true, .merge), (.settled, "1", true, .merge),
+        // What was looked up, or resolved by a person, is applied whatever its tag.
+        (.lookUp, "1", false, .write), (.lookUp, "1", true, .merge), (.resolved, "1", true, .merge),
     ])
     func `the tag of a record whose row is here decides with the occasion`(
         _ occasion: ImportOccasion, _ tag: String?, _ isPending: Bool, _ plan: RemoteChangePlan.Row
@@ -221,7 +221,7 @@ import TidemarkSync
         }
         #expect(plan("2") == .keep && plan("1") == .merge)
         // A person has decided.
-        #expect(plan("2", .settled) == .merge)
+        #expect(plan("2", .resolved) == .merge)
         // Another type has the name by now, or the record had moved.
         #expect(plan("1", isOfType: false) == .restore)
         #expect(plan("1", mayMove: true, isMove: true) == .restore && plan("1", mayMove: true) == .merge)

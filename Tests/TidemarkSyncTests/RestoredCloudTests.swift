@@ -83,7 +83,7 @@ private final class RestoredCloud {
     func sync(_ number: Int) async throws -> SyncReport { try await devices[number].engine.sync() }
 
     /// Synchronises all devices until nothing changes any more.
-    func settle() async throws {
+    func syncAll() async throws {
         for _ in 0..<4 {
             for number in devices.indices {
                 let report = try await sync(number)
@@ -157,7 +157,7 @@ private final class RestoredCloud {
         // The cloud has lost all of it, and goes on counting.
         try await world.devices[order[0]].set("after", ["caption": .string("after")])
         for number in order { try await world.sync(number) }
-        try await world.settle()
+        try await world.syncAll()
         let wanted = [
             "kept": ["caption": "first", "note": "first"], "edited": ["caption": "second", "note": "second of B"],
             "new": ["caption": "of A"], "new of B": ["caption": "of B"], "after": ["caption": "after"],
@@ -182,7 +182,7 @@ private final class RestoredCloud {
         try await world.restore(backup)
         try await world.sync(1)
         #expect(try texts(world.devices[1])["a"] == ["caption": "second"])
-        try await world.settle()
+        try await world.syncAll()
         let wanted = ["a": ["caption": "third"], "b": ["caption": "second", "note": "of B, not sent"]]
         for device in world.devices { #expect(try texts(device) == wanted) }
     }
@@ -199,7 +199,7 @@ private final class RestoredCloud {
         let queue = try DatabaseQueue(path: world.devices[0].container.store(.private).path)
         try await queue.write { db in try db.execute(sql: "UPDATE Destination SET caption = 'secone' WHERE _key = 'a'") }
         try queue.close()
-        try await world.settle()
+        try await world.syncAll()
         for device in world.devices { #expect(try texts(device) == ["a": ["caption": "second"]]) }
     }
 
@@ -222,7 +222,7 @@ private final class RestoredCloud {
         try await world.sync(1)
         let then = try await world.database().zoneChanges(CloudZoneID("TidemarkZone"), since: nil, limit: nil, desiredKeys: nil)
         #expect(then.incarnation == before.incarnation && before.incarnation != nil)
-        try await world.settle()
+        try await world.syncAll()
         let now = try await world.database().zoneChanges(CloudZoneID("TidemarkZone"), since: nil, limit: nil, desiredKeys: nil)
         #expect(now.incarnation != before.incarnation)
         let wanted = ["a": ["caption": "9"], "b": ["caption": "of B"], "new": ["caption": "of A"]]
@@ -257,7 +257,7 @@ private final class RestoredCloud {
         }
         #expect(try await world.changes().incarnation == before.incarnation && before.incarnation != nil)
         for number in order { try await world.sync(number) }
-        try await world.settle()
+        try await world.syncAll()
         #expect(try await world.changes().incarnation != before.incarnation)
         let wanted = ["a": ["caption": "second"], "b": ["caption": "first", "note": "of B"], "new": ["caption": "of A"]]
         for device in world.devices { #expect(try texts(device).filter { $0.key != other } == wanted) }
@@ -332,7 +332,7 @@ private final class RestoredCloud {
                     log.append("d\(device) sets \(name).\(field) = \(number)")
                 case 9..<10:
                     // All have it as it is, and nobody edits it any more.
-                    try await world.settle()
+                    try await world.syncAll()
                     guard let name = try texts(world.devices[device]).keys.sorted().randomElement(using: &random) else {
                         continue
                     }
@@ -353,7 +353,7 @@ private final class RestoredCloud {
                     log.append("restore \(index)")
                 }
             }
-            try await world.settle()
+            try await world.syncAll()
             let what = "round \(round): \(log.joined(separator: "; "))"
             for device in world.devices {
                 let found = try texts(device)
@@ -404,7 +404,7 @@ private final class RestoredCloud {
         let report = try await world.sync(1)
         #expect(report.outbox.pending == 1)
         try await world.sync(0)
-        try await world.settle()
+        try await world.syncAll()
         for device in world.devices { #expect(try texts(device) == ["b": ["caption": "second", "note": "of B"]]) }
     }
 }

@@ -7,7 +7,7 @@ import Testing
     @Test func `six processes try everything, through their containers and past them, and each gets what the table says`()
         async throws
     {
-        let trial = try await SharingTrial.settled()
+        let trial = try await SharingTrial.prepared()
         try trial.makeWorlds()
         try await trial.run()
     }

@@ -1,4 +1,4 @@
-/// A batch of records as columns: what a reader fills, intake completes, and the writer compares with the store.
+/// A batch of records as columns. A reader fills it, the intake of files completes it, and the writer compares it with the store.
 ///
 /// Layout: one arena of text per batch; a cell is 16 bytes and refers to its text by offset, so a batch can grow without moving
 /// anything that points into it. A column's cells begin at the row in which the column first appeared. Each row keeps the source
@@ -40,9 +40,9 @@ typedef enum tide_type {
     TIDE_TYPE_BOOLEAN = 0x20 | TIDE_TYPE_INT64,
 } tide_type;
 
-/// What a cell holds.
+/// The kind of a cell's value.
 typedef enum tide_kind {
-    /// The row does not speak of this field: what is stored stays.
+    /// The row does not mention this field: the stored value stays.
     TIDE_KIND_ABSENT = 0,
     /// The row says that the field has no value.
     TIDE_KIND_NULL = 1,
@@ -50,13 +50,13 @@ typedef enum tide_kind {
     TIDE_KIND_REAL = 3,
     TIDE_KIND_TEXT = 4,
     TIDE_KIND_BLOB = 5,
-    /// A file to take in, as a path below the assets root; intake turns it into TEXT.
+    /// A file to ingest, as a path below the assets root; the intake turns it into TEXT.
     TIDE_KIND_PATH = 6,
-    /// Several of them, each ended by NUL; intake turns them into TEXT, a JSON array.
+    /// Several such paths, each ended by NUL; the intake turns them into TEXT, a JSON array.
     TIDE_KIND_PATHS = 7,
     /// The identifier of an asset, or a JSON array of them, that the same record must already hold; the writer checks it.
     TIDE_KIND_CLAIM = 8,
-    /// Only between reading a row and settling its column's type.
+    /// Only between reading a row and inferring its column's type.
     TIDE_KIND_BOOLEAN = 20,
     TIDE_KIND_RAW_NUMBER = 21,
     TIDE_KIND_RAW_LIST = 22,
@@ -64,7 +64,7 @@ typedef enum tide_kind {
     TIDE_KIND_RAW_TEXT = 24,
 } tide_kind;
 
-/// One value. TEXT, BLOB and the kinds from PATH on refer to the batch's arena.
+/// A value. TEXT, BLOB and the kinds from PATH on refer to the batch's arena.
 typedef struct tide_cell {
     uint8_t kind;
     uint8_t reserved[3];
@@ -91,11 +91,11 @@ typedef struct tide_rejection {
     uint64_t line;
     /// The field at fault; empty when it is the row.
     tide_span field;
-    /// One sentence.
+    /// The reason, as a sentence.
     tide_span message;
     /// The row as it stood in the source.
     tide_span source;
-    /// The row was longer than what `source` holds.
+    /// The row was longer than `source`.
     bool source_is_cut;
 } tide_rejection;
 
@@ -150,14 +150,14 @@ void tide_batch_column_set_type(tide_batch *batch, uint32_t column, tide_type ty
 /// Whether any live row has a value for it.
 bool tide_batch_column_is_used(const tide_batch *batch, uint32_t column);
 
-/// SQLite's limit is 2,000; what is left is for bookkeeping.
+/// SQLite's limit is 2,000; the rest is for bookkeeping.
 #define TIDE_BATCH_COLUMN_LIMIT 1900
 
 // Rows
 
 /// Begins a row that came from `source`, at `line`. Its cells are absent and it has no name.
 tide_status tide_batch_row_add(tide_batch *batch, uint64_t line, tide_span source, uint32_t *row);
-/// Puts a value into a cell of the last row. TIDE_REJECTED (duplicateKey) when it has one.
+/// Puts a value into a cell of the last row. TIDE_REJECTED (duplicateKey) when the cell has one.
 tide_status tide_batch_row_set(tide_batch *batch, uint32_t column, tide_cell cell);
 /// Changes a cell of any row.
 void tide_batch_cell_replace(tide_batch *batch, uint32_t row, uint32_t column, tide_cell cell);
@@ -172,8 +172,8 @@ bool tide_text_may_need_composing(const char *text, size_t length);
 bool tide_batch_may_need_composing(const tide_batch *batch);
 /// The key that stands for the name in the store: `*is_blob` tells a BLOB from a TEXT. Length 0 when the row has no name.
 const char *tide_batch_row_key(const tide_batch *batch, uint32_t row, size_t *length, bool *is_blob);
-/// Says that the row is a record as a cloud has it: under which tag, and when its fields were edited (NULL: not known). The writer
-/// stores both with it, and that the cloud has nothing to be told of it. For rows that speak of all fields.
+/// Marks the row as a cloud's version of a record, with its tag and the times of its edits (NULL: not known). The writer stores both with
+/// the record, and marks it as synchronised. For rows that have all fields.
 tide_status tide_batch_row_from_cloud(
     tide_batch *batch, uint32_t row, const char *tag, size_t tag_length, const char *TIDE_NULLABLE edited, size_t edited_length);
 /// The line that was given with `tide_batch_row_add`.
@@ -204,9 +204,9 @@ uint64_t tide_batch_row_digest(const tide_batch *batch, uint32_t row);
 
 /// The digest of a row's key.
 uint64_t tide_key_digest(uint64_t seed, const void *TIDE_NULLABLE key, size_t length, bool is_blob);
-/// The seed of one field's values.
+/// The seed of a field's values.
 uint64_t tide_field_seed(uint64_t seed, const char *name, size_t length);
-/// The digest of one value, as stored.
+/// The digest of a value, as stored.
 uint64_t tide_value_digest_bytes(uint64_t field_seed, const void *TIDE_NULLABLE bytes, size_t length);
 /// The digest of an integer: of its 8 bytes, least significant first.
 uint64_t tide_value_digest_integer(uint64_t field_seed, int64_t value);
@@ -215,7 +215,7 @@ uint64_t tide_value_digest_real(uint64_t field_seed, double value);
 
 // Names and identifiers
 
-/// Encodes a record name as its key: 16 bytes for a UUID in lower case, 17 (the last is 'U') for one in upper case, else the name.
+/// Encodes a record name as its key: 16 bytes for a UUID in lower case, 17 (the last is 'U') for a UUID in upper case, else the name.
 /// `key` has room for 17 bytes. Returns its length, or 0 when the name is its own key.
 size_t tide_name_encode(const char *name, size_t length, uint8_t key[_Nonnull 17]);
 /// The reverse, for keys of 16 and 17 bytes; `name` has room for 36 bytes. Returns its length, or 0 when it is no such key.
@@ -223,7 +223,7 @@ size_t tide_name_decode(const void *key, size_t length, char name[_Nonnull 36]);
 /// Whether a text can name a type or a field: a letter, then letters, digits or `_`, all ASCII, at most 255; not beginning with
 /// "sqlite_" or "tide_" in any case.
 bool tide_identifier_is_valid(const char *name, size_t length);
-/// Whether two names are different, and one for SQL, which compares names without the case of letters.
+/// Whether two names are different, but the same for SQL, which compares names without the case of letters.
 bool tide_identifiers_collide(const char *one, size_t one_length, const char *other, size_t other_length);
 
 TIDE_ASSUME_NONNULL_END

@@ -1,6 +1,6 @@
-/// Takes files into a content-addressed store: `assets/ab/<32 hex digits>-<size>`, immutable, each content once.
+/// Ingests files into a content-addressed store: `assets/ab/<32 hex digits>-<size>`, immutable, each content once.
 ///
-/// How a file comes in: it is opened below the assets root, component by component and without following a symbolic link; read once
+/// How a file is ingested: it is opened below the assets root, component by component and without following a symbolic link; read once
 /// while it is hashed (XXH3-128, canonical byte order); checked for change during the reading and, if it is an image, for being
 /// whole; written to `staging/`; renamed to its place without replacing anything. Nothing may name a blob in a committed row before
 /// `tide_blob_store_sync` has made it durable, once for a whole batch.
@@ -9,7 +9,7 @@
 /// bytes are compared, and a different content of the same digest and size gets an identifier of its own, `<32 hex>-<size>-<n>`.
 ///
 /// Limits: files up to `small_file` bytes are held in memory, larger ones are streamed; memory is bounded per worker.
-/// Threads: a store may be used by several threads at once, an intake by one.
+/// Threads: a store may be used by several threads at once, an intake by a single thread.
 ///
 /// Why C: hashing, comparing and copying hundreds of megabytes; and system calls (openat, renameat2, syncfs) that Foundation hides.
 
@@ -49,7 +49,7 @@ tide_status tide_blob_store_create(
 /// Closes a store and frees it. NULL does nothing.
 void tide_blob_store_destroy(tide_blob_store *TIDE_NULLABLE store);
 
-/// Makes all blobs taken in so far durable, with their names. Does nothing when there were none since the last call.
+/// Makes all blobs that were ingested so far durable, with their names. Does nothing when there were none since the last call.
 tide_status tide_blob_store_sync(tide_blob_store *store, tide_error *TIDE_NULLABLE error);
 
 /// A worker with its buffers.
@@ -62,7 +62,7 @@ tide_status tide_intake_create(
 /// Frees a worker. NULL does nothing.
 void tide_intake_destroy(tide_intake *TIDE_NULLABLE intake);
 
-/// Where the EXIF block of an image goes, and that only images are wanted.
+/// The memory for the EXIF block of an image. A call with such a block accepts images only.
 typedef struct tide_exif_block {
     uint8_t *bytes;
     size_t capacity;
@@ -70,19 +70,19 @@ typedef struct tide_exif_block {
     size_t length;
 } tide_exif_block;
 
-/// Takes in one file. TIDE_REJECTED with the reason when the file is at fault.
+/// Ingests a file. TIDE_REJECTED with the reason when the file is at fault.
 ///
-/// With `exif`, only images are taken in (TIDE_REJECT_ASSET_NOT_AN_IMAGE otherwise), and the block receives the beginning of their
+/// With `exif`, only images are ingested (TIDE_REJECT_ASSET_NOT_AN_IMAGE otherwise), and the block receives the beginning of their
 /// EXIF data.
 tide_status tide_intake_file(
     tide_intake *intake, const char *path, tide_blob *blob, tide_exif_block *TIDE_NULLABLE exif, tide_error *TIDE_NULLABLE error);
 
-/// Takes in bytes that the caller holds; `name` says in errors what they are.
+/// Ingests bytes that the caller holds; `name` names them in errors.
 tide_status tide_intake_bytes(
     tide_intake *intake, const void *TIDE_NULLABLE bytes, size_t length, const char *name, tide_blob *blob,
     tide_error *TIDE_NULLABLE error);
 
-/// A piece of work; `worker` is below the number of workers, and no two calls at the same time have the same one.
+/// A piece of work; `worker` is below the number of workers, and no two calls at the same time have the same worker.
 typedef tide_status (*tide_intake_task)(void *TIDE_NULLABLE context, uint32_t worker, uint32_t index, tide_error *error);
 /// Runs `task(context, worker, index)` for each index below `count`, on up to `worker_count` threads, the caller's among them.
 /// Stops handing out indices after the first call that returns another status than TIDE_OK, and returns that.
@@ -92,14 +92,14 @@ tide_status tide_intake_run(
 /// A blob that rows name; `is_new` only at the first visit.
 typedef void (*tide_blob_visitor)(void *TIDE_NULLABLE context, const tide_blob *blob);
 
-/// Takes in every file that a batch's live rows name (cells of kind PATH and PATHS), on all the workers given at once, and puts the
+/// Ingests every file that a batch's live rows name (cells of kind PATH and PATHS), on all the workers given at once, and puts the
 /// blobs' identifiers in their place; a row with a file at fault is refused, with the field and the reason. A path that several rows
 /// name is read once. `visitor` is called on the calling thread for each blob that the rows name.
 tide_status tide_intake_batch(
     tide_intake *_Nonnull const *_Nonnull workers, uint32_t worker_count, tide_batch *batch, tide_blob_visitor visitor,
     void *TIDE_NULLABLE context, tide_error *TIDE_NULLABLE error);
 
-/// Reads a blob again and tells whether its content is what its identifier says. TIDE_REJECTED with the reason when it is not.
+/// Reads a blob again and compares its content with its identifier. TIDE_REJECTED with the reason when they differ.
 tide_status tide_blob_verify(const char *assets, const char *id, tide_error *TIDE_NULLABLE error);
 /// Whether a text has the form of a blob identifier.
 bool tide_blob_id_is_valid(const char *id, size_t length);

@@ -1,4 +1,4 @@
-/// What every connection to a store must have set, and checkpoints.
+/// The settings that every connection to a store needs, and checkpoints.
 ///
 /// Why C: `sqlite3_db_config` and `sqlite3_file_control` are variadic or untyped and can't be called from Swift.
 
@@ -36,7 +36,7 @@ bool tide_statement_number(struct sqlite3_stmt *statement, int32_t *number);
 
 /// The last error of a connection as a status (TIDE_DISK_FULL, TIDE_BUSY, TIDE_CORRUPT, ...): "cannot DOING: SQLite's message".
 tide_status tide_sqlite_error(struct sqlite3 *connection, const char *doing, tide_error *TIDE_NULLABLE error);
-/// The status and the message of one of SQLite's extended result codes.
+/// The status and the message of an extended result code of SQLite.
 tide_status tide_sqlite_code_error(int code, const char *message, const char *doing, tide_error *TIDE_NULLABLE error);
 
 TIDE_ASSUME_NONNULL_END

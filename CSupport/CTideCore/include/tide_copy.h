@@ -1,6 +1,6 @@
-/// Copies blobs from one container's `assets/` into another's, verified; and puts a whole copy in the place of what was there.
+/// Copies blobs from one container's `assets/` into another's, verified; and exchanges a whole copy with the folder that is at its place.
 ///
-/// A copy is hashed while it is made and must be what its identifier says, or it is removed again. Where the file system can share
+/// A copy is hashed while it is made. If it does not match its identifier, it is removed again. Where the file system can share
 /// blocks between files (FICLONE), it does, and the copy is read to be hashed. If the caller allows it, a blob on the same file
 /// system gets a second name instead of a copy: blobs never change. Nothing is durable before `tide_copier_sync`.
 ///
@@ -33,12 +33,12 @@ tide_status tide_copier_create(
 /// Frees a copier. NULL does nothing.
 void tide_copier_destroy(tide_copier *TIDE_NULLABLE copier);
 
-/// Copies one blob, unless the target has it already, whole. What stands there and is wrong is replaced. One that gets a second
-/// name is not read here. TIDE_REJECTED with the reason when the blob to be copied is missing or damaged.
+/// Copies a blob, unless the target has it already, whole. A damaged file at the target is replaced. A blob that gets a second name is
+/// not read here. TIDE_REJECTED with the reason when the blob to be copied is missing or damaged.
 tide_status tide_copier_copy(tide_copier *copier, const char *id, tide_error *TIDE_NULLABLE error);
 
-/// Reads a copy again, from the disk where the system can be asked to forget what it has in memory, and tells whether it is what
-/// its identifier says. TIDE_REJECTED with the reason when it is not. Only after `tide_copier_sync`.
+/// Reads a copy again and compares it with its identifier; from the disk, if the system can drop its cache of the file. TIDE_REJECTED
+/// with the reason when they differ. Only after `tide_copier_sync`.
 tide_status tide_copier_verify(tide_copier *copier, const char *id, tide_error *TIDE_NULLABLE error);
 
 /// Makes all copies durable, with their names, whichever copier has made them.
@@ -47,7 +47,7 @@ tide_status tide_copier_sync(tide_copier *copier, tide_error *TIDE_NULLABLE erro
 /// Exchanges the names of two folders of one file system in one step. TIDE_MISUSE where the file system can't.
 tide_status tide_folders_exchange(const char *one, const char *other, tide_error *TIDE_NULLABLE error);
 
-/// Asks the system to forget what it has in memory of a file that is durable, so that the next reading comes from the disk.
+/// Asks the system to drop its cache of a durable file, so that the next read comes from the disk.
 void tide_file_forget(const char *path);
 
 TIDE_ASSUME_NONNULL_END

@@ -1,4 +1,4 @@
-/// Digests what a query yields: the rows with their order, and the types and bytes of their values.
+/// Digests the result of a query: the rows with their order, and the types and bytes of their values.
 ///
 /// Two databases with equal digests of their tables hold the same. XXH3-128 detects accident, not malice.
 ///
@@ -37,11 +37,11 @@ tide_status tide_digest_rows(
 /// `digest` has room for 16 bytes.
 void tide_digest_bytes(const void *TIDE_NULLABLE bytes, size_t length, uint8_t *digest);
 
-/// Whether columns of the row at which a statement stands are what their digest was made of.
+/// Whether columns of the row at which a statement stands match their digest.
 ///
 /// The digest is one of `tide_digest_bytes`, of the byte `table` and then of each column, in the given order: a byte for its type (0 NULL,
 /// 1 integer, 2 text, 3 blob), then an integer zigzag-coded in groups of seven bits, low ones first, or the length, coded so, and the bytes;
-/// of text those before its first NUL. A value that has another type than was written is not what was written.
+/// of text those before its first NUL. A value whose type has changed does not match.
 bool tide_columns_have_digest(
     struct sqlite3_stmt *row, uint8_t table, const int *columns, size_t count, int digest_column);
 

@@ -1,4 +1,4 @@
-/// What an image file says of itself, without decoding it: format, size in pixels, whether it is whole, where its EXIF lies.
+/// The properties of an image file, without decoding it: format, size in pixels, whether it is whole, where its EXIF lies.
 ///
 /// Rules: formats are told by content, never by name. Nothing is decoded; only headers, chunk lengths and ends are read, each
 /// checked against the file's size. Work and memory are bounded by a constant per file, but for JPEG without an end marker in its
@@ -52,7 +52,7 @@ typedef struct tide_image {
     uint32_t exif_length;
 } tide_image;
 
-/// Tells what image `bytes` is and whether it is whole.
+/// Finds the format and the properties of the image in `bytes`, and whether it is whole.
 ///
 /// JPEG is whole when its segments are well-formed up to a start of scan, it has a frame header, and an end-of-image marker follows
 /// (trailing bytes after it are allowed); PNG when its chunks run from IHDR to IEND; GIF when its blocks run to the trailer; WebP
@@ -60,14 +60,14 @@ typedef struct tide_image {
 /// (also raw formats of cameras that are TIFF) when its directories and the strips or tiles that they name lie within the file.
 ///
 /// Returns TIDE_OK with `media` UNKNOWN when the content is no image that it knows; TIDE_REJECTED with
-/// TIDE_REJECT_ASSET_TRUNCATED when it begins like one of them and is cut off or broken off; TIDE_IO_ERROR when reading fails.
+/// TIDE_REJECT_ASSET_TRUNCATED when it begins like a known format and is cut off or broken off; TIDE_IO_ERROR when reading fails.
 /// Thread-safe; keeps nothing.
 tide_status tide_image_probe(tide_bytes bytes, tide_image *image, tide_error *TIDE_NULLABLE error);
 
 /// The usual file name extension of a format, without the dot ("jpg"); "bin" for UNKNOWN. Static storage.
 const char *tide_media_extension(tide_media media);
 
-/// Whether a file name's extension claims one of the formats above (jpg, jpeg, png, gif, webp, heic, heif, avif, tif,
+/// Whether a file name's extension claims a format above (jpg, jpeg, png, gif, webp, heic, heif, avif, tif,
 /// tiff; any case).
 bool tide_media_claimed(const char *name, size_t length);
 

@@ -32,7 +32,7 @@ tide_status tide_lock_acquire(tide_lock *lock, bool shared, uint32_t timeout_ms,
 /// Releases the lock. The lock may be taken again.
 void tide_lock_release(tide_lock *lock);
 
-/// Whether the file at the lock's path is still the one that was opened.
+/// Whether the file at the lock's path is still the file that was opened.
 bool tide_lock_is_in_place(const tide_lock *lock);
 
 TIDE_ASSUME_NONNULL_END

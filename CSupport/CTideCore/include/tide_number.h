@@ -1,5 +1,5 @@
-/// Numbers as JSON writes them, whatever the locale: `strtod` and `printf` take the decimal point from that, and a program that our
-/// code is part of may have set one with a comma.
+/// Numbers as JSON writes them, whatever the locale: `strtod` and `printf` take the decimal point from the locale, and the program around
+/// our code may have set one with a comma.
 ///
 /// Threads: any. Nothing is kept.
 

@@ -1,9 +1,9 @@
-/// Reads where the records of a query are: names and zones, a page at a time, into memory of the caller's.
+/// Reads the names and zones of a query's records, a page at a time, into the caller's memory.
 ///
-/// Rules: the statement is the caller's, who binds, steps it otherwise, resets and finalises it. Its first columns are the record's key,
+/// Rules: the caller owns the statement, and binds, resets and finalises it. Its first columns are the record's key,
 /// its zone, and whether no cloud has it.
 /// Limits: names of 1 to TIDE_PLACE_NAME_MAX bytes.
-/// Threads: one at a time, that of the statement's connection.
+/// Threads: one at a time, the thread of the statement's connection.
 ///
 /// Why C: it is called for each of a million rows, and makes nothing on the heap for any of them.
 
@@ -27,10 +27,10 @@ struct sqlite3_stmt;
 /// The greatest length of a name.
 #define TIDE_PLACE_NAME_MAX 255
 
-/// The name and the zone of one record.
+/// The name and the zone of a record.
 typedef struct tide_place {
     int64_t zone;
-    /// Where the name begins, and its length; 0 for a key that can't be one.
+    /// Where the name begins, and its length; 0 for a key that can't be a name.
     uint32_t name;
     uint16_t name_length;
     bool is_unsaved;

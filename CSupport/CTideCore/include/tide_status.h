@@ -1,6 +1,6 @@
 /// Status codes and error detail shared by every function of the core.
 ///
-/// Rules: `tide_status` is the only return of what can fail; results come through out-parameters. A function that takes a
+/// Rules: a function that can fail returns only a `tide_status`; results come through out-parameters. A function that takes a
 /// `tide_error *` fills it on failure and leaves it alone on success; the pointer may be NULL. Nothing here allocates.
 
 #ifndef TIDE_STATUS_H
@@ -25,7 +25,7 @@ extern "C" {
 
 TIDE_ASSUME_NONNULL_BEGIN
 
-/// What became of a call.
+/// The outcome of a call.
 typedef enum tide_status {
     TIDE_OK = 0,
     /// Memory ran out.
@@ -38,11 +38,11 @@ typedef enum tide_status {
     TIDE_BUSY = 4,
     /// SQLite refused; `tide_error.system` holds its extended result code.
     TIDE_SQLITE_ERROR = 5,
-    /// What is on disk breaks the rules of the format.
+    /// A file on disk breaks the rules of the format.
     TIDE_CORRUPT = 6,
     /// The caller broke a precondition.
     TIDE_MISUSE = 7,
-    /// The item is refused for what it is; `tide_error.reject` says why. The store and the batch are unharmed.
+    /// The item itself is refused; `tide_error.reject` says why. The store and the batch are unharmed.
     TIDE_REJECTED = 8,
     /// There is nothing more to read.
     TIDE_END = 9,
@@ -86,11 +86,11 @@ typedef struct tide_error {
     tide_reject reject;
     /// errno, or SQLite's extended result code, or 0.
     int32_t system;
-    /// One sentence, NUL-terminated, without a final period; cut off when longer.
+    /// A sentence, NUL-terminated, without a final period; cut off when longer.
     char message[500];
 } tide_error;
 
-/// Fills `error` (if not NULL) and returns `status`, so that a failure is one statement.
+/// Fills `error` (if not NULL) and returns `status`, so that a failure takes a single statement.
 tide_status tide_error_set(tide_error *TIDE_NULLABLE error, tide_status status, int32_t system, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
@@ -101,7 +101,7 @@ tide_status tide_error_reject(tide_error *TIDE_NULLABLE error, tide_reject rejec
 /// Fills `error` from errno (TIDE_DISK_FULL for ENOSPC and EDQUOT, else TIDE_IO_ERROR): "cannot WHAT PATH: strerror".
 tide_status tide_error_errno(tide_error *TIDE_NULLABLE error, const char *what, const char *path);
 
-/// The name of a refusal as the rejects file spells it ("invalidUTF8"); "none" for what is no refusal. Static storage.
+/// The name of a refusal as the rejects file spells it ("invalidUTF8"); "none" for any other value. Static storage.
 const char *tide_reject_name(tide_reject reject);
 
 TIDE_ASSUME_NONNULL_END

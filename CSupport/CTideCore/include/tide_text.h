@@ -1,5 +1,5 @@
-/// A growing text, for SQL and JSON that our C writes. A failed allocation sets `failed` and drops what follows, so that callers
-/// check once at the end. Begin with `{0}`, end with `tide_text_free`.
+/// A growing text, for SQL and JSON that our C writes. A failed allocation sets `failed` and drops all later text, so that callers check
+/// once at the end. Begin with `{0}`, end with `tide_text_free`.
 
 #ifndef TIDE_TEXT_H
 #define TIDE_TEXT_H

@@ -15,7 +15,7 @@ TIDE_ASSUME_NONNULL_BEGIN
 
 struct sqlite3_stmt;
 
-/// What the digests of one field's values depend on.
+/// The properties of a field that the digests of its values depend on.
 typedef struct tide_field_digest {
     uint64_t seed;
     /// A `tide_type`.
@@ -27,26 +27,27 @@ typedef struct tide_row_columns {
     int key, digest, first_field;
 } tide_row_columns;
 
-/// Compares the row at which a statement stands with its digest. False where a value, the name or the digest is not what was written.
+/// Compares the row at which a statement stands with its digest. False if a value, the name or the digest has changed since it was
+/// written.
 /// `seed` is the store's digest seed. Reads nothing but the row, and allocates nothing.
 bool tide_row_is_intact(
     struct sqlite3_stmt *row, tide_row_columns columns, uint64_t seed, const tide_field_digest *TIDE_NULLABLE fields, uint32_t count);
 
-/// Splits the digest of the row at which a statement stands: `parts[i]` is what the field `i` adds. Returns what is missing: the stored
-/// digest less the key and all parts; 0 for a row that is intact.
+/// Splits the digest of the row at which a statement stands: `parts[i]` is the part of the field `i`. Returns the difference: the stored
+/// digest less the key and all parts; 0 for an intact row.
 uint64_t tide_row_digest_parts(
     struct sqlite3_stmt *row, tide_row_columns columns, uint64_t seed, const tide_field_digest *TIDE_NULLABLE fields, uint32_t count,
     uint64_t *TIDE_NULLABLE parts);
 
-/// Looks for the one bit of a row's values, or of its digest, that was flipped, and flips it back. The digest proves that it is the one:
-/// another bit would pass with a probability of some 2^-40 at worst. Values so long that the search would take seconds are passed over.
+/// Looks for a single flipped bit in a row's values, or in its digest, and flips it back. The digest proves the bit: another one would
+/// pass with a probability of some 2^-40 at worst. Values so long that the search would take seconds are passed over.
 /// Runs in the caller's transaction.
 /// Complexity: O(bits x bytes) of each value; 2 ms for 2,000 bytes.
 tide_status tide_row_mend_bit(
     struct sqlite3 *connection, uint64_t seed, const tide_table *table, int64_t id, bool *is_mended,
     tide_error *TIDE_NULLABLE error);
 
-/// A row whose values are not what its digest says.
+/// Called for a row whose values do not match its digest.
 typedef void (*tide_row_visitor)(void *TIDE_NULLABLE context, int64_t row);
 
 /// Calls `visitor` for each row that does not match. `*rows` is the number of rows read. `seed` is the store's digest seed.

@@ -2,20 +2,20 @@
 /// notes the difference (which fields, and their values before) in history, and in the row which fields a cloud does not have yet.
 /// Deletes records, with all their values noted.
 ///
-/// Tables that it knows are those of Documentation/Formats/store.md: one table per type, and `tide_changes`.
+/// It knows the tables of Documentation/Formats/store.md: the table of each type, and `tide_changes`.
 /// Rules: it runs on a connection that the caller owns and inside a transaction that the caller has begun (BEGIN IMMEDIATE, under
 /// the store's lock) and will commit or roll back; on any status but TIDE_OK the caller must roll back. It never begins, commits or
-/// checkpoints. New rows get consecutive row ids, so that one history row (first...last) stands for all inserts of a batch.
-/// Threads: one at a time, the connection's.
+/// checkpoints. New rows get consecutive row ids, so that a single history row (first...last) stands for all inserts of a batch.
+/// Threads: one at a time, the thread of the connection.
 ///
 /// *Loading.* While a type's table is empty and more batches are announced, its unique index on the names is left out, names are
-/// told apart by a set of 64-bit fingerprints in memory, and the index is built afterwards: random names inserted one by one into a
-/// B-tree cost more than everything else together once that tree outgrows the cache. A name that may have occurred ends loading
-/// at once: the index is built and the batch goes on by look-ups. A store in which loading was interrupted lacks the index; whoever
-/// opens it for writing builds it (`tide_writer_index_build`). Uniqueness holds throughout: a fingerprint can only err towards "may
-/// have occurred".
+/// told apart by a set of 64-bit fingerprints in memory, and the index is built afterwards: inserting random names singly into a B-tree
+/// costs more than everything else together once the tree outgrows the cache. A name that may have occurred ends loading
+/// at once: the index is built and the batch goes on by look-ups. A store in which loading was interrupted lacks the index; the next
+/// process that opens it for writing builds it (`tide_writer_index_build`). Uniqueness holds throughout: a fingerprint can only err
+/// towards "may have occurred".
 ///
-/// Why C: it is the main job's bottleneck; per row it costs one or two prepared statements and nothing else.
+/// Why C: it is the bottleneck of imports; each row costs one or two prepared statements and nothing else.
 
 #ifndef TIDE_WRITER_H
 #define TIDE_WRITER_H
@@ -30,17 +30,17 @@ TIDE_ASSUME_NONNULL_BEGIN
 
 struct sqlite3;
 
-/// What a change did to a record: `kind` in `tide_changes`. ChangeKind of the Swift code has the same values.
+/// The kind of a change: `kind` in `tide_changes`. ChangeKind of the Swift code has the same values.
 typedef enum tide_change_kind {
     tide_change_insert = 1,
     tide_change_update = 2,
     tide_change_delete = 3,
 } tide_change_kind;
 
-/// One field of a record type as it is stored.
+/// A field of a record type as it is stored.
 typedef struct tide_field {
     const char *name;
-    /// Its SQL column; a checked identifier.
+    /// The SQL column of the field; a checked identifier.
     const char *column;
     tide_type type;
 } tide_field;
@@ -67,28 +67,28 @@ typedef struct tide_counters {
 /// How many rows of a batch, or deletions, had which result. Each call adds to the numbers.
 typedef struct tide_counts {
     uint64_t inserted, updated, unchanged, deleted;
-    /// Of the unchanged ones, those whose stored values were damaged and are again what they were.
+    /// Of the unchanged rows, those whose stored values were damaged and are whole again.
     uint64_t repaired;
 } tide_counts;
 
-/// What a cloud says it has: a version of a record. The texts are pieces of one run of bytes.
+/// A version of a record that a cloud has acknowledged. The texts are pieces of a single run of bytes.
 typedef struct tide_acknowledgement {
     int64_t row;
-    /// The one that was sent.
+    /// The version that was sent.
     int64_t version;
-    /// Its tag from now on, and the one that it had before.
+    /// The record's new tag, and its tag before.
     tide_span tag, known_tag;
-    /// When its fields were edited.
+    /// When the record's fields were edited.
     tide_span edited;
     bool has_known_tag;
-    /// Out: whether the row was still that version, and says now that the cloud has it.
+    /// Out: whether the row still had that version, and is marked as synchronised now.
     bool is_noted;
 } tide_acknowledgement;
 
 /// A writer; made by `tide_writer_create`.
 typedef struct tide_writer tide_writer;
 
-/// Prepares for one table of one connection. `seed` is the store's digest seed. The caller owns the writer, ends it with
+/// Prepares a writer for a table of a connection. `seed` is the store's digest seed. The caller owns the writer, ends it with
 /// `tide_writer_destroy` before the connection closes, and makes a new table description known by `tide_writer_set_table`.
 tide_status tide_writer_create(
     struct sqlite3 *connection, uint64_t seed, const tide_table *table, tide_writer *TIDE_NULLABLE *_Nonnull writer,
@@ -105,33 +105,33 @@ tide_status tide_writer_load_begin(tide_writer *writer, tide_error *TIDE_NULLABL
 tide_status tide_writer_load_end(tide_writer *writer, tide_error *TIDE_NULLABLE error);
 /// Whether loading was begun and has not ended.
 bool tide_writer_is_loading(const tide_writer *writer);
-/// Forgets what this writer has in memory of a load, after its transaction was rolled back or another connection has written.
+/// Forgets the state of a load in memory, after its transaction was rolled back or another connection has written.
 /// The index is built at the next `tide_writer_apply` if it is missing.
 void tide_writer_load_forget(tide_writer *writer);
 
 /// Writes a batch. Rows refused before are passed over; rows that the store refuses (the name belongs to another type, a field that
 /// the table lacks, an asset claimed that the record does not hold) are refused in the batch. Needs digests (`tide_batch_digest`
-/// with the same seed). `zone` is the row id of the zone that new records go to; records that are there are looked for in it, or, with
-/// `is_anywhere`, in all zones, the one of the least id first. `transaction` is the id that history rows carry.
-/// A record whose values are not what its digest says is damaged: a row that says all that it was repairs it, in place and without
-/// history; one from the cloud replaces it; any other is refused (`damaged`), because nobody knows what it would be merged with.
-/// Of rows with one name the last counts, field by field; where the record is there already they are taken as one, and the others
-/// count as unchanged.
+/// with the same seed). `zone` is the row id of the zone that new records go to; existing records are looked for in it, or, with
+/// `is_anywhere`, in all zones, the zone of the least id first. `transaction` is the id that history rows carry.
+/// A record whose values do not match its digest is damaged. A row with all of its original values repairs it, in place and without
+/// history; a row from the cloud replaces it; any other row is refused (`damaged`), because the values to merge it with are unknown.
+/// Of rows with the same name the last counts, field by field. If the record exists already, they count as a single row, and the others
+/// as unchanged.
 /// Complexity: O(n log n) in rows; while loading O(n).
 tide_status tide_writer_apply(
     tide_writer *writer, tide_batch *batch, int64_t zone, bool is_anywhere, int64_t transaction, tide_counters *counters,
     tide_counts *counts, tide_error *TIDE_NULLABLE error);
 
-/// Deletes the records of these row ids; history keeps their names and values, and of damaged ones that they are so. An id that is not
-/// there is passed over.
+/// Deletes the records of these row ids; history keeps their names and values, and whether they were damaged. An id that is not there is
+/// passed over.
 /// Complexity: O(n) look-ups; in the order of the table it reads each page once.
 tide_status tide_writer_delete(
     tide_writer *writer, const int64_t *ids, size_t count, int64_t transaction, tide_counters *counters, tide_counts *counts,
     tide_error *TIDE_NULLABLE error);
 
-/// Notes in the records' rows that the cloud has them, where they still are the version that was sent and nothing else was learned of the
-/// cloud's; `is_noted` tells which. What is not noted is left as it is. `text` is what the spans are pieces of.
-/// Why C: it runs once for each record that is uploaded; a prepared statement and five bindings are all that it takes.
+/// Marks rows as synchronised if they still have the version that was sent, and the tag that the cloud had before; `is_noted` tells
+/// which. Other rows stay as they are. The spans are pieces of `text`.
+/// Why C: it runs once for each uploaded record, with a prepared statement and five bindings.
 /// Complexity: O(n) look-ups.
 tide_status tide_writer_acknowledge(
     tide_writer *writer, const char *text, tide_acknowledgement *records, size_t count, tide_error *TIDE_NULLABLE error);

@@ -161,20 +161,20 @@ private final class ReportWalk {
 
     private func add(_ places: PlacePage, to page: inout [RecordPermission], _ db: Database) throws {
         let (type, filter) = (type, report.filter)
-        var (last, standings): (Int64?, ZonePermissions?) = (nil, nil)
+        var (last, permissions): (Int64?, ZonePermissions?) = (nil, nil)
         for index in 0..<places.count {
             let (zone, isUnsaved) = places[index]
-            if zone != last { (last, standings) = (zone, try self.standings(zone, db)) }
-            let (name, standing): (String, EffectivePermission)
-            if let common = standings!.standing(isUnsaved: isUnsaved) {
+            if zone != last { (last, permissions) = (zone, try self.permissions(zone, db)) }
+            let (name, permission): (String, EffectivePermission)
+            if let common = permissions!.common(isUnsaved: isUnsaved) {
                 guard filter?.includes(common) ?? true else { continue }
-                (name, standing) = (try places.name(index), common)
+                (name, permission) = (try places.name(index), common)
             } else {
                 name = try places.name(index)
-                standing = standings!.standing(of: name, isUnsaved: isUnsaved)
-                guard filter?.includes(standing) ?? true else { continue }
+                permission = permissions!.permission(of: name, isUnsaved: isUnsaved)
+                guard filter?.includes(permission) ?? true else { continue }
             }
-            page.append(RecordPermission(RecordName(type: type, name: name), standing))
+            page.append(RecordPermission(RecordName(type: type, name: name), permission))
         }
     }
 
@@ -187,7 +187,7 @@ private final class ReportWalk {
         return rows
     }
 
-    private func standings(_ zone: Int64, _ db: Database) throws -> ZonePermissions {
+    private func permissions(_ zone: Int64, _ db: Database) throws -> ZonePermissions {
         if let known = zones[zone] { return known }
         let read = try ZonePermissions(pinned.shares(db, ofZone: zone), scope: pinned.scope)
         zones[zone] = read

@@ -18,7 +18,7 @@ public actor PermissionReporter {
     private nonisolated let sources: RecordSources
     private nonisolated let notifications: @Sendable () throws(StoreError) -> ContainerNotifications
     /// What was made of a zone's shares, and of which.
-    private var known = BoundedCache<Place, (shares: ZoneShares, standings: ZonePermissions)>(capacity: 1_000)
+    private var known = BoundedCache<Place, (shares: ZoneShares, permissions: ZonePermissions)>(capacity: 1_000)
 
     private struct Place: Hashable {
         let scope: StoreScope
@@ -71,14 +71,14 @@ public actor PermissionReporter {
 
     private func permission(of found: Found, _ scope: StoreScope) throws -> RecordPermission {
         let place = Place(scope: scope, zone: found.zone)
-        let standings: ZonePermissions
+        let permissions: ZonePermissions
         if let known = known[place], known.shares == found.shares {
-            standings = known.standings
+            permissions = known.permissions
         } else {
-            standings = try ZonePermissions(found.shares, scope: scope)
-            known[place] = (found.shares, standings)
+            permissions = try ZonePermissions(found.shares, scope: scope)
+            known[place] = (found.shares, permissions)
         }
-        return RecordPermission(found.record, standings.standing(of: found.record.name, isUnsaved: found.isUnsaved))
+        return RecordPermission(found.record, permissions.permission(of: found.record.name, isUnsaved: found.isUnsaved))
     }
 
     // Many

@@ -7,46 +7,46 @@ public struct RecordPermission: Hashable, Sendable {
     /// The record that it is about.
     public let record: RecordName
     /// What it has in common with the other records of its place.
-    package let standing: EffectivePermission
+    package let effective: EffectivePermission
 
-    init(_ record: RecordName, _ standing: EffectivePermission) {
+    init(_ record: RecordName, _ effective: EffectivePermission) {
         self.record = record
-        self.standing = standing
+        self.effective = effective
     }
 
     /// Private for one's own records, shared for those of others.
-    public var scope: StoreScope { standing.scope }
+    public var scope: StoreScope { effective.scope }
     /// The zone that the record is in.
-    public var zone: ZoneName { standing.zone }
+    public var zone: ZoneName { effective.zone }
     /// Whether the record takes part in a share.
-    public var isShared: Bool { standing.target.isShared }
+    public var isShared: Bool { effective.target.isShared }
     /// The name of the share that covers it; `nil` where there is none, or none is known.
-    public var share: String? { standing.share }
+    public var share: String? { effective.share }
     /// Whose record it is, as far as it is known; `nil` for one's own that are not shared.
-    public var owner: UserIdentity? { standing.owner }
+    public var owner: UserIdentity? { effective.owner }
     /// Whether the account of this container owns the record's zone.
     public var isOwner: Bool { role == .owner }
     /// One's own role.
-    public var role: ShareParticipant.Role { standing.actor.role ?? .unknown }
+    public var role: ShareParticipant.Role { effective.actor.role ?? .unknown }
     /// The permission that the account has in the share. As `CKShare.Participant.permission`.
-    public var permission: ShareParticipant.Permission { standing.actor.permission }
+    public var permission: ShareParticipant.Permission { effective.actor.permission }
     /// Whether the account has accepted the invitation. As `CKShare.Participant.acceptanceStatus`.
-    public var acceptanceStatus: ShareParticipant.AcceptanceStatus { standing.actor.acceptanceStatus }
+    public var acceptanceStatus: ShareParticipant.AcceptanceStatus { effective.actor.acceptanceStatus }
 
     /// Whether the record may be read.
-    public var canRead: Bool { standing.canRead }
+    public var canRead: Bool { effective.canRead }
     /// Whether fields of the record may be changed. As `canUpdateRecord(forManagedObjectWith:)` of Core Data's container.
-    public var canEdit: Bool { standing.edit.isAllowed }
+    public var canEdit: Bool { effective.edit.isAllowed }
     /// Whether the record may be deleted. As `canDeleteRecord(forManagedObjectWith:)` of Core Data's container.
-    public var canDelete: Bool { standing.canDelete }
+    public var canDelete: Bool { effective.canDelete }
     /// Whether one may begin to share it: what is shared already can't be shared once more.
-    public var canShare: Bool { standing.canShare }
+    public var canShare: Bool { effective.canShare }
     /// Why one may edit it, or may not and what would change that.
-    public var reason: String { standing.reason }
+    public var reason: String { effective.reason }
 
     /// Whether one may do something to it, by which rule, and what would change that.
     public func decision(for operation: SharePolicy.Operation) -> ShareDecision {
-        SharePolicy.decide(operation, on: standing.target, by: standing.actor)
+        SharePolicy.decide(operation, on: effective.target, by: effective.actor)
     }
 }
 
@@ -124,14 +124,14 @@ public enum PermissionFilter: String, CaseIterable, Sendable {
     case shared
 
     /// Whether the filter lets a permission through.
-    public func includes(_ permission: RecordPermission) -> Bool { includes(permission.standing) }
+    public func includes(_ permission: RecordPermission) -> Bool { includes(permission.effective) }
 
-    func includes(_ standing: EffectivePermission) -> Bool {
+    func includes(_ effective: EffectivePermission) -> Bool {
         switch self {
-        case .editable: standing.edit.isAllowed
-        case .readOnly: standing.canRead && !standing.edit.isAllowed
-        case .owned: standing.actor.role == .owner
-        case .shared: standing.target.isShared
+        case .editable: effective.edit.isAllowed
+        case .readOnly: effective.canRead && !effective.edit.isAllowed
+        case .owned: effective.actor.role == .owner
+        case .shared: effective.target.isShared
         }
     }
 }

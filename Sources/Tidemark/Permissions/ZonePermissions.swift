@@ -5,11 +5,11 @@ import TidemarkStore
 /// What one may do with the records of a zone.
 struct ZonePermissions: Sendable {
     /// Those of no share's root.
-    private let others: Standings
+    private let others: EffectivePermissions
     /// By the names of the roots of hierarchies that are shared.
-    private let roots: [String: Standings]
+    private let roots: [String: EffectivePermissions]
 
-    private struct Standings {
+    private struct EffectivePermissions {
         let saved, unsaved: EffectivePermission
 
         init(scope: StoreScope, zone: ZoneName, share: Share?, root: String? = nil) {
@@ -23,16 +23,16 @@ struct ZonePermissions: Sendable {
     /// - Parameter shares: All of the zone.
     init(scope: StoreScope, zone: ZoneName, shares: [Share]) {
         let coverage = ShareCoverage(shares)
-        others = Standings(scope: scope, zone: zone, share: coverage.others)
+        others = EffectivePermissions(scope: scope, zone: zone, share: coverage.others)
         roots = coverage.roots.reduce(into: [:]) { roots, covered in
-            roots[covered.key] = Standings(scope: scope, zone: zone, share: covered.value, root: covered.key)
+            roots[covered.key] = EffectivePermissions(scope: scope, zone: zone, share: covered.value, root: covered.key)
         }
     }
 
     /// What holds for all records of the zone, that no cloud has or that one has; `nil` where their names matter.
-    func standing(isUnsaved: Bool) -> EffectivePermission? { roots.isEmpty ? others(isUnsaved) : nil }
+    func common(isUnsaved: Bool) -> EffectivePermission? { roots.isEmpty ? others(isUnsaved) : nil }
 
-    func standing(of name: String, isUnsaved: Bool) -> EffectivePermission { (roots[name] ?? others)(isUnsaved) }
+    func permission(of name: String, isUnsaved: Bool) -> EffectivePermission { (roots[name] ?? others)(isUnsaved) }
 }
 
 extension ZonePermissions {

@@ -214,11 +214,20 @@ extension RecordPredicate {
 extension FieldType {
     /// Whether values of two types have an order, and may be equal.
     fileprivate func isComparable(with other: FieldType) -> Bool {
-        self == other || isNumber && other.isNumber || isText && other.isText
+        self == other || order != nil && order == other.order
     }
 
-    private var isNumber: Bool { !isList && [.int64, .double].contains(scalar) }
-    private var isText: Bool { isList || [.string, .reference, .location, .asset].contains(scalar) }
+    private enum Order { case numbers, texts }
+
+    /// The order that values of the type share with those of other types; `nil` where they share none.
+    private var order: Order? {
+        if isList { return .texts }
+        return switch scalar {
+        case .int64, .double: .numbers
+        case .string, .location, .reference, .asset: .texts
+        case .timestamp, .bytes: nil
+        }
+    }
 }
 
 extension FieldValue {
@@ -228,7 +237,7 @@ extension FieldValue {
         case .string(let text): UUID(uuidString: text).map { $0.uuidString.lowercased() } ?? text
         case .reference(let text): text
         case .int64(let number): "\(number)"
-        default: ""
+        case .double, .timestamp, .bytes, .location, .asset, .list: ""
         }
     }
 }

@@ -4,7 +4,7 @@ import TidemarkModel
 /// A picture or another file that a record names: content-addressed, immutable, stored once however many records name it.
 ///
 /// ```swift
-/// destination.image = Asset(fileURL: photo)          // taken in when the record is saved
+/// destination.image = Asset(fileURL: photo)          // ingested when the record is saved
 /// let data = try destination.image?.data()           // of a record that was fetched
 /// ```
 public struct Asset: Sendable {
@@ -34,7 +34,7 @@ public struct Asset: Sendable {
     /// store, and nothing between people: contents of equal digest are easy to make.
     public var digest: String? { identifier.map { String($0.prefix(32)) } }
 
-    /// Bytes; `nil` where a file that is yet to be taken in can't be examined.
+    /// Bytes; `nil` where a file that is yet to be ingested can't be examined.
     public var size: Int? {
         switch content {
         case .stored(let id, _): id.split(separator: "-").dropFirst().first.flatMap { Int($0) }

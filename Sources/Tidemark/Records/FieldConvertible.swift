@@ -17,7 +17,7 @@ protocol FieldConvertible {
 /// A field's value on the way into the store.
 enum FieldContent: Hashable, Sendable {
     case value(FieldValue)
-    /// Content that the container has yet to take in.
+    /// Content that the container is yet to ingest.
     case asset(Asset)
     case list([FieldContent], of: FieldType.Scalar)
 }
@@ -74,9 +74,11 @@ extension FieldType {
     func isReadable(as wanted: FieldType) -> Bool {
         if self == wanted { return true }
         guard isList == wanted.isList else { return false }
-        switch (scalar, wanted.scalar) {
-        case (.int64, .double), (.reference, .string), (.string, .reference): return true
-        default: return false
+        return switch scalar {
+        case .int64: wanted.scalar == .double
+        case .reference: wanted.scalar == .string
+        case .string: wanted.scalar == .reference
+        case .double, .timestamp, .bytes, .location, .asset: false
         }
     }
 }

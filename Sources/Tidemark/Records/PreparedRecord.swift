@@ -3,7 +3,7 @@ import TidemarkModel
 import TidemarkSQLite
 import TidemarkStore
 
-/// A record as the store takes it: fields with values, assets taken in.
+/// A record as the store takes it: fields with values, assets ingested.
 struct PreparedRecord: Sendable {
     let record: RecordName
     let schema: RecordTypeSchema
@@ -12,8 +12,8 @@ struct PreparedRecord: Sendable {
     private let names: Set<String>
 
     /// - Parameter assets: Takes in the assets that are not stored yet.
-    /// - Throws: `EncodingError` that names the property; ``StoreError`` `invalid` for an asset that can't be taken in.
-    init<R: Record>(_ record: R, assets: AssetIntake) throws {
+    /// - Throws: `EncodingError` that names the property; ``StoreError`` `invalid` for an asset that can't be ingested.
+    init<R: Record>(_ record: R, assets: AssetIngest) throws {
         let name = record.recordName
         let (fields, hasName) = try RecordEncoder().encode(record)
         var values: [String: FieldValue] = [:]
@@ -42,21 +42,21 @@ struct PreparedRecord: Sendable {
     }
 }
 
-/// Takes the assets of one save into a container.
+/// Ingests the assets of one save into a container.
 ///
-/// It opens the container's assets when there is the first to take in; after the save, ``close()`` says that all are named by records. If
-/// it is not called, what was taken in is removed when somebody opens the assets next.
-final class AssetIntake {
+/// It opens the container's assets for the first one; after the save, ``close()`` says that records name all of them. If ``close()`` is not
+/// called, the next to open the container's assets removes what was ingested.
+final class AssetIngest {
     private let container: ContainerDirectory
     private var store: BlobStore?
     private(set) var blobs: [BlobStore.Blob] = []
-    private var taken: [Asset: String] = [:]
+    private var ingested: [Asset: String] = [:]
 
     init(_ container: ContainerDirectory) { self.container = container }
 
-    /// What the container knows an asset by, which is taken in if it is not there yet.
+    /// The container's identifier of an asset, which is ingested if it is not there yet.
     func identifier(of asset: Asset) throws -> String {
-        if let known = taken[asset] { return known }
+        if let known = ingested[asset] { return known }
         let store = try store ?? BlobStore(container: container)
         self.store = store
         let blob: BlobStore.Blob
@@ -64,18 +64,18 @@ final class AssetIntake {
         case .stored(let id, _): return id
         case .file(let url):
             let file = url.resolvingSymlinksInPath()
-            let workers = try IntakeWorkers(store: store, root: file.deletingLastPathComponent(), count: 1)
-            blob = try workers.takeIn(file: file.lastPathComponent)
+            let workers = try IngestWorkers(store: store, root: file.deletingLastPathComponent(), count: 1)
+            blob = try workers.ingest(file: file.lastPathComponent)
         case .memory(let data):
-            let workers = try IntakeWorkers(store: store, root: container.url, count: 1)
-            blob = try data.withUnsafeBytes { try workers.takeIn($0, name: "the data") }
+            let workers = try IngestWorkers(store: store, root: container.url, count: 1)
+            blob = try data.withUnsafeBytes { try workers.ingest($0, name: "the data") }
         }
         blobs.append(blob)
-        taken[asset] = blob.id
+        ingested[asset] = blob.id
         return blob.id
     }
 
-    /// Makes what was taken in durable; nothing may name it before.
+    /// Makes the ingested assets durable; nothing may name them before.
     func sync() throws { try store?.sync() }
 
     func close() {

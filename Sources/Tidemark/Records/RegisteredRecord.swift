@@ -30,7 +30,7 @@ struct RegisteredRecord: Sendable {
         let policy: MergePolicy?
         /// Asks the record's hooks.
         let check: @Sendable (Database, RecordSource) throws -> Void
-        let prepare: @Sendable (AssetIntake) throws -> PreparedRecord?
+        let prepare: @Sendable (AssetIngest) throws -> PreparedRecord?
         private let rebase: @Sendable (_ old: StoredVersion, _ new: StoredVersion, _ assets: AssetPlace) throws -> Edit
         /// The values that it gives a record. An asset that is not stored yet is none that is known.
         private let content: @Sendable () throws -> [String: FieldValue?]
@@ -123,7 +123,7 @@ struct RegisteredRecord: Sendable {
     }
 
     /// What the store is to do.
-    func prepare(_ name: RecordName, in zone: Int64?, assets: AssetIntake) throws -> (edit: RecordEdit, schema: RecordTypeSchema?)
+    func prepare(_ name: RecordName, in zone: Int64?, assets: AssetIngest) throws -> (edit: RecordEdit, schema: RecordTypeSchema?)
     {
         let base: RecordEdit.Base = loaded.map { .loaded(version: $0.state.version, values: $0.state.values) } ?? .none
         guard let prepared = try edit?.prepare(assets) else {
@@ -138,8 +138,8 @@ struct RegisteredRecord: Sendable {
         loaded = fresh
     }
 
-    /// The edit, or an earlier one, was saved, and this is what has come of it.
-    mutating func settle(_ saved: Edit, as state: StoredVersion, in scope: StoreScope, assets: AssetPlace) throws {
+    /// Marks the edit, or an earlier one, as saved; the record is now in this state.
+    mutating func markSaved(_ saved: Edit, as state: StoredVersion, in scope: StoreScope, assets: AssetPlace) throws {
         if edit?.number == saved.number {
             edit = nil
         } else {

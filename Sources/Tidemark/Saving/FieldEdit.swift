@@ -53,7 +53,7 @@ extension PersistentContainer {
         }
     }
 
-    private static func stored(_ value: FieldEdit.Value, _ field: String, _ assets: AssetIntake) throws -> FieldValue {
+    private static func stored(_ value: FieldEdit.Value, _ field: String, _ assets: AssetIngest) throws -> FieldValue {
         do {
             switch value {
             case .value(let value): return value

@@ -74,7 +74,7 @@ struct ModifyBatch {
                 let before = try present(name, schema: schema, rows)
                 var grown = schema
                 grows = false
-                guard let record = try settle(operation, before, schema: &grown, rows, zoneID) else {
+                guard let record = try decide(operation, before, schema: &grown, rows, zoneID) else {
                     outcomes[index] = .deleted(CloudRecordID(name, in: zoneID))
                     continue
                 }
@@ -168,8 +168,8 @@ struct ModifyBatch {
         return record
     }
 
-    /// What a record is to be; `nil` when what is to be deleted is not there.
-    private mutating func settle(
+    /// Decides what a record is to be; `nil` when what is to be deleted is not there.
+    private mutating func decide(
         _ operation: RecordOperation, _ there: StoredCloudRecord?, schema: inout CloudSchema, _ rows: any CloudTransaction,
         _ zoneID: CloudZoneID
     ) throws(CloudError) -> StoredCloudRecord? {
@@ -475,8 +475,9 @@ extension StoredCloudRecord {
             for scalar in value.scalars {
                 switch scalar {
                 case .asset(let asset): assets.insert(asset.digest)
-                case .reference(let reference) where reference.action == .deleteSelf: dependsOn.insert(reference.recordName)
-                default: break
+                case .reference(let reference):
+                    if reference.action == .deleteSelf { dependsOn.insert(reference.recordName) }
+                case .string, .int64, .double, .timestamp, .bytes, .location, .list: break
                 }
             }
         }

@@ -4,9 +4,27 @@ import TidemarkModel
 extension CloudSchema.Index {
     func suits(_ type: FieldType) -> Bool {
         switch self {
-        case .queryable: type.scalar != .bytes && type.scalar != .asset
-        case .sortable: !type.isList && type.scalar != .bytes && type.scalar != .asset
-        case .searchable: type.scalar == .string
+        case .queryable: type.scalar.isOrdered
+        case .sortable: !type.isList && type.scalar.isOrdered
+        case .searchable: type.scalar.hasWords
+        }
+    }
+}
+
+extension FieldType.Scalar {
+    /// Whether values of the type can be compared in a query.
+    fileprivate var isOrdered: Bool {
+        switch self {
+        case .string, .int64, .double, .timestamp, .location, .reference: true
+        case .bytes, .asset: false
+        }
+    }
+
+    /// Whether values of the type have words that can be searched for.
+    fileprivate var hasWords: Bool {
+        switch self {
+        case .string: true
+        case .int64, .double, .timestamp, .bytes, .location, .reference, .asset: false
         }
     }
 }
@@ -23,8 +41,10 @@ extension CloudSchema {
             if let index = field.indexes[.sortable] { indexed[index] = Array(values.prefix(1)) }
             if let index = field.indexes[.searchable] {
                 let tokens = value.scalars.flatMap { scalar -> [String] in
-                    if case .string(let text) = scalar { return Self.tokens(text) }
-                    return []
+                    switch scalar {
+                    case .string(let text): Self.tokens(text)
+                    case .int64, .double, .timestamp, .bytes, .location, .reference, .asset, .list: []
+                    }
                 }
                 indexed[index] = Set(tokens).sorted().map { .text($0) }
             }

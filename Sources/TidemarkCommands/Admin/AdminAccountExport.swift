@@ -230,7 +230,7 @@ extension CloudValue {
         switch self {
         case .asset(let asset): [asset]
         case .list(let values, of: .asset): values.flatMap(\.assets)
-        default: []
+        case .string, .int64, .double, .timestamp, .bytes, .location, .reference, .list: []
         }
     }
 }

@@ -90,7 +90,7 @@ struct MergedRecords {
             case nil: 0
             case .int64, .timestamp, .double: 1
             case .bytes: 3
-            default: 2
+            case .string, .location, .reference, .asset, .list: 2
             }
         }
         func text(_ value: FieldValue?) -> String {

@@ -116,7 +116,7 @@ struct PermissionLines {
     private var buffer: [UInt8] = []
     /// The rests of the first kinds; those of later kinds are made for each record. This runs for each record without optimisation, and a
     /// cache with an order takes a fifth of the command's time. Only an object that is kept can't be mistaken for another at its address.
-    private var rests: [ObjectIdentifier: (standing: EffectivePermission, rest: Rest)] = [:]
+    private var rests: [ObjectIdentifier: (effective: EffectivePermission, rest: Rest)] = [:]
     private static let restLimit = 10_000
 
     private enum Rest {
@@ -171,7 +171,7 @@ struct PermissionLines {
     }
 
     private mutating func rest(of permission: RecordPermission) throws -> Rest {
-        let id = ObjectIdentifier(permission.standing)
+        let id = ObjectIdentifier(permission.effective)
         if let known = rests[id] { return known.rest }
         let rest: Rest =
             switch format {
@@ -179,7 +179,7 @@ struct PermissionLines {
             case .csv: .bytes(Self.csv(permission))
             case .json: .bytes(Self.json(permission))
             }
-        if rests.count < Self.restLimit { rests[id] = (permission.standing, rest) }
+        if rests.count < Self.restLimit { rests[id] = (permission.effective, rest) }
         return rest
     }
 

@@ -22,26 +22,18 @@ struct StoreMigrate: AsyncParsableCommand {
     @Argument(help: "The container.")
     var container: String
 
-    @Flag(help: "Prints one JSON object.")
-    var json = false
-
-    private struct Report: Encodable {
-        let container: String
-        let before: Int
-        let format: Int
-    }
+    @OptionGroup var outcome: Outcome
 
     func run() async throws {
         try await reportingErrors {
+            // Not `containerToWrite`: it leaves out a store alone that was put back from a backup, and the format before is reported.
             let container = try ContainerDirectory(openingAt: fileURL(container, "the container"))
             let (before, after) = (container.description.format, try container.migrate().description.format)
-            if json {
-                try Output.json(Report(container: container.url.path, before: before, format: after))
-            } else if before == after {
-                try Output.line("\(container.url.path) has the newest format, \(after).")
-            } else {
-                try Output.line("Migrated \(container.url.path) from format \(before) to \(after).")
-            }
+            let path = container.url.path
+            try outcome.tell(
+                "store migrate", ["container": path, "before": before, "format": after],
+                text: before == after
+                    ? "\(path) has the newest format, \(after)." : "Migrated \(path) from format \(before) to \(after).")
         }
     }
 }

@@ -147,7 +147,7 @@ struct AccountSet: AsyncParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "How conflicts with the cloud are settled: \(NamedPolicy.allValueStrings.joined(separator: ", ")).",
+            "How conflicts with the cloud are resolved: \(NamedPolicy.allValueStrings.joined(separator: ", ")).",
             valueName: "policy"))
     var mergePolicy: NamedPolicy?
 

@@ -156,7 +156,7 @@ struct AccountSignIn: AsyncParsableCommand {
 
         // What may be missing is looked for before anything is made here.
         let (embedded, account) = try await open(cloudURL, &made)
-        try await settle(place, name, account.email, url, isNew: isNew, &made) { try await CloudAccess($0, embedded) }
+        try await connect(place, name, account.email, url, isNew: isNew, &made) { try await CloudAccess($0, embedded) }
     }
 
     /// Signs in with a server.
@@ -190,7 +190,7 @@ struct AccountSignIn: AsyncParsableCommand {
         }
         made.session = served
         guard let session = memory.session() else { return }
-        let before = try await settle(
+        let before = try await connect(
             place, name, email, url, isNew: isNew, &made, keeping: (file, session, memory.device(for: served.name, email: email)),
             authority: trustRoots.pem
         ) {
@@ -224,7 +224,7 @@ struct AccountSignIn: AsyncParsableCommand {
     ///   - authority: Whom the server's certificate may be from.
     /// - Returns: What was there before. Somebody else may have signed in while the password was typed.
     @discardableResult
-    private func settle(
+    private func connect(
         _ place: String, _ name: String, _ email: String, _ url: URL, isNew: Bool, _ made: inout SignInRollback,
         keeping session: (file: SessionFile, now: CloudSession, device: CloudDevice?)? = nil, authority: String? = nil,
         access: (ContainerDirectory) async throws -> CloudAccess

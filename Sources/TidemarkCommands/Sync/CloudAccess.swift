@@ -23,9 +23,7 @@ struct NamedPolicy: ExpressibleByArgument {
 
     var defaultValueDescription: String { policy.name }
 
-    static let allValueStrings = [
-        "error", "mergeByPropertyStoreTrump", "mergeByPropertyObjectTrump", "overwrite", "rollback", "latestEdit",
-    ]
+    static let allValueStrings = MergePolicy.named.map(\.name)
 }
 
 /// The cloud that a container's account is with.
@@ -181,15 +179,15 @@ extension HTTPCloud {
         named cloud: String, for directory: ContainerDirectory, _ settings: AccountSettings, session: (any SessionStore)? = nil,
         silence: Duration? = nil
     ) throws(CloudError) {
-        var patience = HTTPTimeouts()
-        if let silence { patience.limitSilence(to: silence) }
+        var timeouts = HTTPTimeouts()
+        if let silence { timeouts.limitSilence(to: silence) }
         var trustRoots = TrustRoots.system
         if let pem = settings.authority { trustRoots = try TrustRoots(pem: pem) }
         self.init(
             // Whoever signed in has allowed what is not encrypted.
             try ServerAddress(cloud, allowsInsecure: true), container: settings.cloudContainer,
             environment: directory.description.environment, session: session ?? SessionFile(at: directory.session),
-            trustRoots: trustRoots, patience: patience)
+            trustRoots: trustRoots, timeouts: timeouts)
     }
 }
 

@@ -12,10 +12,10 @@ struct Conflicts: AsyncParsableCommand {
             Examples:
               tidemark conflicts MyJournal.tidemark
               tidemark conflicts list MyJournal.tidemark --json
-              tidemark conflicts settle MyJournal.tidemark senja \\
+              tidemark conflicts resolve MyJournal.tidemark senja \\
                   --merge-policy mergeByPropertyStoreTrump
             """,
-        subcommands: [ConflictsList.self, ConflictsSettle.self], defaultSubcommand: ConflictsList.self)
+        subcommands: [ConflictsList.self, ConflictsResolve.self], defaultSubcommand: ConflictsList.self)
 
     static func text(_ conflict: LoggedConflict, _ known: KnownFields) -> String {
         let title = RecordName(type: conflict.type, name: conflict.record).title
@@ -63,12 +63,12 @@ struct ConflictsList: AsyncParsableCommand {
     func run() async throws {
         try await reportingErrors {
             let reader = try SyncReading(ContainerDirectory(openingAt: fileURL(container, "the container")))
-            for kept in try reader.deferredRecords() where kept.reason == .conflict || kept.reason == .deletion {
+            for record in try reader.deferredRecords() where record.reason == .conflict || record.reason == .deletion {
                 if json {
-                    try Output.json(Line(state: "left", type: kept.type, record: kept.name))
+                    try Output.json(Line(state: "left", type: record.type, record: record.name))
                 } else {
-                    let what = kept.reason == .conflict ? "changed on both sides" : "edited here, deleted in the cloud"
-                    try Output.line("left: \(RecordName(type: kept.type, name: kept.name).title): \(what)")
+                    let what = record.reason == .conflict ? "changed on both sides" : "edited here, deleted in the cloud"
+                    try Output.line("left: \(RecordName(type: record.type, name: record.name).title): \(what)")
                 }
             }
             let (conflicts, known) = (try reader.conflicts(limit: limit), try reader.knownFields())
@@ -77,7 +77,7 @@ struct ConflictsList: AsyncParsableCommand {
                 if json {
                     try Output.json(
                         Line(
-                            state: "settled", type: conflict.type, record: conflict.record, transaction: conflict.transaction,
+                            state: "resolved", type: conflict.type, record: conflict.record, transaction: conflict.transaction,
                             field: conflict.field, ancestor: ConflictValue(conflict.ancestor, of: field),
                             local: ConflictValue(conflict.local, of: field), store: ConflictValue(conflict.store, of: field),
                             winner: conflict.winner.rawValue, policy: conflict.policy))
@@ -89,14 +89,14 @@ struct ConflictsList: AsyncParsableCommand {
     }
 }
 
-struct ConflictsSettle: AsyncParsableCommand {
+struct ConflictsResolve: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "settle", abstract: "Resolves conflicts that the merge policy 'error' has left open.",
+        commandName: "resolve", abstract: "Resolves conflicts that the merge policy 'error' has left open.",
         discussion: """
             Examples:
-              tidemark conflicts settle MyJournal.tidemark senja \\
+              tidemark conflicts resolve MyJournal.tidemark senja \\
                   --merge-policy mergeByPropertyObjectTrump
-              tidemark conflicts settle MyJournal.tidemark --merge-policy latestEdit
+              tidemark conflicts resolve MyJournal.tidemark --merge-policy latestEdit
             """)
 
     @Argument(help: "The container.")
@@ -111,7 +111,7 @@ struct ConflictsSettle: AsyncParsableCommand {
     @OptionGroup var outcome: Outcome
 
     func validate() throws {
-        if case .error = mergePolicy.policy { throw ValidationError("the policy 'error' settles nothing; name another one") }
+        if case .error = mergePolicy.policy { throw ValidationError("the policy 'error' resolves nothing; name another one") }
     }
 
     func run() async throws {
@@ -119,14 +119,14 @@ struct ConflictsSettle: AsyncParsableCommand {
             let directory = try containerToWrite(container)
             let access = try await CloudAccess(directory)
             let name = try record.map { try wholeName($0, in: directory) }
-            let settled = try await access.sync().settleConflicts(of: name, policy: mergePolicy.policy)
-            if settled.isEmpty, let record { throw StoreError(.notFound, "no conflict of the record '\(record)' was left") }
+            let resolved = try await access.sync().resolveConflicts(of: name, policy: mergePolicy.policy)
+            if resolved.isEmpty, let record { throw StoreError(.notFound, "no conflict of the record '\(record)' was left") }
             guard !outcome.json else {
-                let names = settled.map { RecordName(type: $0.type, name: $0.name) }
-                return try outcome.tell("conflicts settle", ["policy": mergePolicy.policy.name, "settled": names])
+                let names = resolved.map { RecordName(type: $0.type, name: $0.name) }
+                return try outcome.tell("conflicts resolve", ["policy": mergePolicy.policy.name, "resolved": names])
             }
-            for kept in settled { try Output.line("settled \(RecordName(type: kept.type, name: kept.name).title)") }
-            if !settled.isEmpty { try Output.line("the next sync sends the outcome") }
+            for conflict in resolved { try Output.line("resolved \(RecordName(type: conflict.type, name: conflict.name).title)") }
+            if !resolved.isEmpty { try Output.line("the next sync sends the outcome") }
         }
     }
 

@@ -74,9 +74,9 @@ struct Status: AsyncParsableCommand {
             if report.pending > report.records.count, limit > 0 {
                 try Output.line("  and \(Wording.count(report.pending - report.records.count)) more")
             }
-            for kept in report.deferred { try Output.line("  deferred: \(kept.text)") }
+            for line in report.deferred { try Output.line("  deferred: \(line.text)") }
             if report.conflicts > 0 {
-                try Output.line("conflicts settled: \(Wording.count(report.conflicts)); see 'tidemark conflicts'")
+                try Output.line("conflicts resolved: \(Wording.count(report.conflicts)); see 'tidemark conflicts'")
             }
             if report.refused > 0 {
                 try Output.line("refused and reverted: \(Wording.count(report.refused)); see 'tidemark refused'")
@@ -101,9 +101,9 @@ struct Status: AsyncParsableCommand {
     private func tellOne(_ report: Report) throws {
         for entry in report.records { try Output.line(entry.text) }
         for why in report.whyNothingGoes { try Output.line(why) }
-        for kept in report.deferred {
+        for line in report.deferred {
             try Output.line(
-                "\(RecordName(type: kept.type, name: kept.record).title) is deferred, as the cloud has it: \(kept.reason)")
+                "\(RecordName(type: line.type, name: line.record).title) is deferred, as the cloud has it: \(line.reason)")
         }
         guard report.records.isEmpty, report.deferred.isEmpty else { return }
         try Output.line(

@@ -32,7 +32,7 @@ struct Sync: AsyncParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "How conflicts are settled, this time, those that were left before among them: \(NamedPolicy.allValueStrings.joined(separator: ", ")). (default: the account's)",
+            "How conflicts are resolved, this time, those that were left before among them: \(NamedPolicy.allValueStrings.joined(separator: ", ")). (default: the account's)",
             valueName: "policy"))
     var mergePolicy: NamedPolicy?
 
@@ -122,21 +122,21 @@ struct Sync: AsyncParsableCommand {
         }
     }
 
-    /// The policy that settles what was left to a person before: the one that is named, if it settles anything.
-    private var settlingPolicy: MergePolicy? {
+    /// The policy for conflicts that were left to a person before: that of `--merge-policy`, if it resolves anything.
+    private var resolvingPolicy: MergePolicy? {
         guard let policy = mergePolicy?.policy else { return nil }
         if case .error = policy { return nil }
         return policy
     }
 
-    /// Synchronises once; where a policy is named it settles what was left before, and that is sent, too.
+    /// Synchronises once; where a policy is named, resolves what was left before, and sends that, too.
     private func synchronize(_ engine: ContainerSync) async throws -> SyncReport {
         let report = try await engine.sync(patience: .seconds(retrying))
-        guard let policy = settlingPolicy, report.deferred > 0, report.failure == nil else { return report }
-        let settled = try await engine.settleConflicts(policy: policy)
-        guard !settled.isEmpty else { return report }
+        guard let policy = resolvingPolicy, report.deferred > 0, report.failure == nil else { return report }
+        let resolved = try await engine.resolveConflicts(policy: policy)
+        guard !resolved.isEmpty else { return report }
         var next = try await engine.sync(patience: .seconds(retrying), isContinued: true)
-        next.conflicts += settled.count
+        next.conflicts += resolved.count
         return SyncReport(report, then: next)
     }
 
@@ -152,7 +152,7 @@ struct Sync: AsyncParsableCommand {
 
     static func tell(_ report: SyncReport) throws {
         var text = "fetched \(Wording.count(report.imported, "record")), sent \(Wording.count(report.exported))"
-        if report.conflicts > 0 { text += ", settled \(Wording.count(report.conflicts, "conflict"))" }
+        if report.conflicts > 0 { text += ", resolved \(Wording.count(report.conflicts, "conflict"))" }
         try Output.line(text)
         if report.deferred > 0 {
             try Output.line(
@@ -175,7 +175,7 @@ struct Sync: AsyncParsableCommand {
     private func watch(_ engine: ContainerSync, _ access: CloudAccess, _ reading: SyncReading) async throws {
         let command = self
         let work = Task {
-            if command.settlingPolicy != nil { _ = try await command.synchronize(engine) }
+            if command.resolvingPolicy != nil { _ = try await command.synchronize(engine) }
             try await engine.run()
         }
         let showing = Task {
@@ -214,7 +214,7 @@ struct Sync: AsyncParsableCommand {
         }
         // What can't be read now is told with the next event.
         guard let refused = try? reading.outbox().blocked > 0 ? reading.syncIssues(isRefused: true) : [],
-            let keeping = try? reading.deferredRecords(), let saves = try? reading.refused(),
+            let deferred = try? reading.deferredRecords(), let saves = try? reading.refused(),
             let shares = try? reading.sharesOfOthers(),
             let known = try? reading.knownFields()
         else { return }
@@ -229,8 +229,8 @@ struct Sync: AsyncParsableCommand {
             let line = SyncIssueLine(entry)
             if json { try Output.json(["refused": line]) } else { try Output.line("not sent: \(line.text)") }
         }
-        for kept in news.new(keeping) {
-            let line = DeferredLine(kept)
+        for record in news.new(deferred) {
+            let line = DeferredLine(record)
             if json { try Output.json(["deferred": line]) } else { try Output.line("not imported: \(line.text)") }
         }
         for save in news.new(saves) {
@@ -266,7 +266,7 @@ struct Sync: AsyncParsableCommand {
         defer { try? FileManager.default.removeItem(at: folder) }
         let preview = try await SyncPreview(
             of: access.directory, databases: access.databases, configuration: access.configuration(policy: mergePolicy?.policy),
-            settlingBy: settlingPolicy, in: folder)
+            resolvingBy: resolvingPolicy, in: folder)
         let left = preview.deferred.filter { $0.reason == .conflict || $0.reason == .deletion }
         let known = try SyncReading(access.directory).knownFields()
         let report = Preview(
@@ -293,7 +293,7 @@ struct Sync: AsyncParsableCommand {
             if count > 20 { try Output.line("  and \(Wording.count(count - min(20, changes.count))) more") }
         }
         try list("would be fetched", report.fetched, of: report.fetched.count)
-        try Output.line("would be settled: \(Wording.count(report.conflicts.count, "conflict"))")
+        try Output.line("would be resolved: \(Wording.count(report.conflicts.count, "conflict"))")
         for conflict in preview.conflicts.prefix(20) { try Output.line("  \(Conflicts.text(conflict, known))") }
         if !left.isEmpty {
             try Output.line("would be left: \(Wording.count(left.count, "conflict"))")

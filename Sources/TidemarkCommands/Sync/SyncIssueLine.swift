@@ -32,31 +32,31 @@ struct SyncIssueLine: Encodable {
     }
 }
 
-/// A record of the cloud that was not taken in, or not whole, as the tool prints it.
+/// A deferred record of the cloud, which was not imported, or not whole, as the tool prints it.
 struct DeferredLine: Encodable {
     let type, record, reason: String
 
-    init(_ kept: DeferredRecord, _ collision: NameCollision? = nil) {
-        (type, record) = (kept.type, kept.name)
+    init(_ deferred: DeferredRecord, _ collision: NameCollision? = nil) {
+        (type, record) = (deferred.type, deferred.name)
         reason =
-            collision.map { "\($0); what the cloud has of it is kept until the store can hold it" } ?? kept.reason.explanation
+            collision.map { "\($0); what the cloud has of it is kept until the store can hold it" } ?? deferred.reason.explanation
     }
 
     var text: String { "\(RecordName(type: type, name: record).title): \(reason)" }
 }
 
 extension DeferredRecord.Reason {
-    /// Why a record of the cloud was not taken in, and what helps.
+    /// Why a record of the cloud was not imported, and what helps.
     var explanation: String {
         switch self {
         case .schema: "the store lacks its type or some of its fields; it is imported when they exist"
         case .asset: "a file that it names could not be fetched; the next sync tries again"
         case .name: "a record of another type has its name here; rename or delete that"
-        case .conflict: "both sides changed it; settle it with 'tidemark conflicts settle'"
+        case .conflict: "both sides changed it; resolve it with 'tidemark conflicts resolve'"
         case .damaged: "the record is damaged here; it is imported when it is repaired ('tidemark verify --repair')"
         case .damagedInCloud:
             "the cloud's copy is damaged; a device that has it whole sends it again, else the cloud's administrator has to help"
-        case .deletion: "it was deleted in the cloud and edited here; settle it with 'tidemark conflicts settle'"
+        case .deletion: "it was deleted in the cloud and edited here; resolve it with 'tidemark conflicts resolve'"
         }
     }
 }

@@ -11,7 +11,7 @@ struct SyncNews {
     /// What was left for the next set-up of a store to explain, and whether that has succeeded since: then it has explained nothing.
     private var heldBack: [HeldBack: Bool] = [:]
     private var refused: [RefusedKey: Refusal] = [:]
-    private var kept: Set<DeferredRecord> = []
+    private var deferred: Set<DeferredRecord> = []
     /// What others share; `nil` before it was looked at.
     private var shares: [Share]?
 
@@ -94,10 +94,10 @@ struct SyncNews {
         return refused.filter { !saves.contains($0) }
     }
 
-    /// Records of the cloud that could not be taken in, and were not among those of the last time.
+    /// Records of the cloud that could not be imported, and were not among those of the last time.
     mutating func new(_ records: [DeferredRecord]) -> [DeferredRecord] {
-        defer { kept = Set(records) }
-        return records.filter { !kept.contains($0) }
+        defer { deferred = Set(records) }
+        return records.filter { !deferred.contains($0) }
     }
 }
 

@@ -44,9 +44,9 @@ struct SyncReading {
     /// The records of the cloud that could not be applied, or not whole, with the reason of each.
     func deferredLines() throws -> [DeferredLine] {
         try readers.flatMap { reader in
-            let kept = try reader.deferredRecords()
-            let types = kept.isEmpty ? [] : try reader.types()
-            return try kept.map { DeferredLine($0, try $0.nameCollision(in: types)) }
+            let deferred = try reader.deferredRecords()
+            let types = deferred.isEmpty ? [] : try reader.types()
+            return try deferred.map { DeferredLine($0, try $0.nameCollision(in: types)) }
         }
     }
     func refused() throws -> [RefusedSave] { try readers.flatMap { try $0.refused() } }

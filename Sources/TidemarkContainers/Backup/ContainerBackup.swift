@@ -70,7 +70,7 @@ public struct ContainerBackup: Sendable {
                 try DurableFile.write(description, to: folder.appendingPathComponent(ContainerContents.description))
             }
             try hook(.described)
-            try folder.settle()
+            try folder.commit()
             return Summary(
                 path: place.path, stores: copy.snapshots.count, assets: copy.assets.count, bytes: copy.bytes, damaged: damaged)
         } catch {

@@ -99,7 +99,7 @@ public struct ContainerRestoration: Sendable {
             summary.kept = try replace(places.target, by: folder)
             summary.hasReplaced = true
         } else {
-            try folder.settle()
+            try folder.commit()
         }
         return summary
     }

@@ -9,8 +9,8 @@ public import TidemarkStore
 /// of the two can be opened. A move that is interrupted, by a kill or a power cut too, goes on when it is run again, and can be
 /// rolled back until the old files are deleted. Repeated after that, it does nothing.
 ///
-/// From the copying to the switch the mover holds the locks of both stores and of taking files in. Writers wait, and are refused
-/// afterwards; readers are not disturbed. Every container of this process that takes files in has to be closed before.
+/// From the copying to the switch the mover holds the locks of both stores and of ingesting files. Writers wait, and are refused
+/// afterwards; readers are not disturbed. Every container of this process that ingests files has to be closed before.
 ///
 /// ```swift
 /// let mover = StoreMover(from: old, to: shared.appendingPathComponent("MyJournal.tidemark"))

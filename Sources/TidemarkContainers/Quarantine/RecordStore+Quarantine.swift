@@ -34,7 +34,7 @@ extension RecordStore {
             description.copy = UUID()
             try DurableFile.write(description, to: folder.appendingPathComponent(ContainerContents.description))
         }
-        try folder.settle()
+        try folder.commit()
         try DurableFile.write(quarantine, to: place.appendingPathComponent(Quarantine.description))
         try Folder(at: place.deletingLastPathComponent()).synchronize()
         try Folder(at: container.url).synchronize()

@@ -341,13 +341,13 @@ public struct StoreVerification: Sendable {
         }
         let unnamed = files.ids.filter { referenced[$0] == nil }
         guard !unnamed.isEmpty, try isAtRest() else { return }
-        // Looked up again: what an import took in meanwhile has names by now.
-        report.problems += try IntakeRecovery(container: container).strays(among: unnamed).map {
+        // Looked up again: what an import has ingested meanwhile has names by now.
+        report.problems += try IngestRecovery(container: container).strays(among: unnamed).map {
             .init(.assetStray, "nothing names the file \(container.assets.path)/\($0.prefix(2))/\($0)", asset: $0)
         }
     }
 
-    /// Whether nobody takes files in: files that lie there to be named by the next batch are no strays.
+    /// Whether nobody ingests files: files that lie there to be named by the next batch are no strays.
     private func isAtRest() throws(StoreError) -> Bool {
         let file = container.staging.appendingPathComponent("lock")
         // Where that file can't be written, as on a medium for reading only, nobody can have it.

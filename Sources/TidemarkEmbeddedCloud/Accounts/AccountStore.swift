@@ -10,18 +10,18 @@ actor AccountStore {
     private nonisolated let executor = StoreExecutor(label: "tidemark.accounts")
     nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
     private let database: SharedDatabase
-    private nonisolated let picture: AccountCache?
+    private nonisolated let cache: AccountCache?
 
     init(at url: URL) throws {
         database = try SharedDatabase(at: url, migrations: Self.migrations, tables: Self.tables, prepare: { _ in })
         try Self.complete(database)
-        picture = AccountCache(try SharedDatabase.watcher(of: url))
+        cache = AccountCache(try SharedDatabase.watcher(of: url))
     }
 
     /// Keeps everything in memory.
     init() throws {
         database = try SharedDatabase(inMemoryWith: Self.tables, prepare: { _ in })
-        picture = nil
+        cache = nil
     }
 
     /// "TidA". Format 2 is the oldest that was frozen.
@@ -84,9 +84,9 @@ actor AccountStore {
 
     /// As ``find(id:)``, without waiting for others.
     nonisolated func known(id: String) async throws(CloudError) -> StoredAccount? {
-        guard let picture else { return try await find(id: id) }
+        guard let cache else { return try await find(id: id) }
         do {
-            return try picture.account(id) { db, id in try Self.fetch(db, "id", id) }
+            return try cache.account(id) { db, id in try Self.fetch(db, "id", id) }
         } catch {
             throw CloudError(storage: error)
         }
@@ -101,8 +101,8 @@ actor AccountStore {
         case .userRecordName(let name):
             if let id = users[container]?[name] { return try find(id: id) }
             // A name can't be led back to its account: all that came since are tried, once.
-            let version = try picture.map { picture throws(CloudError) in
-                do { return try picture.version() } catch { throw CloudError(storage: error) }
+            let version = try cache.map { cache throws(CloudError) in
+                do { return try cache.version() } catch { throw CloudError(storage: error) }
             }
             if let version, searched[container] == version { return nil }
             defer { searched[container] = version }

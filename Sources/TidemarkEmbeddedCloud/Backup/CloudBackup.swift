@@ -101,7 +101,7 @@ public struct CloudBackup: Sendable {
         let hold = try AssetHold(directory)
         let pending = try PendingDirectory(for: target)
         let manifest = try pending.fill { folder in try copyAll(to: folder, progress) }
-        try pending.settle()
+        try pending.commit()
         withExtendedLifetime(hold) {}
         return manifest
     }

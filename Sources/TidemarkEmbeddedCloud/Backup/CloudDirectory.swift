@@ -139,8 +139,8 @@ struct PendingDirectory: ~Copyable {
         }
     }
 
-    /// Makes all folders durable and gives it its place, where nothing but an empty folder may be.
-    borrowing func settle() throws {
+    /// Makes all folders durable and moves the directory to its place, where nothing but an empty folder may be.
+    borrowing func commit() throws {
         try FileManager.default.removeItem(at: url.appendingPathComponent(Self.lockFile))
         for name in try FileManager.default.subpathsOfDirectory(atPath: url.path) {
             let item = url.appendingPathComponent(name)

@@ -98,7 +98,7 @@ public struct CloudRestoration: Sendable {
             replaced = aside
         }
         do {
-            try pending.settle()
+            try pending.commit()
         } catch {
             if let replaced { rename(replaced.path, directory.url.path) }
             throw error

@@ -42,10 +42,10 @@ extension CredentialStore {
         switch credential {
         case .none: return true
         case .session(let id):
-            guard let bytes = Hexadecimal.bytes(id), let row = try picture.session(bytes) else { return false }
+            guard let bytes = Hexadecimal.bytes(id), let row = try cache.session(bytes) else { return false }
             return row.kept > now()
-        case .apiToken(let id): return try picture.look { $0.tokens.values.contains { $0.id == id } }
-        case .key(let id): return try picture.look { $0.keys[id] != nil }
+        case .apiToken(let id): return try cache.look { $0.tokens.values.contains { $0.id == id } }
+        case .key(let id): return try cache.look { $0.keys[id] != nil }
         }
     }
 }

@@ -48,7 +48,7 @@ extension CredentialStore {
     /// Names an account that there is not, so that attempts to one name can be told from attempts to many and the log keeps nothing that
     /// somebody typed: a password is easily typed in the field of the address.
     func unknownAccount(_ name: String) -> String {
-        "unknown:" + Hexadecimal.text(Digest.hmac(Array("audit\0\(name)".utf8), key: picture.signingSecret).prefix(6))
+        "unknown:" + Hexadecimal.text(Digest.hmac(Array("audit\0\(name)".utf8), key: cache.signingSecret).prefix(6))
     }
 
     /// Adds an entry in a transaction, and removes those whose time is over.

@@ -10,7 +10,7 @@ extension CredentialStore {
     ///   - purpose: What it is good for, such as `upload`; it opens for nothing else.
     ///   - expires: Until when: microseconds since 1970 UTC.
     public func signedText(_ payload: Data, for purpose: String, until expires: Int64) -> String {
-        let check = Digest.hmac(Self.signedBytes(payload, purpose, expires), key: picture.signingSecret)
+        let check = Digest.hmac(Self.signedBytes(payload, purpose, expires), key: cache.signingSecret)
         return Base64URL.text(expires.bytesInOrder + check + payload)
     }
 

@@ -7,7 +7,7 @@ extension CredentialStore {
     /// - Throws: ``CredentialError`` `storage`, `busy`.
     func secrets() throws(CredentialError) -> [[UInt8]] {
         let now = now()
-        return try picture.look { state in
+        return try cache.look { state in
             [state.secret] + (state.previous.map { $0.until > now ? [$0.secret] : [] } ?? [])
         }
     }

@@ -26,7 +26,7 @@ extension CredentialStore {
     public func noteUse(of session: Session, from address: String) {
         let now = now()
         guard now - session.used >= session.kind.noting, let id = Hexadecimal.bytes(session.id),
-            picture.use(id, at: now, from: address)
+            cache.use(id, at: now, from: address)
         else { return }
         uses.withLock { uses in
             uses.waiting[id] = SessionUses.Use(at: now, address: String(address.prefix(100)))

@@ -23,7 +23,7 @@ public final class CredentialStore: Sendable {
     /// The directory of the cloud whose credentials these are.
     public let directory: URL
     let writer: CredentialWriter
-    let picture: CredentialCache
+    let cache: CredentialCache
     let hashers: PasswordHashers
     let cost: PasswordHash.Cost
     let replays = Mutex<[String: ReplayMemory]>([:])
@@ -72,7 +72,7 @@ public final class CredentialStore: Sendable {
                 pageSize: 4096, cacheSize: 2_000, prepare: { _ in })
             try Self.complete(database, random)
             writer = CredentialWriter(database)
-            picture = try CredentialCache(of: file)
+            cache = try CredentialCache(of: file)
         } catch {
             throw CredentialError(storage: error)
         }
@@ -165,10 +165,10 @@ public final class CredentialStore: Sendable {
     }
 
     /// The containers that are served, by name.
-    public func containers() throws(CredentialError) -> [String] { try picture.look { $0.containers.keys.sorted() } }
+    public func containers() throws(CredentialError) -> [String] { try cache.look { $0.containers.keys.sorted() } }
 
     /// Whether a container is served.
-    public func hasContainer(_ name: String) throws(CredentialError) -> Bool { try picture.look { $0.containers[name] != nil } }
+    public func hasContainer(_ name: String) throws(CredentialError) -> Bool { try cache.look { $0.containers[name] != nil } }
 
     static func noContainer(_ name: String) -> CredentialError {
         CredentialError(.notFound, "no container '\(name.prefix(100))' is served; add it by 'tidemark admin container add'")

@@ -68,7 +68,7 @@ enum CredentialTables {
         try db.execute(sql: added)
     }
 
-    /// Takes out a row, and tells whoever keeps a picture of the credential store.
+    /// Deletes a row, and tells the caches of the credential store.
     ///
     /// - Parameter missing: What is thrown when there is none.
     static func delete(
@@ -80,7 +80,7 @@ enum CredentialTables {
         try bump(db)
     }
 
-    /// Tells whoever keeps a picture of the credential store that it has changed. Sessions that begin, are used or renewed do not change it.
+    /// Tells the caches of the credential store that it has changed. Sessions that begin, are used or renewed do not change it.
     static func bump(_ db: Database) throws { try db.execute(sql: "UPDATE counters SET revision = revision + 1") }
 
     static func environment(_ row: Row, _ column: String) throws -> StoreEnvironment {

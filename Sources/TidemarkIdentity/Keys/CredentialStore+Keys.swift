@@ -39,7 +39,7 @@ extension CredentialStore {
 
     /// The keys of servers, the oldest first.
     public func keys() throws(CredentialError) -> [ServerKey] {
-        try picture.look { $0.keys.values.sorted { ($0.made, $0.id) < ($1.made, $1.id) } }
+        try cache.look { $0.keys.values.sorted { ($0.made, $0.id) < ($1.made, $1.id) } }
     }
 
     /// Ends what a key allows. The account that its server has acted as stays, as what it has made.
@@ -56,7 +56,7 @@ extension CredentialStore {
     /// The key of that identifier; `nil` when there is none. Some microseconds.
     public func key(_ id: String) throws(CredentialError) -> ServerKey? {
         guard id.utf8.count == 64 else { return nil }
-        return try picture.look { $0.keys[id.lowercased()] }
+        return try cache.look { $0.keys[id.lowercased()] }
     }
 
     /// How long until the second of the start is over, in which nothing that keys sign may change anything; none where there are no keys.

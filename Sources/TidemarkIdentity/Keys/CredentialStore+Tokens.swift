@@ -50,7 +50,7 @@ extension CredentialStore {
 
     /// The tokens of programs, the oldest first.
     public func apiTokens() throws(CredentialError) -> [APIToken] {
-        try picture.look { $0.tokens.values.sorted { ($0.made, $0.id) < ($1.made, $1.id) } }
+        try cache.look { $0.tokens.values.sorted { ($0.made, $0.id) < ($1.made, $1.id) } }
     }
 
     /// Ends what a token allows.
@@ -69,6 +69,6 @@ extension CredentialStore {
         // Anything longer is none, and need not be hashed.
         guard text.utf8.count == 64 else { return nil }
         let digest = Digest.sha256(Array(text.lowercased().utf8))
-        return try picture.look { $0.tokens[digest] }
+        return try cache.look { $0.tokens[digest] }
     }
 }

@@ -87,7 +87,7 @@ extension CredentialStore {
         }
         let (issued, expires) = (Int64(bytesInOrder: bytes[16..<24]), Int64(bytesInOrder: bytes[24..<32]))
         guard expires > now() else { return .failure(.expired) }
-        guard let row = try picture.session(Array(bytes[..<16])) else { return .failure(.revoked) }
+        guard let row = try cache.session(Array(bytes[..<16])) else { return .failure(.revoked) }
         // A token under the secret before is due for another one.
         return .success(row.session(issued: place == 0 ? issued : 0, expires: expires))
     }
@@ -101,13 +101,13 @@ extension CredentialStore {
         let issued = now()
         let expires = issued + session.kind.lifetime
         let id = Hexadecimal.bytes(session.id) ?? []
-        if let row = try picture.session(id), row.kept < expires {
+        if let row = try cache.session(id), row.kept < expires {
             let kept = Self.kept(session.kind, expires)
             try await writer.write { db in
                 try db.execute(sql: "UPDATE sessions SET kept = max(kept, ?) WHERE id = ?", arguments: [kept, Data(id)])
             }
             // Another process that knows the row as it was writes it once more than it had to, and no worse.
-            picture.keep(id, until: kept)
+            cache.keep(id, until: kept)
         }
         var renewed = session
         (renewed.issued, renewed.expires) = (issued, expires)
@@ -173,7 +173,7 @@ extension CredentialStore {
 
     private func token(_ session: Session) -> SessionToken {
         let body = (Hexadecimal.bytes(session.id) ?? []) + session.issued.bytesInOrder + session.expires.bytesInOrder
-        let check = Digest.hmac(Self.signedBytes(body[...]), key: picture.signingSecret)
+        let check = Digest.hmac(Self.signedBytes(body[...]), key: cache.signingSecret)
         return SessionToken(text: Base64URL.text(body + check), session: session)
     }
 

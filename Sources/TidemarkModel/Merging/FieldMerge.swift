@@ -72,7 +72,7 @@ public struct FieldMerge: Sendable {
             local.count == fields.count && store.count == fields.count && ancestor?.count ?? fields.count == fields.count,
             "each side has a value for each field")
         var edits: [Edit] = []
-        var (renewals, unsettled): ([Int], [Int]) = ([], [])
+        var (renewals, conflicting): ([Int], [Int]) = ([], [])
         let mayWeigh = policy.mayWeighTimes
         for field in fields.indices {
             let isSame = local[field].isSame(as: store[field])
@@ -94,18 +94,18 @@ public struct FieldMerge: Sendable {
             switch side {
             case .store: break
             case .local: edits.append((field, local[field]))
-            case .both: unsettled.append(field)
+            case .both: conflicting.append(field)
             }
         }
-        guard !unsettled.isEmpty else { return (edits, renewals, []) }
-        if case .error = policy { throw Unresolved(fields: unsettled.map { fields[$0] }) }
+        guard !conflicting.isEmpty else { return (edits, renewals, []) }
+        if case .error = policy { throw Unresolved(fields: conflicting.map { fields[$0] }) }
         var log: [MergeConflict] = []
-        for field in unsettled {
+        for field in conflicting {
             let times = times(field)
             let conflict = FieldConflict(
                 type: type, record: record, field: fields[field], ancestor: ancestor?[field], local: local[field],
                 store: store[field], localTime: times.local, storeTime: times.store)
-            let value = try conflict.settled(under: policy, log: &log)
+            let value = try conflict.resolved(under: policy, log: &log)
             if !value.isSame(as: store[field]) { edits.append((field, value)) }
         }
         if edits.count > 1 { edits.sort { $0.field < $1.field } }
@@ -139,7 +139,7 @@ extension MergePolicy {
     /// Whether it matters when a field was edited, whatever it was before.
     func weighsTimes(of field: String) -> Bool {
         switch self {
-        // A person may settle it by times.
+        // A person may resolve it by times.
         case .latestEdit, .error: true
         case .mergeByPropertyStoreTrump, .mergeByPropertyObjectTrump, .overwrite, .rollback: false
         case .custom(let rule): rule.weighsTimes(field)
@@ -170,22 +170,5 @@ extension MergePolicy {
             default: isMine && isTheirs
             }
         return isConflict ? .both : isMine ? .local : .store
-    }
-}
-
-extension FieldConflict {
-    /// The value that the field gets, and a line in the log.
-    func settled(under policy: MergePolicy, log: inout [MergeConflict]) throws -> FieldValue? {
-        let value: FieldValue?
-        do {
-            value = try self.value(under: policy)
-        } catch is IsError {
-            throw FieldMerge.Unresolved(fields: [field])
-        }
-        log.append(
-            MergeConflict(
-                type: type, record: record, field: field, ancestor: ancestor, local: local, store: store,
-                winner: value.isSame(as: local) ? .local : value.isSame(as: store) ? .store : .merged, policy: policy.name))
-        return value
     }
 }

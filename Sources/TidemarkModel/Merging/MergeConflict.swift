@@ -1,38 +1,3 @@
-/// A field that both sides changed, to different values.
-public struct FieldConflict: Hashable, Sendable {
-    /// The record type's name.
-    public let type: String
-    /// The record's name.
-    public let record: String
-    /// The field's name.
-    public let field: String
-    /// The value that both sides began with; `nil` for none, and where that is not known.
-    public let ancestor: FieldValue?
-    /// The local side's value: that of the save or of this device.
-    public let local: FieldValue?
-    /// The store's value, or the cloud's where a synchronisation merges.
-    public let store: FieldValue?
-    /// When each side edited it; `nil` where that is not known, which counts as long ago.
-    public let localTime: EditTime?
-    /// When the store's side edited it; see ``localTime``.
-    public let storeTime: EditTime?
-
-    /// Makes a conflict, as a merge gives it to a rule.
-    public init(
-        type: String, record: String, field: String, ancestor: FieldValue?, local: FieldValue?, store: FieldValue?,
-        localTime: EditTime? = nil, storeTime: EditTime? = nil
-    ) {
-        self.type = type
-        self.record = record
-        self.field = field
-        self.ancestor = ancestor
-        self.local = local
-        self.store = store
-        self.localTime = localTime
-        self.storeTime = storeTime
-    }
-}
-
 /// A record that one side deleted, and the other edited without knowing.
 public struct DeletionConflict: Hashable, Sendable {
     /// The record type's name.
@@ -47,7 +12,7 @@ public struct DeletionConflict: Hashable, Sendable {
     public let store: RecordVersion?
 }
 
-/// A conflict and how it was settled, as it is logged.
+/// A conflict and how it was resolved, as it is logged.
 public struct MergeConflict: Hashable, Sendable {
     /// Which side's value counts now.
     public enum Winner: String, Codable, Sendable {

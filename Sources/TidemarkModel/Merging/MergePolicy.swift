@@ -32,12 +32,14 @@ public enum MergePolicy: Sendable {
         }
     }
 
+    /// The policies that a name stands for, all but ``custom(_:)``. Tools accept these names, and list them in this order.
+    public static let named: [MergePolicy] = [
+        .error, .mergeByPropertyStoreTrump, .mergeByPropertyObjectTrump, .overwrite, .rollback, .latestEdit,
+    ]
+
     /// The policy of that name; `nil` for none, and for `custom`.
     public init?(name: String) {
-        let all: [MergePolicy] = [
-            .error, .mergeByPropertyStoreTrump, .mergeByPropertyObjectTrump, .overwrite, .rollback, .latestEdit,
-        ]
-        guard let policy = all.first(where: { $0.name == name }) else { return nil }
+        guard let policy = Self.named.first(where: { $0.name == name }) else { return nil }
         self = policy
     }
 }

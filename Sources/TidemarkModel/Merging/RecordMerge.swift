@@ -25,7 +25,7 @@ public struct RecordMerge: Sendable {
         /// The edit stays under policies that favour edits, whichever side made it, and else the deletion: so all devices end with the
         /// same, whatever comes first.
         case alike
-        /// The side that the policy favours has its way, as with a field: for what one device settles alone, as an undo.
+        /// The side that the policy favours has its way, as with a field: for what one device resolves alone, as an undo.
         case bySide
     }
 
@@ -71,10 +71,10 @@ public struct RecordMerge: Sendable {
             // Never saved before, or not edited since the other side deleted it.
             guard let ancestor else { return (local.values, []) }
             guard !local.values.isSame(as: ancestor.values) else { return (nil, []) }
-            return try settleDeletion(kept: local.values, keeper: .local, policy)
+            return try resolveDeletion(kept: local.values, keeper: .local, policy)
         case (nil, let store?):
             guard let ancestor, !store.values.isSame(as: ancestor.values) else { return (nil, []) }
-            return try settleDeletion(kept: store.values, keeper: .store, policy)
+            return try resolveDeletion(kept: store.values, keeper: .store, policy)
         }
     }
 
@@ -103,7 +103,7 @@ public struct RecordMerge: Sendable {
         Unresolved(type: type, record: record, ancestor: ancestor, local: local, store: store, fields: fields)
     }
 
-    /// The fields whose values are not the same, in order. Where both sides agree, nothing is to be settled, whatever there was before.
+    /// The fields whose values are not the same, in order. Where both sides agree there is no conflict, whatever there was before.
     private static func differences(_ local: [String: FieldValue], _ store: [String: FieldValue]) -> [String] {
         var (fields, common): ([String], Int) = ([], 0)
         for (field, mine) in local {
@@ -118,7 +118,7 @@ public struct RecordMerge: Sendable {
         return fields
     }
 
-    private func settleDeletion(
+    private func resolveDeletion(
         kept: [String: FieldValue], keeper: MergeConflict.Winner, _ policy: MergePolicy
     ) throws -> (values: [String: FieldValue]?, conflicts: [MergeConflict]) {
         let isKept: Bool
@@ -136,24 +136,5 @@ public struct RecordMerge: Sendable {
             type: type, record: record, field: nil, ancestor: nil, local: nil, store: nil, winner: isKept ? keeper : other,
             policy: policy.name)
         return (isKept ? kept : nil, [conflict])
-    }
-}
-
-extension FieldConflict {
-    /// The policy of this field is to fail.
-    struct IsError: Error {}
-
-    /// The value that the field gets.
-    func value(under policy: MergePolicy) throws -> FieldValue? {
-        switch policy {
-        case .error: throw IsError()
-        case .mergeByPropertyObjectTrump, .overwrite: return local
-        case .mergeByPropertyStoreTrump, .rollback: return store
-        case .latestEdit:
-            guard let storeTime else { return local }
-            guard let localTime else { return store }
-            return localTime > storeTime ? local : store
-        case .custom(let rule): return try rule.field(self)
-        }
     }
 }

@@ -1,8 +1,8 @@
-/// Somebody may not do what they tried to do; nothing was done.
+/// The error of an operation that the actor may not perform. Nothing was changed.
 public struct PermissionDenied: Error, Hashable, Sendable {
-    /// `nil` where it is about a share or a zone.
+    /// The record; `nil` if the operation is about a share or a zone.
     public let record: RecordName?
-    /// The rule that forbids it, and what would allow it.
+    /// The rule that forbids the operation, with the remedy.
     public let decision: ShareDecision
 
     /// Makes the error for a record, or for a share or a zone where `record` is `nil`.

@@ -1,24 +1,24 @@
-/// What was saved here and refused by the cloud, and was taken back: kept, so that nothing that somebody wrote is lost.
+/// A save that the cloud has refused and that was reverted here. It is kept, so that no edit is lost.
 public struct RefusedSave: Hashable, Sendable, Identifiable {
-    /// The number of the entry, by which it is discarded; unique in its store.
+    /// The number of the entry, by which it is discarded. It is unique in its store.
     public let id: Int64
-    /// When it was refused; microseconds since 1970 UTC.
+    /// The time of the refusal; microseconds since 1970 UTC.
     public let time: Int64
-    /// The store that it was saved into.
+    /// The store of the record.
     public let scope: StoreScope
-    /// The zone that the record was in.
+    /// The zone of the record.
     public let zone: ZoneName
     /// The record.
     public let record: RecordName
-    /// What the save did.
+    /// The kind of change.
     public let kind: ChangeKind
-    /// The fields that were changed, as they are again; `nil` in it for no value.
+    /// The changed fields with the values that they have again; `nil` stands for no value.
     public let before: [String: FieldValue?]
-    /// The same fields as they were saved.
+    /// The same fields with the values that were saved.
     public let after: [String: FieldValue?]
-    /// The cloud's, by the names of CloudKit Web Services.
+    /// The cloud's error code, by the names of CloudKit Web Services.
     public let code: String
-    /// Why the cloud has refused it, as a sentence.
+    /// The reason of the refusal, as a sentence.
     public let reason: String
 
     /// Makes an entry.

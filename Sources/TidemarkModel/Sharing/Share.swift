@@ -1,27 +1,27 @@
-/// What is shared with whom, as a store knows it. As `CKShare`.
+/// A share with its participants, as a store knows it. As `CKShare`.
 ///
-/// It is what the cloud said last: what somebody may do, the cloud decides when they do it.
+/// It is the last state that the cloud has sent. The cloud itself decides about an operation when it is performed.
 public struct Share: Hashable, Codable, Sendable {
-    /// Private for the owner, shared for everybody else.
+    /// Private for the owner, shared for every participant.
     public let scope: StoreScope
     /// The zone whose records, or whose hierarchy, are shared.
     public let zone: ZoneName
     /// The name of the share's record.
     public let name: String
-    /// The root of the hierarchy that is shared; `nil` where the whole zone is.
+    /// The root of the shared hierarchy; `nil` if the whole zone is shared.
     public let root: String?
     /// The title that invitations show. As `CKShare.SystemFieldKey.title`.
     public var title: String?
-    /// The permission of everybody with a link.
+    /// The permission of everyone who has the link.
     public var publicPermission: ShareParticipant.Permission
-    /// The owner first.
+    /// The participants, the owner first.
     public var participants: [ShareParticipant]
-    /// Whose container this is.
+    /// The participant whose container this is.
     public var currentUser: ShareParticipant?
-    /// The change tag of the share's record; `nil` where the cloud does not have it yet.
+    /// The change tag of the share's record; `nil` if the cloud does not have it yet.
     public var changeTag: String?
 
-    /// Makes a share of what is known of it.
+    /// Makes a share of its known properties.
     public init(
         scope: StoreScope, zone: ZoneName, name: String, root: String? = nil, title: String? = nil,
         publicPermission: ShareParticipant.Permission = .none, participants: [ShareParticipant] = [],
@@ -38,16 +38,16 @@ public struct Share: Hashable, Codable, Sendable {
         self.changeTag = changeTag
     }
 
-    /// The owner; `nil` where the cloud has not named one.
+    /// The owner; `nil` if the cloud has not named one.
     public var owner: ShareParticipant? { participants.first { $0.role == .owner } }
 
-    /// Who asks, for ``SharePolicy``. In one's own database one is the owner, whatever is known.
+    /// The current user as an actor, for ``SharePolicy``. In a private database that is always the owner.
     public var actor: SharePolicy.Actor {
         if scope == .private { return .owner }
         return currentUser.map { .participant($0) } ?? .stranger
     }
 
-    /// A record that it covers, for ``SharePolicy``.
+    /// A record that the share covers, as a target for ``SharePolicy``.
     public func target(record: String? = nil, isUnsaved: Bool = false) -> SharePolicy.Target {
         SharePolicy.Target(
             scope: scope.databaseScope, isShared: true, publicPermission: publicPermission,

@@ -1,16 +1,16 @@
-/// Which of a zone's shares covers a record: that of the whole zone; else the one whose root the record is; else the only one of the zone, or
-/// the one of several that allows least.
+/// Finds the share of a zone that covers a record: the share of the whole zone; otherwise the share whose root is the record; otherwise the
+/// only share of the zone, or, of several, the one that allows least.
 ///
 /// ```swift
 /// let share = ShareCoverage(shares).share(of: "senja")
 /// ```
 public struct ShareCoverage: Hashable, Sendable {
-    /// That of records which are the root of none; `nil` where nothing is shared.
+    /// The share of records that are no root; `nil` if nothing is shared.
     public let others: Share?
-    /// By the names of the roots of hierarchies; empty where the whole zone is shared.
+    /// The shares of hierarchies, by the names of their roots; empty if the whole zone is shared.
     public let roots: [String: Share]
 
-    /// - Parameter shares: All of one zone.
+    /// - Parameter shares: All shares of a zone.
     public init(_ shares: [Share]) {
         if let whole = Self.weakest(shares.filter { $0.root == nil }) {
             (others, roots) = (whole, [:])
@@ -20,10 +20,10 @@ public struct ShareCoverage: Hashable, Sendable {
         }
     }
 
-    /// The share that covers a record of the zone; `nil` where nothing is shared.
+    /// The share that covers a record of the zone; `nil` if nothing is shared.
     public func share(of record: String) -> Share? { roots[record] ?? others }
 
-    /// That of several which allows the least; of equals, that of the least name.
+    /// The share that allows least; of equal ones, the share with the least name.
     private static func weakest(_ shares: [Share]) -> Share? {
         guard shares.count > 1 else { return shares.first }
         func allowed(_ share: Share) -> Int {

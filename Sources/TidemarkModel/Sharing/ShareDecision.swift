@@ -1,11 +1,11 @@
-/// Whether somebody may do something, by which rule, and what would change that.
+/// The decision about an operation, with its rule and a remedy.
 public struct ShareDecision: Hashable, Sendable {
     /// The operation that was asked about.
     public let operation: SharePolicy.Operation
     /// The rule that decides.
     public let rule: SharePolicy.Rule
 
-    /// One that was made elsewhere.
+    /// Makes a decision that was made elsewhere, as by a server.
     public init(operation: SharePolicy.Operation, rule: SharePolicy.Rule) {
         self.operation = operation
         self.rule = rule
@@ -14,13 +14,13 @@ public struct ShareDecision: Hashable, Sendable {
     /// Whether the rule allows the operation.
     public var isAllowed: Bool { rule.allows }
 
-    /// What would allow it; `nil` where it is allowed, or nothing would.
+    /// The step that would allow the operation; `nil` if it is allowed, or no step would allow it.
     public var remedy: Remedy? { rule.remedy(for: operation) }
 
-    /// What a person is told.
+    /// The reason, as a sentence for people.
     public var reason: String { rule.reason }
 
-    /// What has to happen.
+    /// A step that would allow a refused operation.
     public enum Remedy: String, Codable, CaseIterable, Sendable {
         /// An account has to sign in.
         case signIn
@@ -30,13 +30,13 @@ public struct ShareDecision: Hashable, Sendable {
         case acceptInvitation
         /// The owner, or an administrator, has to give the permission Read-Write.
         case askForReadWrite
-        /// It is left to the owner.
+        /// The owner has to do it.
         case askOwner
-        /// It is left to the owner, and to administrators.
+        /// The owner or an administrator has to do it.
         case askAdministrator
-        /// To take the record out of the share that it is in.
+        /// The record has to be taken out of its share.
         case stopSharing
-        /// To leave, rather than to end it for all.
+        /// The participant has to leave the share, instead of ending it for all.
         case leave
 
         /// The remedy as words that follow an error: “ask the owner to do it”.
@@ -56,7 +56,7 @@ public struct ShareDecision: Hashable, Sendable {
 }
 
 extension SharePolicy.Rule {
-    /// Whether it is a rule that allows what it is about.
+    /// Whether the rule allows the operation.
     public var allows: Bool {
         switch self {
         case .ownRecords, .unsavedRecord, .publicIsReadable, .ownPublicRecord, .owner, .readWrite, .readOnlyReads, .administrator,
@@ -86,7 +86,7 @@ extension SharePolicy.Rule {
         }
     }
 
-    /// What a person is told.
+    /// The reason, as a sentence for people.
     public var reason: String {
         switch self {
         case .ownRecords: "it is in your own database"

@@ -1,19 +1,19 @@
-/// One who takes part in a share. As `CKShare.Participant`; so are the raw values.
+/// A participant of a share. As `CKShare.Participant`; so are the raw values.
 public struct ShareParticipant: Hashable, Codable, Sendable {
-    /// As `CKShare.ParticipantRole`.
+    /// The role of a participant. As `CKShare.ParticipantRole`.
     public enum Role: Int, Codable, CaseIterable, Sendable {
         /// A role that this version does not know.
         case unknown = 0
-        /// Owns the zone that is shared.
+        /// The owner of the shared zone.
         case owner = 1
-        /// May invite, change and remove users, but neither other administrators nor the owner.
+        /// A participant that may invite, change and remove users, but neither other administrators nor the owner.
         case administrator = 2
-        /// Was invited.
+        /// An invited participant.
         case privateUser = 3
-        /// Came by a link that is open to everybody who has it.
+        /// A participant that came by a public link.
         case publicUser = 4
 
-        /// As people read it.
+        /// The role as people read it.
         public var title: String {
             switch self {
             case .owner: "Owner"
@@ -25,7 +25,7 @@ public struct ShareParticipant: Hashable, Codable, Sendable {
         }
     }
 
-    /// As `CKShare.ParticipantPermission`.
+    /// The permission of a participant. As `CKShare.ParticipantPermission`.
     public enum Permission: Int, Codable, CaseIterable, Sendable {
         /// A permission that this version does not know: it allows nothing.
         case unknown = 0
@@ -47,15 +47,15 @@ public struct ShareParticipant: Hashable, Codable, Sendable {
         }
     }
 
-    /// As `CKShare.ParticipantAcceptanceStatus`.
+    /// The state of an invitation. As `CKShare.ParticipantAcceptanceStatus`.
     public enum AcceptanceStatus: Int, Codable, CaseIterable, Sendable {
         /// A status that this version does not know.
         case unknown = 0
-        /// Was invited, and has not answered.
+        /// The invitation has no answer yet.
         case pending = 1
-        /// Has accepted the invitation.
+        /// The invitation is accepted.
         case accepted = 2
-        /// Was removed, or has left.
+        /// The participant was removed, or has left.
         case removed = 3
 
         /// The status as people read it.
@@ -69,13 +69,13 @@ public struct ShareParticipant: Hashable, Codable, Sendable {
         }
     }
 
-    /// Names it within its share. Opaque.
+    /// The participant's identifier within the share. Opaque.
     public let id: String
-    /// Who takes part, as far as that is known.
+    /// The participant's identity, as far as it is known.
     public var identity: UserIdentity
     /// The participant's role.
     public var role: Role
-    /// What was given; of a public user, what the share gives to all.
+    /// The permission that was given; for a public user, the share's public permission.
     public var permission: Permission
     /// Whether the invitation is accepted.
     public var acceptanceStatus: AcceptanceStatus

@@ -1,31 +1,31 @@
-/// Who somebody is, as far as it is known. As `CKUserIdentity`.
+/// The identity of a person, as far as it is known. As `CKUserIdentity`.
 public struct UserIdentity: Hashable, Codable, Sendable {
-    /// The account's name in the cloud container; `nil` of one who was invited by an address that no account has yet.
+    /// The account's name in the cloud container; `nil` for a person who was invited by an address that no account has yet.
     public var userRecordName: String?
-    /// The parts of the name, where the person has given them.
+    /// The parts of the person's name, if they are known.
     public var name: PersonName?
-    /// By what the person was found, or invited.
+    /// The address, number or name by which the person was found or invited.
     public var lookUp: UserLookUp?
 
-    /// Makes an identity of what is known.
+    /// Makes an identity of its known parts.
     public init(userRecordName: String? = nil, name: PersonName? = nil, lookUp: UserLookUp? = nil) {
         self.userRecordName = userRecordName
         self.name = name
         self.lookUp = lookUp
     }
 
-    /// What a list shows.
+    /// The text that a list shows.
     public var title: String {
         if let name, !name.title.isEmpty { return name.title }
         return lookUp?.value ?? userRecordName ?? "Unknown"
     }
 }
 
-/// By what a person is looked for. As `CKUserIdentity.LookupInfo`.
+/// The address, number or name by which a person is looked up. As `CKUserIdentity.LookupInfo`.
 public enum UserLookUp: Hashable, Codable, Sendable {
-    /// Compared in lower case and in the normal form C of Unicode.
+    /// An email address, compared in lower case and in the normal form C of Unicode.
     case emailAddress(String)
-    /// Digits behind a plus sign.
+    /// A phone number: digits behind a plus sign.
     case phoneNumber(String)
     /// An account's name in the cloud container.
     case userRecordName(String)
@@ -37,10 +37,10 @@ public enum UserLookUp: Hashable, Codable, Sendable {
         }
     }
 
-    /// An address as it is kept and compared.
+    /// An address as it is stored and compared.
     package static func spelled(_ address: String) -> String { address.lowercased().composed }
 
-    /// The same for all ways to write it; `nil` for what can be none.
+    /// The same value for all ways to write it; `nil` for a text that can't be an address, a number or a name.
     public var normalized: UserLookUp? {
         switch self {
         case .emailAddress(let address):
@@ -73,7 +73,7 @@ public struct PersonName: Hashable, Codable, Sendable {
     public var familyName: String?
     /// Behind the name, as “Jr.”.
     public var nameSuffix: String?
-    /// What the person is called; shown where nothing else is known.
+    /// The nickname, which is shown if no other part is known.
     public var nickname: String?
 
     /// Makes a name of its two usual parts.
@@ -82,7 +82,7 @@ public struct PersonName: Hashable, Codable, Sendable {
         self.familyName = familyName
     }
 
-    /// The parts that are there, in order, with spaces between; else the nickname.
+    /// The known parts in order, with spaces between them; otherwise the nickname.
     public var title: String {
         let parts = [namePrefix, givenName, middleName, familyName, nameSuffix].compactMap { $0 }.filter { !$0.isEmpty }
         return parts.isEmpty ? nickname ?? "" : parts.joined(separator: " ")

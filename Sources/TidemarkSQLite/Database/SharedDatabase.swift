@@ -11,7 +11,7 @@ package final class SharedDatabase: @unchecked Sendable {
     private let writer: any DatabaseWriter
     private let lock: StoreLock?
     private let isShared: Bool
-    private let log: WALCheckpointer
+    private let checkpointer: WALCheckpointer
     /// `nil` in memory.
     private let migrations: FormatMigrations?
     private let path: String
@@ -32,7 +32,7 @@ package final class SharedDatabase: @unchecked Sendable {
         prepare: @escaping @Sendable (Database) throws -> Void
     ) throws {
         let lock = try StoreLock(at: URL(fileURLWithPath: url.path + "-lock"))
-        let log = WALCheckpointer(pageSize: pageSize)
+        let checkpointer = WALCheckpointer(pageSize: pageSize)
         var configuration = Self.configuration(prepare)
         configuration.prepareDatabase { db in
             // First: a connection that is refused must not move the log as it closes, and remove it.
@@ -58,14 +58,14 @@ package final class SharedDatabase: @unchecked Sendable {
             try pool.writeWithoutTransaction { db in
                 // A pool has made it less.
                 try db.execute(sql: "PRAGMA synchronous = FULL")
-                try log.watch(db)
+                try checkpointer.watch(db)
                 try Self.makeTables(db, path: url.path, migrations: migrations, tables: tables)
             }
             return pool
         }
         self.lock = consume lock
         (self.migrations, path) = (migrations, url.path)
-        self.log = log
+        self.checkpointer = checkpointer
         isShared = true
     }
 
@@ -96,7 +96,7 @@ package final class SharedDatabase: @unchecked Sendable {
         lock = nil
         (migrations, path) = (nil, "")
         isShared = false
-        log = WALCheckpointer(pageSize: 16384)
+        checkpointer = WALCheckpointer(pageSize: 16384)
     }
 
     private static func configuration(_ prepare: @escaping @Sendable (Database) throws -> Void) -> Configuration {
@@ -139,21 +139,21 @@ package final class SharedDatabase: @unchecked Sendable {
                         return .commit
                     }
                 }
-                log.checkpointIfLong(writer)
+                checkpointer.checkpointIfLong(writer)
             }
         }
         return result!
     }
 
     /// Whether ``rest()`` would have something to do. By whoever has just written.
-    package var isWorthResting: Bool { isShared && turn.withLock { _ in log.isWorthMoving } }
+    package var isWorthResting: Bool { isShared && turn.withLock { _ in checkpointer.isWorthMoving } }
 
     /// Moves what has been written from the log into the database, so that no write has to do it when the log has grown long. For moments
     /// when no write waits; does nothing while another process writes. Blocks the calling thread.
     package func rest() {
         turn.withLock { _ in
             guard isShared, (try? lock?.acquireIfFree()) == true else { return }
-            log.checkpointIfIdle(writer)
+            checkpointer.checkpointIfIdle(writer)
             lock?.release()
         }
     }

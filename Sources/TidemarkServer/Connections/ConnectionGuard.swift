@@ -9,7 +9,7 @@ final class ConnectionGuard: ChannelDuplexHandler {
     typealias OutboundIn = ByteBuffer
     typealias OutboundOut = ByteBuffer
 
-    private var patience: ConnectionTimeouts
+    private var timeouts: ConnectionTimeouts
     private let metrics: ServerMetrics
     private let idle: IdleConnections
     private let address: String
@@ -22,7 +22,7 @@ final class ConnectionGuard: ChannelDuplexHandler {
 
     /// - Parameter address: From where the connection comes, as limits know it.
     init(limits: ServerLimits, metrics: ServerMetrics, idle: IdleConnections, address: String) {
-        patience = ConnectionTimeouts(limits: limits, allowance: .random(in: 0..<0.25))
+        timeouts = ConnectionTimeouts(limits: limits, allowance: .random(in: 0..<0.25))
         (self.metrics, self.idle, self.address) = (metrics, idle, address)
     }
 
@@ -45,7 +45,7 @@ final class ConnectionGuard: ChannelDuplexHandler {
 
     /// Whoever connects has something to ask: only a connection that was used may rest.
     private func begin() {
-        patience.begin(at: .now())
+        timeouts.begin(at: .now())
         arm()
     }
 
@@ -60,20 +60,20 @@ final class ConnectionGuard: ChannelDuplexHandler {
         metrics.received(count)
         wake(context)
         let now = NIODeadline.now()
-        patience.receive(count, at: now)
+        timeouts.receive(count, at: now)
         context.fireChannelRead(data)
         // Behind this, the decoder has said what it made of the bytes: most requests are here whole, and no time is set.
         arm()
     }
 
     func read(context: ChannelHandlerContext) {
-        patience.setReading(true, at: .now())
+        timeouts.setReading(true, at: .now())
         context.read()
     }
 
     func channelReadComplete(context: ChannelHandlerContext) {
         // Whoever wants to read on says so now.
-        patience.setReading(false, at: .now())
+        timeouts.setReading(false, at: .now())
         context.fireChannelReadComplete()
     }
 
@@ -83,14 +83,14 @@ final class ConnectionGuard: ChannelDuplexHandler {
     }
 
     func channelWritabilityChanged(context: ChannelHandlerContext) {
-        patience.setTaking(context.channel.isWritable, at: .now())
+        timeouts.setTaking(context.channel.isWritable, at: .now())
         arm()
         context.fireChannelWritabilityChanged()
     }
 
     func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
         if case .handshakeCompleted = event as? TLSUserEvent {
-            patience.begin(at: .now())
+            timeouts.begin(at: .now())
             arm()
         }
         if event is IdleConnections.GiveWay {
@@ -108,13 +108,13 @@ final class ConnectionGuard: ChannelDuplexHandler {
     fileprivate func receiveHead() {
         // The bytes of a head may have come along with the end of a request that was answered before it.
         if let context { wake(context) }
-        patience.receiveHead(at: .now())
+        timeouts.receiveHead(at: .now())
         unanswered += 1
     }
 
     /// A request has come whole. It may have been answered before that, as one that is refused by its head.
     fileprivate func receiveEnd() {
-        patience.receiveEnd()
+        timeouts.receiveEnd()
         restIfDone()
     }
 
@@ -125,7 +125,7 @@ final class ConnectionGuard: ChannelDuplexHandler {
     }
 
     private func restIfDone() {
-        guard unanswered <= 0, patience.isQuiet, !isResting, let context else { return }
+        guard unanswered <= 0, timeouts.isQuiet, !isResting, let context else { return }
         isResting = true
         idle.rest(context.channel, of: address)
     }
@@ -138,7 +138,7 @@ final class ConnectionGuard: ChannelDuplexHandler {
 
     /// Sets a timer unless one is set that comes in time. One that comes too early is set anew when it does.
     private func arm() {
-        guard let context, let deadline = patience.deadline else { return }
+        guard let context, let deadline = timeouts.deadline else { return }
         if timer != nil, let timerDeadline, timerDeadline <= deadline { return }
         timer?.cancel()
         timerDeadline = deadline
@@ -148,7 +148,7 @@ final class ConnectionGuard: ChannelDuplexHandler {
     private func timeIsUp() {
         timer = nil
         guard let context else { return }
-        if patience.expire(at: .now()) {
+        if timeouts.expire(at: .now()) {
             metrics.gaveUp()
             context.close(promise: nil)
         } else {

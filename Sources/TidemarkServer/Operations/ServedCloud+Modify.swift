@@ -153,7 +153,7 @@ extension CloudValue {
         case .list(let elements, let scalar):
             let replaced = elements.compactMap { $0.replacing(known) }
             return replaced.count == elements.count ? .list(replaced, of: scalar) : nil
-        default: return self
+        case .string, .int64, .double, .timestamp, .bytes, .location, .reference: return self
         }
     }
 }

@@ -18,7 +18,7 @@ extension ServedCloud {
 
     func listSubscriptions(_ call: Call) async throws -> Reply {
         let owner = try owner(call)
-        return .object { $0.list("subscriptions") { for it in subscriptions.picture.subscriptions(of: owner) { it.write(&$0) } } }
+        return .object { $0.list("subscriptions") { for it in subscriptions.cache.subscriptions(of: owner) { it.write(&$0) } } }
     }
 
     private static func writeMissing(_ id: String, _ json: inout JSONWriter, _ dialect: WireDialect) {
@@ -41,7 +41,7 @@ extension ServedCloud {
         return .object {
             $0.list("subscriptions") { json in
                 for id in ids {
-                    guard let found = subscriptions.picture.subscription(id, of: owner) else {
+                    guard let found = subscriptions.cache.subscription(id, of: owner) else {
                         Self.writeMissing(id, &json, dialect)
                         continue
                     }
@@ -160,7 +160,7 @@ extension ServedCloud {
             let credential = Credential(text: pass.credential), try access.isGood(credential)
         else { throw dead }
         let device = pass.device
-        guard subscriptions.picture.has(device), try access.hasContainer(device.container),
+        guard subscriptions.cache.has(device), try access.hasContainer(device.container),
             try await cloud.account(id: device.account)?.status == .available
         else { throw dead }
         return device

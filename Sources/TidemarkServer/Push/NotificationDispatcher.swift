@@ -26,13 +26,13 @@ final class NotificationDispatcher: Sendable {
 
     private static let queueLimit = 256
 
-    private let picture: SubscriptionCache
+    private let cache: SubscriptionCache
     private let queue: AsyncStream<ChangeSummary>.Continuation
     private let metrics: ServerMetrics
 
     init(_ cloud: EmbeddedCloud, _ subscriptions: SubscriptionStore, _ mailbox: NotificationMailbox, _ metrics: ServerMetrics) {
         let (stream, queue) = AsyncStream.makeStream(of: ChangeSummary.self, bufferingPolicy: .bufferingOldest(Self.queueLimit))
-        picture = subscriptions.picture
+        cache = subscriptions.cache
         self.metrics = metrics
         self.queue = queue
         let telling = SubscriptionMatcher(cloud: cloud, subscriptions: subscriptions, mailbox: mailbox)
@@ -43,7 +43,7 @@ final class NotificationDispatcher: Sendable {
 
     /// Has summary told, if anybody may want to hear of them; returns at once.
     func tell(_ summary: ChangeSummary) {
-        guard !summary.changes.isEmpty, picture.isWatched(summary) else { return }
+        guard !summary.changes.isEmpty, cache.isWatched(summary) else { return }
         if case .dropped = queue.yield(summary) { metrics.count(.changeSummariesDropped) }
     }
 }

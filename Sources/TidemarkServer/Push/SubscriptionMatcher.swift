@@ -33,11 +33,11 @@ struct SubscriptionMatcher: Sendable {
         // A deletion that doesn't say of what type is for all of them.
         let types = summary.changes.contains { $0.type.isEmpty } ? nil : Set(summary.changes.map(\.type))
         var findings = Findings()
-        for interest in subscriptions.picture.interests(in: summary, types: types) {
+        for interest in subscriptions.cache.interests(in: summary, types: types) {
             let changes = await changes(for: interest, summary, &findings)
             guard !changes.isEmpty else { continue }
             let (owner, subscription) = (interest.owner, interest.subscription)
-            let devices = subscriptions.picture.devices(
+            let devices = subscriptions.cache.devices(
                 of: owner.account, container: owner.container, environment: owner.environment)
             for change in changes {
                 if subscription.firesOnce {

@@ -31,7 +31,7 @@ actor SubscriptionStore {
     private nonisolated let executor = StoreExecutor(label: "tidemark.subscriptions")
     nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
     private let database: SharedDatabase
-    nonisolated let picture: SubscriptionCache
+    nonisolated let cache: SubscriptionCache
     /// Each account's in a database; devices of an account in a container.
     /// Subscriptions in the file that can't be read, which nothing is sent for.
     nonisolated let unreadable: Int
@@ -42,7 +42,7 @@ actor SubscriptionStore {
         let database = try SharedDatabase(
             at: directory.appendingPathComponent("subscriptions.sqlite"), migrations: Self.migrations,
             tables: Self.tables, prepare: { _ in })
-        let picture = SubscriptionCache()
+        let cache = SubscriptionCache()
         unreadable = try database.reader.read { db in
             var unreadable = 0
             for row in try Row.fetchAll(db, sql: "SELECT account, container, environment, scope, content FROM subscriptions") {
@@ -52,18 +52,18 @@ actor SubscriptionStore {
                     unreadable += 1
                     continue
                 }
-                picture.set(
+                cache.set(
                     subscription, of: Owner(account: row[0], container: row[1], environment: environment, scope: scope))
             }
             for row in try Row.fetchAll(db, sql: "SELECT token, account, container, environment FROM devices ORDER BY rowid") {
                 guard let environment = StoreEnvironment(rawValue: row[3]) else { continue }
-                picture.add(
+                cache.add(
                     Device(token: row[0], account: row[1], container: row[2], environment: environment), instead: nil)
             }
             return unreadable
         }
         self.database = database
-        self.picture = picture
+        self.cache = cache
     }
 
     /// "TidS". Format 1 is the oldest that was frozen.
@@ -94,7 +94,7 @@ actor SubscriptionStore {
                     try db.execute(sql: "DELETE FROM \(table) WHERE account = ?", arguments: [account])
                 }
             }
-            picture.forget(account)
+            cache.forget(account)
         }
     }
 
@@ -102,7 +102,7 @@ actor SubscriptionStore {
 
     /// - Throws: `CloudError` `limitExceeded`, `internalError`.
     func save(_ subscription: Subscription, of owner: Owner) throws(CloudError) {
-        guard picture.subscription(subscription.id, of: owner) != nil || picture.count(of: owner) < Self.subscriptionsMost else {
+        guard cache.subscription(subscription.id, of: owner) != nil || cache.count(of: owner) < Self.subscriptionsMost else {
             throw CloudError(.limitExceeded, "an account has \(Self.subscriptionsMost) subscriptions in a database at the most")
         }
         try write { db in
@@ -116,19 +116,19 @@ actor SubscriptionStore {
                     try JSONEncoder().encode(subscription),
                 ])
         }
-        picture.set(subscription, of: owner)
+        cache.set(subscription, of: owner)
     }
 
     /// - Returns: Whether there was one.
     /// - Throws: `CloudError` `internalError`.
     func remove(_ id: String, of owner: Owner) throws(CloudError) -> Bool {
-        guard picture.subscription(id, of: owner) != nil else { return false }
+        guard cache.subscription(id, of: owner) != nil else { return false }
         try write { db in
             try db.execute(
                 sql: "DELETE FROM subscriptions WHERE account = ? AND container = ? AND environment = ? AND scope = ? AND id = ?",
                 arguments: [owner.account, owner.container, owner.environment.rawValue, owner.scope.rawValue, id])
         }
-        picture.remove(id, of: owner)
+        cache.remove(id, of: owner)
         return true
     }
 
@@ -138,7 +138,7 @@ actor SubscriptionStore {
     ///
     /// - Throws: `CloudError` `internalError`.
     func add(_ device: Device) throws(CloudError) {
-        let known = picture.devices(of: device.account, container: device.container, environment: device.environment)
+        let known = cache.devices(of: device.account, container: device.container, environment: device.environment)
         guard !known.contains(device) else { return }
         let gone = known.count >= Self.devicesMost ? known.first : nil
         try write { db in
@@ -151,7 +151,7 @@ actor SubscriptionStore {
                 sql: "INSERT OR IGNORE INTO devices (token, account, container, environment) VALUES (?, ?, ?, ?)",
                 arguments: [device.token, device.account, device.container, device.environment.rawValue])
         }
-        picture.add(device, instead: gone)
+        cache.add(device, instead: gone)
     }
 
     private func write(_ body: (Database) throws -> Void) throws(CloudError) {

@@ -2,12 +2,12 @@ package import CTideCore
 package import Foundation
 package import TidemarkSQLite
 
-/// The assets of a container, open for taking files in.
+/// The assets of a container, open for ingesting files.
 ///
-/// While one is open it holds the container's intake lock, shared with others. The first to open one after a process has died in the
-/// middle of taking in removes what that process has left: temporary files, and blobs that no committed record names.
+/// While one is open it holds the container's ingest lock, shared with others. The first to open one after a process has died while it
+/// ingested files removes what that process has left: temporary files, and blobs that no committed record names.
 ///
-/// `@unchecked Sendable`: the core's store serves several threads at once; its workers belong to one call of `takeIn` at a time,
+/// `@unchecked Sendable`: the core's store serves several threads at once; its workers belong to one call of `ingest` at a time,
 /// which the actor that owns this sees to.
 package final class BlobStore: @unchecked Sendable {
     /// A blob of which the registry must know.
@@ -62,38 +62,38 @@ package final class BlobStore: @unchecked Sendable {
 
     /// Removes what a dead process has left, as opening does.
     package static func recover(_ container: ContainerDirectory) throws(StoreError) {
-        // Without the folder nothing was ever taken in.
+        // Without the folder nothing was ever ingested.
         guard FileManager.default.fileExists(atPath: container.staging.path) else { return }
         try recoverIfAlone(try StoreLock(at: container.staging.appendingPathComponent("lock")), container: container)
     }
 
     private static func recoverIfAlone(_ lock: borrowing StoreLock, container: ContainerDirectory) throws(StoreError) {
-        // Where others are taking files in, nothing of theirs is to be touched.
+        // While others ingest files, nothing of theirs is to be touched.
         guard try lock.acquireIfFree() else { return }
         defer { lock.release() }
         do {
-            try IntakeRecovery(container: container).run()
+            try IngestRecovery(container: container).run()
         } catch {
             throw StoreError(error, doing: "clean up after an interrupted import")
         }
     }
 
-    /// Says that all blobs taken in are named by committed records. Without it, whoever opens the assets next cleans up.
+    /// Says that committed records name all ingested blobs. Without it, the next to open the assets cleans up.
     package func close() {
         // A marker that stays only costs the next one a look.
         if let marker { try? FileManager.default.removeItem(at: marker) }
     }
 
-    /// Makes all blobs taken in so far durable. Nothing may name them in a committed record before.
+    /// Makes all blobs that were ingested so far durable. Nothing may name them in a committed record before.
     package func sync() throws(StoreError) {
         try checked { tide_blob_store_sync(pointer, &$0) }
     }
 }
 
-/// Workers that take files in below one root.
+/// Workers that ingest files below one root.
 ///
 /// `@unchecked Sendable`: as ``BlobStore``.
-package final class IntakeWorkers: @unchecked Sendable {
+package final class IngestWorkers: @unchecked Sendable {
     package private(set) var pointers: [OpaquePointer] = []
     private let store: BlobStore
 
@@ -108,8 +108,8 @@ package final class IntakeWorkers: @unchecked Sendable {
 
     deinit { for pointer in pointers { tide_intake_destroy(pointer) } }
 
-    /// Takes in the files that a batch's rows name, and returns the blobs that they have become.
-    package func takeIn(_ batch: RecordBatch) throws(StoreError) -> [BlobStore.Blob] {
+    /// Ingests the files that a batch's rows name, and returns the blobs that they have become.
+    package func ingest(_ batch: RecordBatch) throws(StoreError) -> [BlobStore.Blob] {
         let pointers = pointers
         return try collectBlobs { context, visitor, error in
             pointers.withUnsafeBufferPointer { workers in
@@ -121,17 +121,17 @@ package final class IntakeWorkers: @unchecked Sendable {
         }
     }
 
-    /// Takes in a file below the root.
-    package func takeIn(file path: String) throws(StoreError) -> BlobStore.Blob {
-        try takeIn { blob, error in tide_intake_file(pointers[0], path, &blob, nil, &error) }
+    /// Ingests a file below the root.
+    package func ingest(file path: String) throws(StoreError) -> BlobStore.Blob {
+        try ingest { blob, error in tide_intake_file(pointers[0], path, &blob, nil, &error) }
     }
 
-    /// Takes in bytes; `name` says in errors what they are.
-    package func takeIn(_ bytes: UnsafeRawBufferPointer, name: String) throws(StoreError) -> BlobStore.Blob {
-        try takeIn { blob, error in tide_intake_bytes(pointers[0], bytes.baseAddress, bytes.count, name, &blob, &error) }
+    /// Ingests bytes; `name` says in errors what they are.
+    package func ingest(_ bytes: UnsafeRawBufferPointer, name: String) throws(StoreError) -> BlobStore.Blob {
+        try ingest { blob, error in tide_intake_bytes(pointers[0], bytes.baseAddress, bytes.count, name, &blob, &error) }
     }
 
-    private func takeIn(_ body: (inout tide_blob, inout tide_error) -> tide_status) throws(StoreError) -> BlobStore.Blob {
+    private func ingest(_ body: (inout tide_blob, inout tide_error) -> tide_status) throws(StoreError) -> BlobStore.Blob {
         var blob = tide_blob()
         var error = tide_error()
         let status = body(&blob, &error)

@@ -7,7 +7,7 @@ extension FieldValue {
         switch self {
         case .asset(let id): [id]
         case .list(let elements, of: .asset): elements.flatMap(\.assetIDs)
-        default: []
+        case .string, .int64, .double, .timestamp, .bytes, .location, .reference, .list: []
         }
     }
 }

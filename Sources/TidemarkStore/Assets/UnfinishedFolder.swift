@@ -50,8 +50,8 @@ package struct UnfinishedFolder: ~Copyable {
         }
     }
 
-    /// Gives it its place, where nothing may be.
-    package borrowing func settle() throws {
+    /// Moves the folder to its place, where nothing may be.
+    package borrowing func commit() throws {
         // An empty folder is replaced, one that holds anything is not.
         guard rename(url.path, place.path) == 0 else {
             let failure = Folder.failure("make", place.path)

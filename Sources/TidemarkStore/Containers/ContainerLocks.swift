@@ -2,37 +2,37 @@ package import Foundation
 import TidemarkModel
 package import TidemarkSQLite
 
-/// All locks of a container: while they are held, nobody writes to its stores, moves their logs or takes files in.
+/// All locks of a container: while they are held, nobody writes to its stores, moves their logs or ingests files.
 ///
 /// They are let go of when this goes.
 package struct ContainerLocks: ~Copyable {
     private let ownStore: StoreLock
     private let sharedStore: StoreLock
-    private let intake: StoreLock?
+    private let ingest: StoreLock?
 
     /// - Parameter timeout: How long each is waited for.
     /// - Throws: ``StoreError`` `busy`.
     package init(at url: URL, timeout: Duration) throws(StoreError) {
         // This first: it may be held for long, and nobody waits for it while writing.
-        let intake = try Self.intake(at: url, timeout: timeout)
+        let ingest = try Self.ingest(at: url, timeout: timeout)
         let ownStore = try Self.taken(.private, at: url, timeout: timeout)
         let sharedStore = try Self.taken(.shared, at: url, timeout: timeout)
-        self.intake = consume intake
+        self.ingest = consume ingest
         self.ownStore = consume ownStore
         self.sharedStore = consume sharedStore
     }
 
-    /// The stores' locks alone: files may be taken in meanwhile.
+    /// The stores' locks alone: files may be ingested meanwhile.
     package init(storesAt url: URL, timeout: Duration) throws(StoreError) {
         let ownStore = try Self.taken(.private, at: url, timeout: timeout)
         let sharedStore = try Self.taken(.shared, at: url, timeout: timeout)
-        self.intake = nil
+        self.ingest = nil
         self.ownStore = consume ownStore
         self.sharedStore = consume sharedStore
     }
 
-    /// `nil`: nothing has been taken in yet.
-    private static func intake(at url: URL, timeout: Duration) throws(StoreError) -> StoreLock? {
+    /// `nil` where no file was ever ingested.
+    private static func ingest(at url: URL, timeout: Duration) throws(StoreError) -> StoreLock? {
         let staging = url.appendingPathComponent("staging")
         guard FileManager.default.fileExists(atPath: staging.path) else { return nil }
         let lock = try StoreLock(at: staging.appendingPathComponent("lock"))
@@ -55,7 +55,7 @@ package struct ContainerLocks: ~Copyable {
     }
 
     package borrowing func release() {
-        intake?.release()
+        ingest?.release()
         sharedStore.release()
         ownStore.release()
     }

@@ -99,10 +99,19 @@ struct NotedValues {
 extension FieldValue {
     /// A value as history notes it in JSON: whole doubles look like integers there, bytes are Base64.
     init?(noted value: DatabaseValue, type: FieldType) {
-        switch (value.storage, type) {
-        case (.int64(let number), .double): self = .double(Double(number))
-        case (.string(let text), .bytes): self = .bytes(Array(Data(base64Encoded: text) ?? Data()))
-        default: self.init(value, type: type)
+        if !type.isList {
+            switch (type.scalar, value.storage) {
+            case (.double, .int64(let number)):
+                self = .double(Double(number))
+                return
+            case (.bytes, .string(let text)):
+                self = .bytes(Array(Data(base64Encoded: text) ?? Data()))
+                return
+            case (.string, _), (.int64, _), (.double, _), (.timestamp, _), (.bytes, _), (.location, _), (.reference, _),
+                (.asset, _):
+                break
+            }
         }
+        self.init(value, type: type)
     }
 }

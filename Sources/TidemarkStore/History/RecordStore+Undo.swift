@@ -62,18 +62,18 @@ extension StoreTransaction {
                 }
             }
         }
-        var settled: [SettledRecord] = []
+        var merged: [MergedRecord] = []
         var unresolved: [RecordMerge.Unresolved] = []
         for it in touched {
             do {
-                if let record = try restore(it, policy: policy) { settled.append(record) }
+                if let record = try restore(it, policy: policy) { merged.append(record) }
             } catch let error as RecordMerge.Unresolved {
                 unresolved.append(error)
             }
         }
         guard unresolved.isEmpty else { throw UnresolvedConflicts(records: unresolved) }
-        try permissions.get()?.check(settled)
-        try applyOrRefuse(settled, policy: { _ in policy })
+        try permissions.get()?.check(merged)
+        try applyOrRefuse(merged, policy: { _ in policy })
         return SaveOutcome(
             counts: counts, conflicts: conflicts, replaced: replaced, transaction: counts.isUnchanged ? nil : self.id)
     }
@@ -99,7 +99,7 @@ extension StoreTransaction {
     }
 
     /// What a row is to be: the state before the transaction, merged with what came after it.
-    private func restore(_ it: Touched, policy: MergePolicy) throws -> SettledRecord? {
+    private func restore(_ it: Touched, policy: MergePolicy) throws -> MergedRecord? {
         guard let history = try RecordHistory(db, type: it.type, rowID: it.row, oldest: it.first) else { return nil }
         if let change = history.damagedChange {
             throw StoreError(
@@ -133,7 +133,7 @@ extension StoreTransaction {
         let (merged, conflicts) = try merge.run(policy)
         log(conflicts)
         if merged == nil, found == nil { return nil }
-        return SettledRecord(
+        return MergedRecord(
             type: it.type, name: history.name, zone: found?.zone ?? zone, row: found?.row, current: found?.state.values ?? [:],
             values: merged)
     }

@@ -35,7 +35,7 @@ extension StoreReader {
 
     /// Opens an asset's content for reading: nothing but a file in its place in the container.
     ///
-    /// - Throws: ``StoreError`` `notFound`, `io`, or `corrupt` when it has not the size that it was taken in with.
+    /// - Throws: ``StoreError`` `notFound`, `io`, or `corrupt` when it has not the size that it was ingested with.
     package func open(_ asset: StoredAsset) throws(StoreError) -> FileHandle {
         guard AssetFiles.isIdentifier(asset.id) else { throw Self.noIdentifier(asset.id) }
         let file: FileHandle

@@ -47,7 +47,7 @@ extension RecordStore {
         return quarantine
     }
 
-    /// Removes assets that no record names any more, and those that were on their way, unless somebody takes files in: then they stay until
+    /// Removes assets that no record names any more, and those that were on their way, unless a process ingests files: then they stay until
     /// the container is verified.
     private func removeUnnamedAssets() throws(StoreError) {
         let downloads = container.url.appendingPathComponent(ContainerContents.downloads, isDirectory: true)
@@ -60,7 +60,7 @@ extension RecordStore {
         guard try lock.acquireIfFree() else { return }
         defer { lock.release() }
         do {
-            try AssetFiles.remove(IntakeRecovery(container: container).strays(), in: container.assets)
+            try AssetFiles.remove(IngestRecovery(container: container).strays(), in: container.assets)
         } catch {
             throw StoreError(error, doing: "remove the assets of records that are gone")
         }

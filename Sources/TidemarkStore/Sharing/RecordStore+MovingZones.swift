@@ -48,7 +48,7 @@ extension StoreTransaction {
         // Where they are now, they may agree with others in a unique key.
         let changes = firstChange..<nextChange
         for type in connection.types where !type.uniqueKeys.isEmpty {
-            try settleUniqueKeys(of: type, changes: changes, .mergeByPropertyObjectTrump)
+            try mergeUniqueKeys(of: type, changes: changes, .mergeByPropertyObjectTrump)
         }
         return moved
     }

@@ -33,7 +33,7 @@ final class SharedPermissions {
     }
 
     /// - Throws: `PermissionDenied` for the first that may not be written; those that stay as they are aren't asked about.
-    func check(_ records: [SettledRecord]) throws {
+    func check(_ records: [MergedRecord]) throws {
         for record in records {
             let operation: SharePolicy.Operation
             if record.values == nil {

@@ -2,17 +2,17 @@ import GRDB
 public import TidemarkModel
 public import TidemarkSQLite
 
-/// Which cloud a container is synchronised with, and as whom; kept with its private store, so that it goes where that goes.
+/// The cloud and the account of a container. They are stored in its private store, so they move with it.
 public struct AccountSettings: Hashable, Sendable {
-    /// Where the cloud is: the path of an embedded one's directory, or the address of a server. `nil`: none was ever named.
+    /// Where the cloud is: the path of an embedded cloud's directory, or the address of a server. `nil` if no cloud was ever named.
     public var cloud: String?
     /// The cloud container, a name such as `iCloud.org.example.journal`.
     public var cloudContainer = "default"
     /// The account; `nil` when no account is signed in.
     public var email: String?
-    /// The account's name in the cloud container, where a server has said it: a session of another account is not used.
+    /// The account's name in the cloud container, if a server has reported it. A session of another account is not used.
     public var userRecordName: String?
-    /// Certificates in PEM: the authorities that the server's own may be from. `nil` for those that the machine trusts.
+    /// The authorities that may sign the server's certificate, in PEM. `nil` for the authorities that the machine trusts.
     public var authority: String?
     /// The account's switch for all of its files, as iCloud Drive's; see ``AccountState/driveIsOn``.
     public var driveIsOn = true
@@ -20,7 +20,7 @@ public struct AccountSettings: Hashable, Sendable {
     public var appIsOn = true
     /// The name of the merge policy.
     public var mergePolicy: String?
-    /// What becomes of records that are here when an account comes to them.
+    /// The treatment of records that are already here when an account signs in.
     public var signIn: String?
 
     /// The settings of a container that was never synchronised.
@@ -60,7 +60,7 @@ public struct AccountSettings: Hashable, Sendable {
 }
 
 extension StoreReader {
-    /// Reads the settings from the store; where none were ever saved, the initial ones.
+    /// Reads the settings from the store, or returns the initial settings if none were ever saved.
     ///
     /// - Throws: ``StoreError`` as other reads of the store do.
     public func accountSettings() throws(StoreError) -> AccountSettings {

@@ -3,7 +3,7 @@ import GRDB
 import TidemarkModel
 import TidemarkSQLite
 
-/// Notes in the rows of records what the cloud has of them by now, many at once.
+/// Marks many records at once with the version that the cloud has by now.
 struct ExportConfirmation {
     private let db: Database
     private let connection: StoreConnection
@@ -15,7 +15,7 @@ struct ExportConfirmation {
         hasSyncIssues = try Bool.fetchOne(db.cachedStatement(sql: syncIssues)) ?? false
     }
 
-    /// Whether there are rows of the outbox that stand for one saved record each.
+    /// Whether the outbox has rows that stand for a single saved record each.
     private var hasSingles: Bool {
         get throws {
             let sql =
@@ -24,7 +24,7 @@ struct ExportConfirmation {
         }
     }
 
-    /// - Parameter changed: Is called for each record that is not what was sent any more, with the cloud's tag.
+    /// - Parameter changed: Called for each record that has changed since it was sent, with the cloud's tag.
     func note(
         _ results: some Sequence<(ExportItem, ExportResult)>, changed: (ExportItem, String) throws -> Void
     ) throws {
@@ -54,7 +54,7 @@ struct ExportConfirmation {
     }
 }
 
-/// What the cloud has acknowledged of one type's records, as the core takes it.
+/// The acknowledged records of a type, as the core takes them.
 private struct Acknowledgements {
     private var items: [(item: ExportItem, tag: String)] = []
     private var records: [tide_acknowledgement] = []

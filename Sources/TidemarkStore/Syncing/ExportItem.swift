@@ -1,9 +1,9 @@
 package import TidemarkModel
 import TidemarkSQLite
 
-/// A change of one record that is to be sent to the cloud.
+/// A change of a record that is to be sent to the cloud.
 package struct ExportItem: Hashable, Sendable {
-    /// Which one it is, as the outbox and the sync issues name it.
+    /// The key of the change, as the outbox and the sync issues have it.
     package struct Key: Hashable, Sendable {
         package let typeID: Int64
         package let row: Int64
@@ -15,7 +15,7 @@ package struct ExportItem: Hashable, Sendable {
     package let name: String
     /// Of a save, the version of the record that is sent; of a deletion, the number of the change that deleted it.
     package let version: Int64
-    /// That of the record as the cloud is known to have it; `nil` where it is not known to have it.
+    /// The change tag of the cloud's record; `nil` if the cloud is not known to have it.
     package let tag: String?
     /// Fields to be set.
     package let values: [String: FieldValue]
@@ -25,20 +25,20 @@ package struct ExportItem: Hashable, Sendable {
     package let edited: EditTimes
 }
 
-/// Some of what is to be sent, in an order in which it can be.
+/// Changes that are to be sent, in a possible order.
 package struct ExportBatch: Sendable {
     /// Parents first.
     package var items: [ExportItem] = []
     var lane = Outbox.Lane.edits
-    /// Ranges of the outbox that have been gone through, and how far.
+    /// Ranges of the outbox that were read, and how far.
     var ranges: [RangeProgress] = []
-    /// Records that wait for another one, which was refused; by the name of that.
+    /// Records that wait for a refused record, with its name.
     var parked: [Parked] = []
     /// Records that are damaged here, and are not sent.
     package var damaged: [Damaged] = []
     /// Records of those ranges that can't go now, and their versions.
     var skipped: [ExportItem.Key: Int64] = [:]
-    /// Rows of the outbox that stand for nothing any more.
+    /// Rows of the outbox that have no change to send any more.
     var obsolete: [Int64] = []
 
     package init() {}
@@ -64,7 +64,7 @@ package struct ExportBatch: Sendable {
     }
 }
 
-/// How much goes into a batch.
+/// The limits of a batch.
 package struct ExportLimits: Sendable {
     package var items: Int
     /// Bytes of names and values.
@@ -79,20 +79,20 @@ package struct ExportLimits: Sendable {
     }
 }
 
-/// What became of a change that was sent.
+/// The outcome of a change that was sent.
 package enum ExportResult: Hashable, Sendable {
     /// The cloud has it, under this tag.
     case saved(tag: String)
     case deleted
-    /// The cloud does not have it; it is tried again when the record is changed, or at a time (microseconds since 1970 UTC).
+    /// The cloud does not have the change. It is tried again when the record is changed, or at a time (microseconds since 1970 UTC).
     case refused(code: String, reason: String, nextTry: Int64?)
-    /// The cloud does not have it, and never will: it is taken back here, and kept as a ``RefusedSave``.
+    /// The cloud has rejected the change permanently. It is reverted here, and kept as a ``RefusedSave``.
     case rejected(code: String, reason: String)
-    /// Nothing is known of it: it stays as it is.
+    /// The outcome is not known. The change stays in the outbox.
     case undone
 }
 
-/// A request that was sent, and whose answer has not been noted.
+/// A request that was sent and has no reply yet.
 package struct SentRequest: Hashable, Sendable {
     package let token: String
     package let items: [ExportItem]

@@ -1,4 +1,4 @@
-/// What the cloud is asked to do with a record. The raw values are stored; an insert and an update are both a save.
+/// The operation that the cloud is asked for. The raw values are stored. An insert and an update are both saves.
 public enum ExportKind: Int, Sendable {
     /// The record was made or changed here.
     case save = 1

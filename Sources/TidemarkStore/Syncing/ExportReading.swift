@@ -3,7 +3,7 @@ import GRDB
 import TidemarkModel
 import TidemarkSQLite
 
-/// Gathers what is to be sent next.
+/// Gathers the changes that are to be sent next.
 struct ExportReading {
     let db: Database
     let types: [StoredType]
@@ -17,11 +17,11 @@ struct ExportReading {
     private var bytes = 0
     private var assetBytes: Int64 = 0
     private var chosen: Set<ExportItem.Key> = []
-    /// Those on the way to their parents.
+    /// The records whose parents are being looked for.
     private var visiting: Set<ExportItem.Key> = []
     private var insertions: [Int64: Int64] = [:]
     private var names: Set<String> = []
-    /// How far rows of the outbox have been gone through by the batch before.
+    /// How far the batch before has read the rows of the outbox.
     private var resume: [Int64: Int64] = [:]
     private let hasDeletions: Bool
     private let hasSyncIssues: Bool
@@ -29,7 +29,7 @@ struct ExportReading {
     /// Whether records may have been moved between zones.
     private let mayMove: Bool
 
-    /// - Parameter before: A batch that is on its way: what it has is passed over.
+    /// - Parameter before: A batch that is on its way: its records are passed over.
     init(
         _ db: Database, connection: StoreConnection, zone: Int64, lane: Outbox.Lane, limits: ExportLimits, now: Int64,
         deletesOnly: Bool = false, behind before: ExportBatch? = nil
@@ -82,7 +82,7 @@ struct ExportReading {
         let key = ExportItem.Key(typeID: type.id, row: row, kind: .delete)
         let sql =
             "SELECT id, key, tag FROM tide_changes WHERE type_id = ? AND first_row = ? AND kind = \(ChangeKind.delete.rawValue)"
-        // What the cloud never had need not be deleted there.
+        // A record that the cloud never had need not be deleted there.
         guard let change = try Row.fetchOne(db.cachedStatement(sql: sql), arguments: [type.id, row]),
             let tag: String = change[2], let nameKey = RecordKey.fromDatabaseValue(change[1])
         else {
@@ -91,7 +91,7 @@ struct ExportReading {
         }
         let name = nameKey.name
         guard try !isBlocked(key), try !isOnTheWay(nameKey) else { return .goOn }
-        // One operation for a record in a request: what comes again under its name goes with a later one.
+        // A request has one operation for a record: further changes under its name go with a later request.
         guard names.insert(name).inserted else { return .goOn }
         chosen.insert(key)
         bytes += name.utf8.count
@@ -102,8 +102,8 @@ struct ExportReading {
         return .goOn
     }
 
-    /// Whether a record of that name has moved into another zone, and the cloud does not have it there yet: nobody is to see it gone in
-    /// between.
+    /// Whether a record of that name has moved into another zone and the cloud does not have it there yet. Other devices must not see it
+    /// gone in between.
     private func isOnTheWay(_ key: RecordKey) throws -> Bool {
         guard mayMove else { return false }
         return try types.contains { type in
@@ -140,7 +140,7 @@ struct ExportReading {
     private mutating func take(_ pending: PendingRow, type: StoredType, depth: Int) throws -> Step {
         let key = ExportItem.Key(typeID: type.id, row: pending.id, kind: .save)
         guard !chosen.contains(key), !visiting.contains(key), try !isBlocked(key) else { return .goOn }
-        // It comes again under a name whose deletion goes first.
+        // The record has the name of a deleted record, whose deletion goes first.
         if hasDeletions, try Outbox(db, zone: zone).deletion(of: pending.key) != nil { return .goOn }
         guard !names.contains(pending.name) else { return .goOn }
         guard pending.isIntact else {
@@ -193,7 +193,7 @@ struct ExportReading {
         return nil
     }
 
-    /// Whether it was refused, and its time has not come.
+    /// Whether the change was refused, and the time of its next try has not come.
     private func isBlocked(_ key: ExportItem.Key) throws -> Bool {
         guard hasSyncIssues else { return false }
         let sql = "SELECT next_try FROM tide_sync_issues WHERE type_id = ? AND row = ? AND kind = ?"
@@ -211,7 +211,7 @@ struct ExportReading {
             since: pending.base ?? 0, known: pending.edited.map { EditTimes($0) }, device: device, until: now)
     }
 
-    /// The time of a change if it inserted records; there are many of one.
+    /// The time of a change if it inserted records. Many records have the same insertion.
     private mutating func insertion(_ change: Int64) throws -> Int64? {
         if let time = insertions[change] { return time }
         let sql = """
@@ -225,19 +225,19 @@ struct ExportReading {
 }
 
 extension ExportItem {
-    /// Names of records that it refers to, always in the same order.
+    /// The names of the records that the record refers to, always in the same order.
     var references: [String] {
         values.sorted { $0.key < $1.key }.flatMap { _, value -> [String] in
             switch value {
             case .reference(let name): [name]
             case .list(let elements, of: .reference):
                 elements.compactMap { if case .reference(let name) = $0 { name } else { nil } }
-            default: []
+            case .string, .int64, .double, .timestamp, .bytes, .location, .asset, .list: []
             }
         }
     }
 
-    /// Bytes of its names and values, and of assets.
+    /// The bytes of the record's names and values, and of its assets.
     var size: (bytes: Int, assets: Int64) {
         var (bytes, assets) = (name.utf8.count + 64, 0 as Int64)
         for (field, value) in values {

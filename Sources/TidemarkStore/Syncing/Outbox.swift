@@ -2,43 +2,43 @@ import GRDB
 import TidemarkModel
 import TidemarkSQLite
 
-/// What is to be sent to the cloud: `tide_outbox`, filled from history.
+/// The changes that are to be sent to the cloud: `tide_outbox`, filled from history.
 ///
-/// A save writes nothing here. Changes that came since the outbox was last looked at are found in history, which has them anyway; the
-/// number of the last one that was taken in is kept. Whether a record is to be sent at all, its row says (`_pending`).
+/// A save writes nothing here. The outbox ingests new changes from history, which has them anyway, and stores the number of the last one.
+/// The row of a record says whether the record is to be sent at all (`_pending`).
 struct Outbox {
     let db: Database
-    /// Whose entries are written and looked for.
+    /// The zone whose entries are written and looked for.
     let zone: Int64
 
     init(_ db: Database, zone: Int64 = StoreFormat.defaultZone) { (self.db, self.zone) = (db, zone) }
 
-    /// Which goes first.
+    /// The order in which changes go.
     enum Lane: Int, CaseIterable {
-        /// What persons edit.
+        /// Edits of persons.
         case edits = 0
-        /// Imports, and whole stores.
+        /// Imports and whole stores.
         case bulk = 1
     }
 
-    /// Records that came together are sent behind what persons edit from this number on.
+    /// From this number on, records that came together are sent behind the edits of persons.
     static let bulkCount = 100
 
-    /// Takes in what history has since.
+    /// Ingests the changes that history has got since.
     ///
     /// - Complexity: O(n) in the changes since.
     func ingestHistory() throws {
         let last = try Int64.fetchOne(db.cachedStatement(sql: "SELECT max(id) FROM tide_changes")) ?? 0
         let taken = try Int64.fetchOne(db.cachedStatement(sql: "SELECT value FROM tide_sync WHERE key = 'outbox_change'")) ?? 0
         guard last > taken else { return }
-        // Of a deletion that the cloud can know of, it is told; of all others it never heard. What comes from the cloud and is to go
-        // back, as a merged record, is noted when it comes.
+        // A deletion is sent if the cloud can know the record. A change from the cloud that has to go back, such as a merge, is noted when
+        // it comes.
         let new = """
             FROM tide_changes c JOIN tide_transactions t ON t.id = c.transaction_id
             WHERE c.id > ?1 AND c.id <= ?2 AND t.origin <> 'cloud'
                 AND NOT (c.kind = \(ChangeKind.delete.rawValue) AND c.tag IS NULL AND NOT EXISTS (SELECT 1 FROM tide_requests))
             """
-        // Where there is one zone, nothing needs a look at its rows.
+        // With a single zone, no row has to be read for its zone.
         let zone = try StoreZone.areSeveral(db) ? Self.zoneOfChange(StoredType.fetchAll(db)) : "\(StoreFormat.defaultZone)"
         try db.cachedStatement(
             sql: """
@@ -52,7 +52,7 @@ struct Outbox {
                 DO UPDATE SET lane = min(lane, excluded.lane), change_id = excluded.change_id, zone = excluded.zone
                 """
         ).execute(arguments: [taken, last])
-        // What was refused as it was is tried as it is now; or is nothing any more.
+        // A refused change is tried again as the record is now, or has nothing to send any more.
         try db.cachedStatement(
             sql: """
                 DELETE FROM tide_sync_issues WHERE (type_id, row) IN (
@@ -66,8 +66,8 @@ struct Outbox {
         try note(last)
     }
 
-    /// SQL for the zone that a change `c` concerns: what one batch has inserted is in one, and no row ever changes its zone. NULL where the
-    /// rows are gone.
+    /// SQL for the zone of a change `c`: the records that a batch has inserted are in the same zone, and no row ever changes its zone. NULL
+    /// if the rows are gone.
     private static func zoneOfChange(_ types: [StoredType]) -> String {
         let rows = types.map { type in
             "WHEN \(type.id) THEN (SELECT _zone FROM \"\(type.table)\" WHERE _id BETWEEN c.first_row AND c.last_row LIMIT 1)"
@@ -76,20 +76,20 @@ struct Outbox {
         return "CASE c.kind WHEN 3 THEN coalesce(c.zone, \(StoreFormat.defaultZone)) ELSE \(zone) END"
     }
 
-    /// Looks anew at what waits for other records; whether anything does.
+    /// Lets changes that wait for other records be tried again. Returns whether there are any.
     @discardableResult
     func endWaiting() throws -> Bool {
         try db.cachedStatement(sql: "DELETE FROM tide_sync_issues WHERE waits_for IS NOT NULL").execute()
         return db.changesCount > 0
     }
 
-    /// Everything up to a change is in the outbox.
+    /// Notes that the outbox has everything up to a change.
     func note(_ change: Int64) throws {
         try db.cachedStatement(sql: "INSERT OR REPLACE INTO tide_sync (key, value) VALUES ('outbox_change', ?)")
             .execute(arguments: [change])
     }
 
-    /// Adds one row, or the deletion of one.
+    /// Adds a row, or the deletion of a row.
     func add(_ kind: ExportKind, type: Int64, row: Int64, change: Int64, lane: Lane = .edits) throws {
         try db.cachedStatement(
             sql: """
@@ -100,7 +100,7 @@ struct Outbox {
         ).execute(arguments: [lane.rawValue, type, kind.rawValue, row, row, change, zone])
     }
 
-    /// Adds all rows of a type that are in the zone. The last one of an entry always is.
+    /// Adds all rows of a type that are in the zone. The last row of an entry is always in the zone.
     func addAll(of type: StoredType) throws {
         let condition = try StoreZone.areSeveral(db) ? " WHERE _zone = \(zone)" : ""
         let last = try Int64.fetchOne(db, sql: "SELECT max(_id) FROM \"\(type.table)\"\(condition)") ?? 0
@@ -119,7 +119,8 @@ struct Outbox {
             .execute(arguments: [type, row, kind.rawValue])
     }
 
-    /// A deletion of a name from the zone that the cloud is yet to hear of. One of which it need not hear, because it never had the record, is none.
+    /// A deletion of a name from the zone that is not sent yet. A deletion that need not be sent, because the cloud never had the record,
+    /// does not count.
     struct WaitingDeletion {
         let typeID: Int64
         let row: Int64
@@ -127,8 +128,8 @@ struct Outbox {
         let tag: String?
         let base: Int64?
 
-        /// Whether nobody here has wanted the record deleted: it has moved into another zone, and is there, or was taken from there by
-        /// the cloud.
+        /// Whether the deletion belongs to a move and is no person's wish: the record has moved into another zone and is there, or the
+        /// cloud has deleted it there.
         func isOfMove(_ db: Database) throws -> Bool {
             let insert =
                 "SELECT first_row FROM tide_changes WHERE id = ?1 + 1 AND kind = \(ChangeKind.insert.rawValue) AND previous = ?1"
@@ -137,10 +138,10 @@ struct Outbox {
                 WHERE c.kind = \(ChangeKind.delete.rawValue) AND c.type_id = ? AND c.first_row = ?
                 """
             var (last, isFromCloud) = (change, false)
-            // It may have moved on from there.
+            // The record may have moved on from there.
             while let row = try Int64.fetchOne(db.cachedStatement(sql: insert), arguments: [last]) {
                 guard let next = try Row.fetchOne(db.cachedStatement(sql: delete), arguments: [typeID, row]) else { return true }
-                // That of the transaction at hand, which is noted when it ends, is the cloud's.
+                // The transaction at hand is noted when it ends. Its origin is the cloud.
                 let origin: String? = next[1]
                 (last, isFromCloud) = (next[0], origin.map { $0 == HistoryOrigin.cloud.rawValue } ?? true)
             }
@@ -160,7 +161,7 @@ struct Outbox {
         }
     }
 
-    /// SQL that holds for a change `c` which is a deletion that the cloud is yet to hear of, whether the outbox has it or only history.
+    /// SQL that holds for a change `c` that is an unsent deletion, whether the outbox has it or only history.
     static let isWaitingDeletion = """
         c.kind = \(ChangeKind.delete.rawValue) AND c.tag IS NOT NULL AND (
             EXISTS (SELECT 1 FROM tide_outbox o WHERE o.type_id = c.type_id AND o.kind = \(ExportKind.delete.rawValue) AND o.first_row = c.first_row)
@@ -168,8 +169,8 @@ struct Outbox {
             AND (SELECT origin FROM tide_transactions WHERE id = c.transaction_id) <> 'cloud')
         """
 
-    /// Whether anything has come that might go before what came in bulk: history that was not looked at yet, what persons edit, or records
-    /// that are to be looked up first.
+    /// Whether there may be changes that go before bulk changes: history that was not ingested yet, edits of persons, or records that have
+    /// to be looked up first.
     var hasNewChanges: Bool {
         get throws {
             let sql = """

@@ -3,7 +3,7 @@ import GRDB
 import TidemarkModel
 import TidemarkSQLite
 
-/// A record's row with what is known of it in the cloud.
+/// A record's row, with the known state of the record in the cloud.
 struct PendingRow {
     let id: Int64
     let key: RecordKey
@@ -45,7 +45,7 @@ struct PendingRow {
         return rows
     }
 
-    /// Rows that an SQL condition holds for, one after the other.
+    /// The rows that an SQL condition holds for, one after the other.
     struct Cursor {
         private let statement: Statement
         private let rows: RowCursor
@@ -62,7 +62,7 @@ struct PendingRow {
         }
     }
 
-    /// - Parameter statement: Stands at the row.
+    /// - Parameter statement: A statement that stands at the row.
     private init(_ row: Row, at statement: Statement, type: StoredType) throws {
         guard let key = RecordKey.fromDatabaseValue(row[1]), let version = Int64.fromDatabaseValue(row[2]) else {
             throw StoreError(

@@ -3,7 +3,7 @@ import GRDB
 import TidemarkModel
 import TidemarkSQLite
 
-/// The changes that made a record what it is, from a version of it backwards.
+/// The changes of a record, from a version backwards.
 struct RecordChain {
     struct Link {
         let id: Int64
@@ -17,16 +17,16 @@ struct RecordChain {
 
     let db: Database
     let version: Int64
-    /// Changes from here on are from the cloud: those of the transaction at hand.
+    /// Changes from this number on are from the cloud: the changes of the transaction at hand.
     let cloudBegins: Int64
 
     init(_ db: Database, row version: Int64, cloudBegins: Int64 = .max) {
         (self.db, self.version, self.cloudBegins) = (db, version, cloudBegins)
     }
 
-    /// Calls `body` for each change after another one, the newest first, until it returns false or history has no more.
+    /// Calls `body` for each change after `base`, the newest first, until it returns false or history has no more.
     ///
-    /// - Returns: Whether it has come to that other change: history may have been purged before.
+    /// - Returns: Whether `base` was reached: history may have been purged before.
     @discardableResult
     func forEach(after base: Int64, _ body: (Link) throws -> Bool) throws -> Bool {
         var next: Int64? = version
@@ -41,7 +41,7 @@ struct RecordChain {
             else { return false }
             let previous: Int64? = try row.stored("previous", of: "tide_changes")
             if kind == .insert, let previous {
-                // It was moved here from another zone: what came before that happened to its row there.
+                // The record was moved here from another zone. Its earlier changes are those of its row there.
                 guard previous < id, let before = try self.previous(ofDeletion: previous) else { return false }
                 guard before >= base else { return false }
                 next = before < id ? before : nil
@@ -68,7 +68,7 @@ struct RecordChain {
     /// The values as they were at an earlier version; `nil` when the record was not there yet, history has it no more, or it was damaged
     /// since.
     ///
-    /// - Parameter values: Those of the version at which the chain begins.
+    /// - Parameter values: The values of the version at which the chain begins.
     func values(at base: Int64, from values: [String: FieldValue], type: StoredType) throws -> [String: FieldValue]? {
         guard base > 0 else { return nil }
         var values = values
@@ -83,7 +83,7 @@ struct RecordChain {
         return isReached ? values : nil
     }
 
-    /// Names of the fields that were changed after a version; `nil` when all were, or history does not tell.
+    /// The names of the fields that were changed after a version; `nil` if all were, or history does not have the changes.
     func fields(after base: Int64) throws -> Set<String>? {
         var fields: Set<String> = []
         let isReached = try forEach(after: base) { link in
@@ -93,25 +93,26 @@ struct RecordChain {
         return isReached ? fields : nil
     }
 
-    /// When fields were edited after a version, here; and what was known of the others.
+    /// When fields were edited here after a version, and the known times of the others.
     ///
     /// - Parameter now: Stands for the time of the transaction at hand.
     func editTimes(since base: Int64, known: EditTimes?, device: String, until now: Int64) throws -> EditTimes {
         var times = known ?? EditTimes()
-        var settled: Set<String> = []
+        /// The fields whose times are known.
+        var timed: Set<String> = []
         try forEach(after: base) { link in
             guard !link.isFromCloud else {
-                // What another zone's copy brought is known with its times.
-                settled.formUnion(link.before.map(\.0))
+                // The times of values from another zone's copy are known.
+                timed.formUnion(link.before.map(\.0))
                 return true
             }
             let time = EditTime(microseconds: link.time ?? now, device: device)
             if link.kind == .insert {
-                let later = times.fields.filter { settled.contains($0.key) || $0.key == EditTimes.move }
+                let later = times.fields.filter { timed.contains($0.key) || $0.key == EditTimes.move }
                 times = EditTimes(otherwise: time, fields: later)
                 return false
             }
-            for (field, _) in link.before where settled.insert(field).inserted { times.fields[field] = time }
+            for (field, _) in link.before where timed.insert(field).inserted { times.fields[field] = time }
             return true
         }
         return times

@@ -5,10 +5,10 @@ package import TidemarkSQLite
 
 /// Records that are damaged in the cloud.
 extension RecordStore {
-    /// Notes that the cloud can't tell of records. What is here as the cloud had it is sent again, whole.
+    /// Notes that the cloud's copies of records are damaged. A record that is here as the cloud had it is sent again, whole.
     ///
     /// - Parameter records: Names, and the tags under which the cloud had them.
-    /// - Returns: How many are sent again.
+    /// - Returns: The number of records that are sent again.
     @discardableResult
     package func noteDamaged(
         _ records: [(name: String, tag: String?)], zone: Int64 = StoreFormat.defaultZone
@@ -21,9 +21,9 @@ extension RecordStore {
             let isRefetching = try SyncState(db, zone: zone).isRefetching
             var count = 0
             for record in records {
-                let kept = "SELECT reason FROM tide_deferred WHERE zone = ? AND name = ?"
-                let reason = try String.fetchOne(db.cachedStatement(sql: kept), arguments: [zone, record.name])
-                // What was kept is more than is here.
+                let query = "SELECT reason FROM tide_deferred WHERE zone = ? AND name = ?"
+                let reason = try String.fetchOne(db.cachedStatement(sql: query), arguments: [zone, record.name])
+                // The deferred record has more than the row.
                 let others = [DeferredRecord.Reason.damagedInCloud.rawValue, DeferredRows.deferralReason]
                 let isPartial = reason.map { !others.contains($0) } ?? false
                 var typeName = ""
@@ -33,7 +33,7 @@ extension RecordStore {
                         let mine = try PendingRow.fetchOne(db, type: type, "_key = ? AND _zone = ?", arguments: arguments)
                     else { continue }
                     typeName = type.name
-                    // It is there, in whatever state.
+                    // The cloud has the record, in whatever state.
                     try SeenRows(db, zone: zone, isRefetching: isRefetching).add(mine.id, type)
                     guard !isPartial, mine.isIntact, mine.tag != nil, mine.tag == record.tag else { continue }
                     try db.cachedStatement(sql: "UPDATE \"\(type.table)\" SET _pending = -1 WHERE _id = ?")
@@ -54,7 +54,7 @@ extension RecordStore {
         }
     }
 
-    /// Notes that the cloud has records whole again.
+    /// Notes that the cloud's copies of records are whole again.
     package func endDamaged(_ names: some Sequence<String>, zone: Int64 = StoreFormat.defaultZone) throws(StoreError) {
         try connection.locked("note what the cloud has whole again") { db in
             for name in names {

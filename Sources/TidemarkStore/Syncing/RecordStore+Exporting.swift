@@ -4,13 +4,13 @@ import TidemarkModel
 package import TidemarkSQLite
 
 extension RecordStore {
-    /// What is to be sent next: what persons edit before what came in bulk.
+    /// The changes that are to be sent next: edits of persons before bulk changes.
     ///
     /// - Parameters:
-    ///   - edits: How much of what persons edit.
-    ///   - bulk: How much of the rest.
-    ///   - deletesOnly: Of the rest, only deletions are to go now: they need no room, and may make some.
-    ///   - zone: Of which zone.
+    ///   - edits: The limits of a batch of persons' edits.
+    ///   - bulk: The limits of a batch of the rest.
+    ///   - deletesOnly: Whether only the deletions of the rest go now: they need no room, and may make some.
+    ///   - zone: The zone whose changes are sent.
     package func nextExport(
         edits: ExportLimits, bulk: ExportLimits, deletesOnly: Bool = false, zone: Int64 = StoreFormat.defaultZone
     ) throws(StoreError) -> ExportBatch {
@@ -30,14 +30,14 @@ extension RecordStore {
                 damaged += batch.damaged
                 if !batch.isEmpty { break }
             }
-            // Those of a lane that has nothing else to send, too: they can be repaired.
+            // Damaged records count even if their lane has nothing else to send: they can be repaired.
             batch.damaged = damaged
             for id in obsolete { try db.cachedStatement(sql: "DELETE FROM tide_outbox WHERE id = ?").execute(arguments: [id]) }
             return (batch, .commit)
         }
     }
 
-    /// Notes which records wait for others, and moves those out of ranges, which are gone through once.
+    /// Notes which records wait for others, and moves them out of their ranges, which are read once.
     private func note(_ batch: ExportBatch, zone: Int64, _ db: Database) throws {
         for parked in batch.parked {
             try Outbox(db, zone: zone).add(
@@ -55,7 +55,7 @@ extension RecordStore {
                 at: now(),
                 nextTry: nil, waitsFor: nil)
         }
-        // A range all of whose records are blocked has come to its end.
+        // A range of which all records are blocked has come to its end.
         if batch.isEmpty { try advance(batch, zone: zone, db) }
     }
 
@@ -70,20 +70,20 @@ extension RecordStore {
             if range.next > last {
                 try db.cachedStatement(sql: "DELETE FROM tide_outbox WHERE id = ?").execute(arguments: [range.outbox])
             } else if range.next > first {
-                // One row that is left may be there for itself already.
+                // A single row that is left may have an entry of its own already.
                 try db.cachedStatement(sql: "UPDATE OR REPLACE tide_outbox SET first_row = ? WHERE id = ?")
                     .execute(arguments: [range.next, range.outbox])
             }
         }
     }
 
-    /// What is to be sent after a batch, read while that one is on its way; `nil` where that can't be told before its answer.
+    /// The changes that go after a batch, read while that batch is on its way; `nil` if they depend on its reply.
     ///
-    /// - Parameter batch: One whose request has begun.
+    /// - Parameter batch: A batch whose request has begun.
     package func nextExport(
         behind batch: ExportBatch, bulk: ExportLimits, zone: Int64 = StoreFormat.defaultZone
     ) throws(StoreError) -> ExportBatch? {
-        // What persons edit is looked for anew each time.
+        // Edits of persons are looked for each time.
         guard batch.lane == .bulk, batch.parked.isEmpty, batch.damaged.isEmpty else { return nil }
         return try connection.read("look for what is to be sent next") { db in
             var next: ExportBatch?
@@ -99,9 +99,9 @@ extension RecordStore {
         }
     }
 
-    /// Notes a request before it is sent: whatever becomes of this process, its answer will be known for what it is.
+    /// Notes a request before it is sent: if this process dies, the next one can still assign the reply.
     ///
-    /// - Returns: Whether it is to be sent; not where its zone was removed meanwhile.
+    /// - Returns: Whether the request is to be sent: not if its zone was removed meanwhile.
     @discardableResult
     package func begin(_ request: SentRequest, zone: Int64 = StoreFormat.defaultZone) throws(StoreError) -> Bool {
         try connection.locked("note a request") { db in
@@ -111,7 +111,7 @@ extension RecordStore {
         }
     }
 
-    /// Requests whose answers have not been noted, as they were sent. One that can't be made again is forgotten.
+    /// The requests that have no reply yet, as they were sent. A request that can't be made again is forgotten.
     package func sentRequests(zone: Int64 = StoreFormat.defaultZone) throws(StoreError) -> [SentRequest] {
         try connection.locked("look for requests without an answer") { db in
             try connection.refreshSchema(db)
@@ -131,13 +131,13 @@ extension RecordStore {
         }
     }
 
-    /// A change as it was sent: of a record that was edited since, as it was then.
+    /// A change as it was sent, with the record's values of that time.
     private func item(_ stored: StoredRequest.Item, _ db: Database) throws -> ExportItem? {
         let shape = stored.shape
         guard let type = connection.types.first(where: { $0.id == shape.type }),
             let kind = ExportKind(rawValue: shape.kind)
         else { return nil }
-        // What was sent of a record that is damaged by now can't be told from its row.
+        // The row of a record that is damaged by now does not tell what was sent.
         if kind == .save, let row = try PendingRow.fetchOne(db, type: type, "_id = ?", arguments: [stored.row]), !row.isIntact {
             return nil
         }
@@ -169,27 +169,27 @@ extension RecordStore {
         return state.filter { stored.shape.fields.contains($0.key) }
     }
 
-    /// Notes what became of a request: what the cloud has leaves the outbox, what it refuses gets an entry in the sync issues.
+    /// Applies the cloud's reply to a request: accepted changes leave the outbox, refused changes get an entry in the sync issues.
     ///
     /// - Parameters:
-    ///   - batch: What the request was made of; `nil` for one of an earlier process.
-    ///   - results: For each of its items.
-    ///   - next: A request that was gathered meanwhile, from ``nextExport(behind:bulk:zone:)``: it begins in the same transaction.
+    ///   - batch: The batch of the request; `nil` for a request of an earlier process.
+    ///   - results: The result of each item.
+    ///   - next: A request that was gathered meanwhile by ``nextExport(behind:bulk:zone:)``: it begins in the same transaction.
     ///   - author: The author that history gives to reverted changes.
-    ///   - planner: Decides what becomes of records whose changes the cloud has rejected for good.
-    /// - Returns: Whether `next` has begun. It has not where anything has come since that might go first.
+    ///   - planner: Decides about records whose changes the cloud has rejected permanently.
+    /// - Returns: Whether `next` has begun. It does not begin if changes have come since that may go first.
     @discardableResult
-    package func settle(
-        _ request: SentRequest, of batch: ExportBatch?, results: [ExportResult], next: SentRequest? = nil,
+    package func applyReply(
+        to request: SentRequest, of batch: ExportBatch?, results: [ExportResult], next: SentRequest? = nil,
         zone: Int64 = StoreFormat.defaultZone, author: String = "cloud", rejecting planner: any RemoteChangePlanning
     ) throws(StoreError) -> Bool {
-        let answer = Answer(request: request, batch: batch, results: results, next: next, zone: zone)
-        guard answer.rejects else {
-            return try connection.locked("note the cloud's answer") { db in
-                // With a zone that was removed, what was sent to it is forgotten.
+        let reply = Reply(request: request, batch: batch, results: results, next: next, zone: zone)
+        guard reply.rejects else {
+            return try connection.locked("apply the cloud's reply") { db in
+                // A zone that was removed has no requests any more.
                 guard try StoreZone.isThere(db, id: zone) else { return (false, .commit) }
                 try connection.refreshSchema(db)
-                return (try note(answer, db), .commit)
+                return (try apply(reply, db), .commit)
             }
         }
         return try transact(
@@ -197,8 +197,8 @@ extension RecordStore {
         ) { transaction in
             guard try StoreZone.isThere(transaction.db, id: zone) else { return false }
             try Outbox(transaction.db).ingestHistory()
-            let begins = try note(answer, transaction.db)
-            var applier = try RemoteChangeApplier(transaction: transaction, zone: zone, planner: planner, occasion: .settled)
+            let begins = try apply(reply, transaction.db)
+            var applier = try RemoteChangeApplier(transaction: transaction, zone: zone, planner: planner, occasion: .resolved)
             for (item, result) in zip(request.items, results) {
                 if case .rejected(let code, let reason) = result { try applier.revertRejected(item, code: code, reason: reason) }
             }
@@ -207,27 +207,27 @@ extension RecordStore {
         }
     }
 
-    /// What the cloud has said to a request.
-    private struct Answer {
+    /// The cloud's reply to a request.
+    private struct Reply {
         let request: SentRequest
         let batch: ExportBatch?
         let results: [ExportResult]
         let next: SentRequest?
         let zone: Int64
 
-        /// Whether something is refused for good.
+        /// Whether a change is rejected permanently.
         var rejects: Bool { results.contains { if case .rejected = $0 { true } else { false } } }
     }
 
     /// - Returns: Whether the next request has begun.
-    private func note(_ answer: Answer, _ db: Database) throws -> Bool {
+    private func apply(_ reply: Reply, _ db: Database) throws -> Bool {
         let time = now()
-        let (request, zone) = (answer.request, answer.zone)
-        let isDone = !answer.results.contains(.undone)
+        let (request, zone) = (reply.request, reply.zone)
+        let isDone = !reply.results.contains(.undone)
         let outbox = Outbox(db, zone: zone)
         let confirmation = try ExportConfirmation(db, connection: connection)
-        try confirmation.note(zip(request.items, answer.results)) { item, tag in try noteSaved(item, tag: tag, zone: zone, db) }
-        for (item, result) in zip(request.items, answer.results) {
+        try confirmation.note(zip(request.items, reply.results)) { item, tag in try noteSaved(item, tag: tag, zone: zone, db) }
+        for (item, result) in zip(request.items, reply.results) {
             switch (result, item.key.kind) {
             case (.saved, _): break
             case (.deleted, .delete):
@@ -235,7 +235,7 @@ extension RecordStore {
                 // What was deferred of the record is of a version that the cloud has no more.
                 try DeferredRows.end(item.name, zone: zone, db)
             case (.deleted, .save): break
-            // What was deleted here meanwhile is nothing to be tried again.
+            // A record that was deleted here meanwhile is not tried again.
             case (.refused, .save) where try !isThere(item, db): break
             case (.refused(let code, let reason, let nextTry), _):
                 if isDone { try keep(item, zone: zone, db) }
@@ -245,10 +245,10 @@ extension RecordStore {
             case (.rejected, _), (.undone, _): break
             }
         }
-        // What is undone is gathered again, where it was.
-        if let batch = answer.batch, isDone { try advance(batch, zone: zone, db) }
+        // Changes without an outcome are gathered again where they were.
+        if let batch = reply.batch, isDone { try advance(batch, zone: zone, db) }
         try db.cachedStatement(sql: "DELETE FROM tide_requests WHERE token = ?").execute(arguments: [request.token])
-        guard let next = answer.next, isDone, try !outbox.hasNewChanges else { return false }
+        guard let next = reply.next, isDone, try !outbox.hasNewChanges else { return false }
         try next.store(db, zone: zone)
         return true
     }
@@ -259,18 +259,18 @@ extension RecordStore {
         return try Bool.fetchOne(statement, arguments: [item.key.row]) ?? false
     }
 
-    /// A change that is still to be sent has a row of the outbox to itself: ranges are gone through once.
+    /// Gives a change that is still to be sent a row of its own in the outbox, because ranges are read once.
     private func keep(_ item: ExportItem, zone: Int64, _ db: Database) throws {
         try Outbox(db, zone: zone).add(
             item.key.kind, type: item.key.typeID, row: item.key.row, change: item.version, lane: .bulk)
     }
 
-    /// Notes what the cloud has of a record that has changed since it was sent.
+    /// Notes the cloud's version of a record that has changed since it was sent.
     private func noteSaved(_ item: ExportItem, tag: String, zone: Int64, _ db: Database) throws {
         guard let type = connection.types.first(where: { $0.id == item.key.typeID }) else { return }
         let outbox = Outbox(db, zone: zone)
         guard let pending = try PendingRow.fetchOne(db, type: type, "_id = ?", arguments: [item.key.row]) else {
-            // It was deleted here while it was on its way: the cloud is to hear of that, too.
+            // The record was deleted here while it was on its way: the deletion has to be sent, too.
             try outbox.remove(.save, type: type.id, row: item.key.row)
             try db.cachedStatement(
                 sql:
@@ -280,7 +280,7 @@ extension RecordStore {
             return
         }
         guard pending.tag == item.tag else { return }
-        // It was edited here while it was on its way.
+        // The record was edited here while it was on its way.
         let later = try RecordChain(db, row: pending.version).fields(after: item.version)
         try db.cachedStatement(
             sql: "UPDATE \"\(type.table)\" SET _tag = ?, _base = ?, _edited = ?, _pending = ? WHERE _id = ?"
@@ -304,7 +304,7 @@ extension StoredType {
         }.map(\.name)
     }
 
-    /// Of these fields, as rows have it; of all with `nil`.
+    /// The mask of fields, as rows have it; of all fields with `nil`.
     func pendingMask(of names: Set<String>?) -> DatabaseValue {
         guard let names else { return Int64(-1).databaseValue }
         var mask = Data()

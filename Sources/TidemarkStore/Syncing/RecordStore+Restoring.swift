@@ -4,11 +4,11 @@ package import TidemarkModel
 import TidemarkSQLite
 
 extension RecordStore {
-    /// Brings back what was set aside: edits that no cloud had, merged with what is there by now, and what a cloud had refused.
+    /// Brings back records that were set aside: edits that no cloud has, merged with the present records, and refused saves.
     ///
-    /// What belongs to a zone of others that is not here, or is not permitted there, is added to what was refused.
+    /// An edit in a zone of others that is missing here, or that is not permitted there, is added to the refused saves.
     ///
-    /// - Parameter all: Also the records that the cloud had. They come as new ones where they are not there.
+    /// - Parameter all: Whether records that the cloud had come back, too. They come as new records if they are missing.
     package func restore(
         _ quarantine: Quarantine, all: Bool, author: String, role: WriterRole = .program,
         policy: @Sendable (String) -> MergePolicy,
@@ -43,7 +43,7 @@ extension RecordStore {
     }
 }
 
-/// What a store that was set aside has that no cloud does.
+/// The part of a store that was set aside which no cloud has.
 private struct SetAside {
     var edits: [SetAsideEdit] = []
     /// Rows of `tide_refused`.
@@ -58,12 +58,12 @@ private struct SetAsideEdit {
     var edit: RecordEdit
     /// Where the record was.
     let zone: ZoneName
-    /// As ``RefusedSave`` has it, if it can't be made again.
+    /// The kind of the ``RefusedSave``, if the edit can't be made again.
     let kind: ChangeKind
     let before: [String: FieldValue?]
     let after: [String: FieldValue?]
 
-    /// An insert, or an update of what the cloud had.
+    /// An insert, or an update of the cloud's record.
     init(
         _ edit: RecordEdit, values: [String: FieldValue], zone: ZoneName, isNew: Bool, was: [String: FieldValue]?,
         pending: [String]
@@ -86,7 +86,7 @@ private struct SetAsideEdit {
 }
 
 extension StoreTransaction {
-    /// Makes edits that were set aside, and adds those that can't be made to what was refused.
+    /// Makes edits that were set aside, and adds those that can't be made to the refused saves.
     fileprivate func restore(
         _ all: [SetAsideEdit], blobs: [BlobStore.Blob], policy: (String) -> MergePolicy
     ) throws -> SaveOutcome {
@@ -103,7 +103,7 @@ extension StoreTransaction {
                 continue
             }
             var mine = it
-            // A private store has a record of a name once, wherever it is by now.
+            // A private store has a single record of a name, whichever zone it is in by now.
             mine.edit.zone = connection.scope == .shared ? try zones.get().first { $0.name == it.zone }?.id : nil
             placed.append(mine)
         }
@@ -120,7 +120,7 @@ extension StoreTransaction {
         return outcome
     }
 
-    /// Whether an edit has a place here. In a shared store each zone is somebody's, and a new record is in one of them.
+    /// Whether an edit has a zone here. In a shared store each zone has an owner, and a new record is in one of these zones.
     private func findHome(of it: SetAsideEdit) throws -> Bool {
         guard connection.scope == .shared else { return true }
         guard let zone = try zones.get().first(where: { $0.name == it.zone }) else { return false }
@@ -142,7 +142,7 @@ extension StoreReader {
         }
     }
 
-    /// What a store that was set aside would have sent, as edits of what the cloud had, and what was refused.
+    /// The changes that a store that was set aside would have sent, as edits of the cloud's records, and its refused saves.
     fileprivate func setAside(all: Bool) throws(StoreError) -> SetAside {
         try read("read what was set aside") { db in
             let types = try StoredType.fetchAll(db)
@@ -160,7 +160,7 @@ extension StoreReader {
                 let place = try db.makeStatement(sql: "SELECT _zone FROM \"\(type.table)\" WHERE _id = ?")
                 let rows = try PendingRow.Cursor(db, type: type, all ? "1" : "_pending IS NOT NULL")
                 while let mine = try rows.next() {
-                    // It comes back when it is repaired where it lies.
+                    // A damaged record comes back once it is repaired in the quarantine.
                     guard mine.isIntact else {
                         found.damaged.append(
                             DamagedRecord(
@@ -173,7 +173,7 @@ extension StoreReader {
                         mine.isPending ? try mine.base.flatMap { try chain.values(at: $0, from: values, type: type) } : values
                     let times = try chain.editTimes(
                         since: mine.base ?? 0, known: mine.edited.map { EditTimes($0) }, device: device, until: 0)
-                    // What the cloud had and is not there is to come again, with `all`.
+                    // With `all`, records that the cloud had and that are missing come again.
                     let base: RecordEdit.Base =
                         mine.isPending && !all ? ancestor.map { .loaded(version: 0, values: $0) } ?? .none : .none
                     let edit = RecordEdit(
@@ -185,7 +185,7 @@ extension StoreReader {
                             isNew: mine.tag == nil || !mine.isPending, was: ancestor,
                             pending: type.fields(ofPending: mine.pending?.databaseValue ?? Int64(-1).databaseValue)))
                 }
-                // What was moved is deleted where it was, and nowhere else.
+                // A record that was moved is deleted in its old zone only.
                 let sql = """
                     SELECT c.id, c.key, c.base, coalesce(c.zone, \(StoreFormat.defaultZone)) AS place FROM tide_changes c
                     WHERE c.type_id = ? AND \(Outbox.isWaitingDeletion) AND (\(scope == .shared) OR NOT EXISTS (

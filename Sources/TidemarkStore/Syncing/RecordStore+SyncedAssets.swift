@@ -5,7 +5,7 @@ package import TidemarkSQLite
 
 /// An asset of a store by the digest that clouds know it by.
 package struct SyncedAsset: Hashable, Sendable {
-    /// As the store names it.
+    /// The store's identifier of the asset.
     package let id: String
     /// SHA-256, 64 lower-case hexadecimal digits.
     package let sha256: String
@@ -31,7 +31,7 @@ extension RecordStore {
         }
     }
 
-    /// Notes the digests of assets that the store has; one that is not there yet is there from then on, and its file has to be.
+    /// Notes the digests of assets. An asset that the store does not have yet is registered, and its file has to be there.
     package func note(_ assets: [SyncedAsset]) throws(StoreError) {
         guard !assets.isEmpty else { return }
         try connection.locked("note the digests of assets") { db in
@@ -45,7 +45,7 @@ extension RecordStore {
         }
     }
 
-    /// The store's names of contents, as far as it has them: by digest and size.
+    /// The store's identifiers of contents, by digest and size, as far as it has them.
     package func assets(_ digests: Set<String>) throws(StoreError) -> [String: String] {
         try connection.read("look for assets") { db in
             let select = try db.cachedStatement(sql: "SELECT id FROM tide_assets WHERE sha256 = ? LIMIT 1")
@@ -55,15 +55,15 @@ extension RecordStore {
         }
     }
 
-    /// Whether an asset's content is what its name says.
+    /// Whether an asset's content matches its identifier.
     ///
-    /// - Complexity: Reads it.
+    /// - Complexity: Reads the content.
     package nonisolated func isWhole(_ asset: String) -> Bool {
         var error = tide_error()
         return AssetFiles.isIdentifier(asset) && tide_blob_verify(container.assets.path, asset, &error) == TIDE_OK
     }
 
-    /// Has an asset be looked at anew before it is sent.
+    /// Makes an asset be checked again before it is sent.
     package func forgetDigest(of asset: String) throws(StoreError) {
         try connection.locked("forget the digest of an asset") { db in
             try db.execute(sql: "UPDATE tide_assets SET sha256 = NULL WHERE id = ?", arguments: [asset])
@@ -71,7 +71,7 @@ extension RecordStore {
         }
     }
 
-    /// Where an asset's content lies.
+    /// The file of an asset's content.
     package nonisolated func file(of asset: String) -> URL? {
         guard AssetFiles.isIdentifier(asset) else { return nil }
         return container.assets.appendingPathComponent("\(asset.prefix(2))/\(asset)")

@@ -3,10 +3,10 @@ import GRDB
 import TidemarkModel
 import TidemarkSQLite
 
-/// A request on its way, as `tide_requests` has it: enough to make it again. A column of values for each thing that is said of a change,
-/// so that it is written and read at once, however many there are.
+/// A request on its way, as `tide_requests` has it, complete enough to make it again. Each property of a change is an array of values, so
+/// that many changes are written and read at once.
 struct StoredRequest: Codable {
-    /// What many changes have in common.
+    /// The properties that many changes have in common.
     struct Shape: Codable, Hashable {
         let type: Int64
         let kind: Int
@@ -50,7 +50,7 @@ struct StoredRequest: Codable {
         let tag: String?
     }
 
-    /// The changes of a stored text; none where it is no such text: then the request is forgotten, and its changes are sent again.
+    /// The changes of a stored text; none if the text is damaged. Then the request is forgotten, and its changes are sent again.
     static func items(of text: String) -> [Item] {
         guard let stored = try? JSONDecoder().decode(StoredRequest.self, from: Data(text.utf8)) else { return [] }
         let counts = [stored.rows.count, stored.versions.count, stored.names.count, stored.tags.count]
@@ -64,7 +64,7 @@ struct StoredRequest: Codable {
         }
     }
 
-    /// JSON, as `JSONEncoder` makes it; it takes a hundred times as long for texts and numbers one by one.
+    /// JSON in the form of `JSONEncoder`, which takes a hundred times as long for single texts and numbers.
     static func text(of items: [ExportItem]) throws -> String {
         let request = StoredRequest(items)
         func json(_ value: some Encodable) throws -> String { String(decoding: try JSONEncoder().encode(value), as: UTF8.self) }
@@ -90,13 +90,13 @@ extension ExportItem {
 }
 
 extension SentRequest {
-    /// Notes it as one that may have been sent.
+    /// Notes the request as one that may have been sent.
     func store(_ db: Database, zone: Int64) throws {
         try db.cachedStatement(sql: "INSERT OR REPLACE INTO tide_requests (token, items, zone) VALUES (?, ?, ?)")
             .execute(arguments: [token, StoredRequest.text(of: items), zone])
     }
 
-    /// Records of a zone's requests whose answers have not been noted.
+    /// The records of a zone's requests that have no reply yet.
     static func names(_ db: Database, zone: Int64) throws -> Set<String> {
         let sql = "SELECT i.value FROM tide_requests r, json_each(r.items, '$.names') i WHERE r.zone = ?"
         return Set(try String?.fetchAll(db.cachedStatement(sql: sql), arguments: [zone]).compactMap { $0 })

@@ -4,7 +4,7 @@ public import TidemarkModel
 public import TidemarkSQLite
 
 extension RecordStore {
-    /// Notes an event, or how far one has got.
+    /// Logs an event, or the progress of one that was logged.
     package func note(_ event: ContainerEvent) throws(StoreError) {
         try connection.locked("note an event") { db in
             try db.cachedStatement(
@@ -26,7 +26,7 @@ extension RecordStore {
         }
     }
 
-    /// Events of a process that is no more have no end of their own.
+    /// Ends the events of processes that have ended.
     package func closeEvents() throws(StoreError) {
         try connection.locked("close events") { db in
             try db.execute(
@@ -37,7 +37,7 @@ extension RecordStore {
         }
     }
 
-    /// So many are kept.
+    /// The number of events that are kept.
     private static let eventLimit = 10_000
 }
 
@@ -50,8 +50,8 @@ public struct LoggedEvent: Hashable, Sendable {
 }
 
 extension StoreReader {
-    /// Why nothing is sent at all: the last event that set the synchronisation up or sent something, if it has failed. What the cloud says
-    /// of one record is in its sync issues.
+    /// The reason why nothing is sent at all: the last set-up or export, if it has failed. The sync issues have the cloud's errors of
+    /// single records.
     public func lastFailure() throws(StoreError) -> ContainerEvent? {
         let last = try read("read the log of events") { db in
             try Int64.fetchOne(
@@ -62,11 +62,11 @@ extension StoreReader {
         return event.failure == nil ? nil : event
     }
 
-    /// What the synchronisation has done, oldest first.
+    /// The events of the synchronisation, oldest first.
     ///
     /// - Parameters:
-    ///   - number: Only what was logged after that event.
-    ///   - limit: The last so many.
+    ///   - number: The number of an event: only later events are returned.
+    ///   - limit: The maximum number of events; the last ones are returned.
     public func events(after number: Int64 = 0, limit: Int = 100) throws(StoreError) -> [LoggedEvent] {
         try read("read the log of events") { db in
             let store = try schema.identity(db, path: container.store(scope).path).history

@@ -10,14 +10,14 @@ public struct SyncIssue: Hashable, Sendable {
     public let record: String
     /// Whether the change is a save or a deletion.
     public let kind: ExportKind
-    /// Of a save, the fields that the cloud does not have as they are.
+    /// The fields of a save whose values the cloud does not have.
     public let fields: [String]
-    /// Microseconds since 1970 UTC; when the oldest edit was made that the cloud does not have. `nil` where history has it no more.
+    /// Microseconds since 1970 UTC; when the oldest edit was made that the cloud does not have. `nil` if history does not have it any more.
     public let pendingSince: Int64?
     /// How often the change was refused or held back.
     public let attempts: Int
-    /// Why the change was last refused by the cloud, or held back here because it waits for another record or is damaged: the error's
-    /// code. `nil` where it was neither.
+    /// The code of the error with which the cloud refused the change last, or of the reason why it was held back here: it waits for another
+    /// record, or is damaged. `nil` if it was neither refused nor held back.
     public let code: String?
     /// The reason that belongs to `code`, in words for people.
     public let reason: String?
@@ -29,7 +29,7 @@ public struct SyncIssue: Hashable, Sendable {
     /// The name of the record that has to reach the cloud first.
     public let waitsFor: String?
 
-    /// Why a damaged record is not sent, and what helps.
+    /// The reason why a damaged record is not sent, with the remedy.
     static let damageReason = "its values here are not what its digest says; \(StoreError.damageRemedy)"
 
     static func note(
@@ -47,7 +47,7 @@ public struct SyncIssue: Hashable, Sendable {
     }
 }
 
-/// How much is yet to be sent, and why.
+/// The number of changes that are yet to be sent, and their state.
 public struct OutboxSummary: Hashable, Sendable {
     /// Changes that wait to be sent, blocked ones among them.
     public var pending = 0
@@ -69,7 +69,7 @@ public struct OutboxSummary: Hashable, Sendable {
 }
 
 extension RecordStore {
-    /// How much is to be sent.
+    /// The number of changes that are to be sent.
     ///
     /// - Complexity: A look at each row that waits.
     package func outbox() throws(StoreError) -> OutboxSummary {
@@ -82,12 +82,12 @@ extension RecordStore {
 }
 
 extension StoreReader {
-    /// Why records have not reached the cloud: those that it has refused first, then, as far as wanted, those whose turn has not come.
+    /// The reasons why records have not reached the cloud: refused records first, then, if wanted, records whose turn has not come.
     ///
     /// - Parameters:
-    ///   - record: One record, whatever its type.
-    ///   - isRefused: Only what was refused, or waits for what was.
-    /// - Complexity: Key look-ups for each entry, and a pass over what the outbox has; not over the records.
+    ///   - record: The name of a record of any type; `nil` for all records.
+    ///   - isRefused: Whether only refused changes are returned, and changes that wait for refused ones.
+    /// - Complexity: Key look-ups for each entry, and a pass over the outbox, not over the records.
     public func syncIssues(record: String? = nil, isRefused: Bool = false, limit: Int = 1000) throws(StoreError) -> [SyncIssue] {
         try read("read the sync issues") { db in
             var entries: [SyncIssue] = []
@@ -110,7 +110,7 @@ extension StoreReader {
                     entries.append(
                         try SyncIssue(row, db, type: type, record: name, kind: .save, fields: type.fields(ofPending: row[4])))
                 }
-                // What was deleted, and the cloud knows of.
+                // Deleted records that the cloud has.
                 let deletions =
                     try key.map { try WaitingRows.deletions(of: $0, type: type, db) }
                     ?? WaitingRows.deletions(of: type, limit: isRefused ? .max : limit - entries.count, db)
@@ -131,9 +131,9 @@ extension StoreReader {
         }
     }
 
-    /// How much is yet to be sent.
+    /// The number of changes that are yet to be sent.
     ///
-    /// - Complexity: A look at each row that waits; not at those that do not.
+    /// - Complexity: A look at each waiting row, and at no other.
     public func outbox() throws(StoreError) -> OutboxSummary {
         try read("look into the outbox") { db in try OutboxSummary(db, types: StoredType.fetchAll(db)) }
     }
@@ -151,7 +151,7 @@ extension SyncIssue {
             nextTry: row["next_try"], waitsFor: row["waits_for"])
     }
 
-    /// The time of the first change after the one that the cloud has.
+    /// The time of the first change after the cloud's version.
     private static func since(_ db: Database, version: Int64, base: Int64) throws -> Int64? {
         var time: Int64?
         try RecordChain(db, row: version).forEach(after: base) { link in
@@ -174,7 +174,7 @@ extension RecordStore {
 }
 
 extension RecordStore {
-    /// Has what was refused for some reasons be tried again at once.
+    /// Lets changes that were refused for these reasons be tried again at once.
     package func tryAgain(_ codes: [String]) throws(StoreError) {
         try connection.locked("try again what was refused") { db in
             for code in codes { try db.execute(sql: "DELETE FROM tide_sync_issues WHERE code = ?", arguments: [code]) }

@@ -2,35 +2,35 @@ import GRDB
 import TidemarkModel
 package import TidemarkSQLite
 
-/// What a store remembers of a zone of the cloud that it is synchronised with; kept in `tide_sync`.
+/// The state of the synchronisation with a zone of the cloud, stored in `tide_sync`.
 package struct SyncState: Hashable, Sendable {
-    /// Whose records the store has: an account's name in the cloud container. It is the same in all zones.
+    /// The account that the records belong to: its name in the cloud container. It is the same in all zones.
     package var user: String?
-    /// The place in what the zone has gone through, up to which everything was fetched.
+    /// The cloud's token of the last change up to which everything was fetched.
     package var token: String?
-    /// The zone was there.
+    /// Whether the zone was made in the cloud.
     package var zoneIsMade = false
-    /// Everything that the cloud had at one time has been fetched once.
+    /// Whether everything that the cloud had at some time has been fetched once.
     package var initialImportIsComplete = false
-    /// Everything is fetched without a token though the cloud is known to have had something already: what it had and does not come was
-    /// deleted meanwhile.
+    /// Whether everything is fetched again without a token. Records that the cloud had and that do not come were deleted meanwhile.
     package var isRefetching = false
-    /// The person has deleted the zone's data for good: nothing is to be uploaded.
+    /// Whether the person has deleted the zone's data permanently: then nothing is uploaded.
     package var isPurged = false
-    /// The store of a production container had no types when its first import began: it gets the cloud's.
+    /// Whether the store of a production container had no types when its first import began: then it gets the cloud's types.
     package var isDeploying = false
-    /// The number of the schema with which records that could not be taken in were tried last.
+    /// The number of the schema with which deferred records were tried last.
     package var deferredGeneration: Int64 = 0
-    /// The cloud has said that something has changed in the zone, and that was not fetched yet.
+    /// Whether the cloud has reported changes of the zone that were not fetched yet.
     package var hasNewChanges = false
-    /// The name of the life of the cloud's database that was fetched last; `nil` where the cloud does not say.
+    /// The cloud's incarnation at the last fetch; `nil` if the cloud does not report it.
     package var incarnation: String?
-    /// The cloud was put back to an earlier state: everything is fetched, and each record compared with the one that is here.
+    /// Whether the cloud was put back to an earlier state: then everything is fetched, and each record is compared with the local one.
     package var isComparing = false
-    /// The last change here when that began: deletions until then may be unknown to the cloud, and to those who send it what it has lost.
+    /// The last local change when the comparison began. The cloud, and devices that send it lost records, may not know deletions until
+    /// then.
     package var comparedChange: Int64?
 
-    /// Whether no page of the zone has come yet since the device began, or began anew: it does not know in which incarnation the cloud is.
+    /// Whether no page of the zone has come since the device began, or began again: then it does not know the cloud's incarnation.
     package var awaitsFirstPage: Bool { token == nil }
 
     package init() {}
@@ -66,10 +66,10 @@ package struct SyncState: Hashable, Sendable {
         comparedChange = value("compared_change")
     }
 
-    /// What is said of a zone has its number before the key; of the default one it has not.
+    /// The prefix of a zone's keys: its number. The keys of the default zone have none.
     private static func prefix(_ zone: Int64) -> String { zone == StoreFormat.defaultZone ? "" : "\(zone)/" }
 
-    /// Stores what differs from another state.
+    /// Stores the values that differ from another state.
     func store(_ db: Database, insteadOf old: SyncState, zone: Int64) throws {
         let prefix = Self.prefix(zone)
         func note(_ key: String, _ isNew: Bool, _ value: (any DatabaseValueConvertible)?) throws {
@@ -93,7 +93,7 @@ package struct SyncState: Hashable, Sendable {
         try note(prefix + "compared_change", comparedChange != old.comparedChange, comparedChange)
     }
 
-    /// Forgets what is remembered of a zone.
+    /// Removes the state of a zone.
     static func forget(_ db: Database, zone: Int64) throws {
         let prefix = prefix(zone)
         let statement = try db.cachedStatement(sql: "DELETE FROM tide_sync WHERE key = ?")
@@ -106,7 +106,7 @@ extension RecordStore {
         try connection.read("read the state of the sync") { try SyncState($0, zone: zone) }
     }
 
-    /// Changes what the store remembers of its cloud; of a zone that was removed nothing is.
+    /// Changes the state of a zone. A zone that was removed has none.
     @discardableResult
     package func updateSyncState(
         zone: Int64 = StoreFormat.defaultZone, _ change: (inout SyncState) -> Void
@@ -121,16 +121,16 @@ extension RecordStore {
         }
     }
 
-    /// The place in what the cloud's database has gone through, up to which it is known which zones have changed.
+    /// The cloud's token up to which the changed zones are known.
     package func databaseToken() throws(StoreError) -> String? {
         try connection.read("read the state of the sync") { db in
             try String.fetchOne(db, sql: "SELECT value FROM tide_sync WHERE key = 'database_token'")
         }
     }
 
-    /// Notes that zones have changed in the cloud, and up to where that is known.
+    /// Notes that zones have changed in the cloud, and the token up to which that is known.
     ///
-    /// - Parameter token: `nil` where nothing is known any more.
+    /// - Parameter token: The cloud's token; `nil` if nothing is known any more.
     package func recordZoneChanges(_ zones: [Int64], token: String?) throws(StoreError) {
         try connection.locked("note which zones have changed") { db in
             for zone in zones {

@@ -2,15 +2,15 @@ import GRDB
 import TidemarkModel
 import TidemarkSQLite
 
-/// The rows that are to be sent to the cloud, found by what the outbox has and by the history that it is yet to take in: so nothing is
-/// read of the rows that are not.
+/// The rows that are to be sent to the cloud, found from the outbox and from the history that it has not ingested yet. No other rows are
+/// read.
 ///
-/// Reads only, so that a reader that can't write knows as much as the one that sends.
+/// It only reads, so that a reader that can't write knows as much as the sender.
 struct WaitingRows {
-    /// Where rows with something to be sent may be, by type: in order, without overlaps.
+    /// The ranges that may have rows to send, by type, in order and without overlaps.
     private var ranges: [Int64: [ClosedRange<Int64>]] = [:]
 
-    /// - Complexity: O(n log n) in the rows of the outbox and the changes that it is yet to take in.
+    /// - Complexity: O(n log n) in the rows of the outbox and the changes that it has not ingested yet.
     init(_ db: Database) throws {
         let sql = """
             SELECT type_id, first_row, last_row FROM tide_outbox WHERE kind = \(ExportKind.save.rawValue)
@@ -39,14 +39,14 @@ struct WaitingRows {
         return joined
     }
 
-    /// Changes that the outbox is to take in.
+    /// The changes that the outbox has not ingested yet.
     private static let news = """
         SELECT c.id, c.type_id, c.kind, c.first_row, c.last_row, c.key, c.tag
         FROM tide_changes c CROSS JOIN tide_transactions t ON t.id = c.transaction_id
         WHERE c.id > coalesce((SELECT value FROM tide_sync WHERE key = 'outbox_change'), 0) AND t.origin <> 'cloud'
         """
 
-    /// How many records of a type are to be sent, those that were deleted among them.
+    /// The number of records of a type that are to be sent, deleted records among them.
     func count(of type: StoredType, _ db: Database) throws -> Int {
         let statement = try db.cachedStatement(
             sql: "SELECT count(*) FROM \"\(type.table)\" WHERE _id BETWEEN ? AND ? AND _pending IS NOT NULL")
@@ -57,7 +57,7 @@ struct WaitingRows {
         return count
     }
 
-    /// Rows of a type that are to be sent: those that the cloud has refused first, then, unless only these are wanted, in their order.
+    /// The rows of a type that are to be sent: refused rows first, then, unless only these are wanted, the others in their order.
     func saves(of type: StoredType, isRefused: Bool, limit: Int, _ db: Database) throws -> [Int64] {
         let refused = """
             SELECT l.row FROM tide_sync_issues l CROSS JOIN "\(type.table)" r ON r._id = l.row
@@ -84,7 +84,7 @@ struct WaitingRows {
         return try Int64.fetchAll(db.cachedStatement(sql: sql), arguments: [key])
     }
 
-    /// Numbers of changes that are deletions which the cloud is yet to hear of.
+    /// The numbers of the changes that are unsent deletions.
     static func deletions(of type: StoredType, limit: Int, _ db: Database) throws -> [Int64] {
         let sql = """
             SELECT c.id FROM tide_outbox o CROSS JOIN tide_changes c ON c.type_id = o.type_id AND c.first_row = o.first_row

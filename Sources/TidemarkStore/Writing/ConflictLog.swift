@@ -26,12 +26,12 @@ public struct LoggedConflict: Hashable, Sendable {
 }
 
 extension StoreReader {
-    /// How many conflicts were settled.
+    /// How many conflicts were resolved.
     public func conflictCount() throws(StoreError) -> Int {
         try read("count the log of conflicts") { db in try Int.fetchOne(db, sql: "SELECT count(*) FROM tide_conflicts") ?? 0 }
     }
 
-    /// The conflicts that were settled last, newest first.
+    /// The conflicts that were resolved last, newest first.
     public func conflicts(limit: Int? = nil) throws(StoreError) -> [LoggedConflict] {
         try read("read the log of conflicts") { db in
             try Row.fetchAll(db, sql: "SELECT * FROM tide_conflicts ORDER BY id DESC LIMIT ?", arguments: [limit ?? -1]).map {

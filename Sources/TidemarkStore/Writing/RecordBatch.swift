@@ -2,7 +2,7 @@ package import CTideCore
 package import TidemarkModel
 package import TidemarkSQLite
 
-/// Owns a batch of records in the core's memory: a reader fills it, intake and the store complete it.
+/// Owns a batch of records in the core's memory: a reader fills it, the ingest of files and the store complete it.
 ///
 /// `@unchecked Sendable`: the core's batch serves one thread at a time; a batch is handed from one stage of an import to the next
 /// and belongs to one of them only.

@@ -41,7 +41,7 @@ package struct RecordEdit: Sendable {
 /// What a save did.
 package struct SaveOutcome: Sendable {
     package var counts = ChangeCounts()
-    /// Conflicts that were settled.
+    /// Conflicts that were resolved.
     package var conflicts: [MergeConflict] = []
     /// Records that were edited, as they are now; `nil` where they are gone.
     package var saved: [RecordName: StoredVersion?] = [:]

@@ -113,7 +113,7 @@ extension StoreTransaction {
                         if case .reference(let old) = element, isOld(old) { FieldValue.reference(name) } else { element }
                     }
                     found[row[0], default: [:]][field.name] = .list(renamed, of: scalar)
-                default: continue
+                case .string, .int64, .double, .timestamp, .bytes, .location, .asset: continue
                 }
             }
         }

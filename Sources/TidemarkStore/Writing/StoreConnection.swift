@@ -16,7 +16,7 @@ final class StoreConnection {
 
     private let lock: StoreLock
     private let lockTimeout: Duration
-    private let log: WALCheckpointer
+    private let checkpointer: WALCheckpointer
 
     private(set) var types: [StoredType] = []
     private var schemaGeneration: Int64 = -1
@@ -29,22 +29,22 @@ final class StoreConnection {
         let path = container.store(scope).path
         var container = container
         let lock = try StoreLock(at: URL(fileURLWithPath: path + "-lock"))
-        let log = WALCheckpointer(pageSize: StoreFormat.pageSize)
+        let checkpointer = WALCheckpointer(pageSize: StoreFormat.pageSize)
         do {
             if container.hasOlderFormat { container = try container.migrate(lockTimeout: lockTimeout) }
             do {
-                (database, identity) = try Self.open(container, scope, lock, lockTimeout, readsConcurrently, base, log)
+                (database, identity) = try Self.open(container, scope, lock, lockTimeout, readsConcurrently, base, checkpointer)
             } catch let error as StoreError where error.code == .olderFormat {
                 // A store that was put back from a backup is older than the container's description.
                 container = try container.migrate(lockTimeout: lockTimeout)
-                (database, identity) = try Self.open(container, scope, lock, lockTimeout, readsConcurrently, base, log)
+                (database, identity) = try Self.open(container, scope, lock, lockTimeout, readsConcurrently, base, checkpointer)
             }
         } catch {
             throw StoreError(error, doing: "open \(path)")
         }
         self.container = container
         self.scope = scope
-        self.log = log
+        self.checkpointer = checkpointer
         self.lock = lock
         self.lockTimeout = lockTimeout
         self.base = base
@@ -53,7 +53,7 @@ final class StoreConnection {
     /// Opens the database, which has the newest format, under the lock; makes it if there is none.
     private static func open(
         _ container: ContainerDirectory, _ scope: StoreScope, _ lock: borrowing StoreLock, _ lockTimeout: Duration,
-        _ readsConcurrently: Bool, _ base: DryRunBase?, _ log: WALCheckpointer
+        _ readsConcurrently: Bool, _ base: DryRunBase?, _ checkpointer: WALCheckpointer
     ) throws -> (any DatabaseWriter, StoreIdentity) {
         let path = container.store(scope).path
         return try lock.withLock(timeout: lockTimeout) {
@@ -72,7 +72,7 @@ final class StoreConnection {
             let identity = try database.writeWithoutTransaction { db in
                 // A pool has made it less.
                 try db.execute(sql: "PRAGMA synchronous = FULL")
-                try log.watch(db)
+                try checkpointer.watch(db)
                 return try identify(db, container: container, scope: scope, seed: base?.digestSeed)
             }
             return (database, identity)
@@ -159,7 +159,7 @@ final class StoreConnection {
                     }
                     return result!
                 }
-                log.checkpointIfLong(database)
+                checkpointer.checkpointIfLong(database)
                 return result
             }
         } catch {

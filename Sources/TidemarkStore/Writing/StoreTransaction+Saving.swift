@@ -24,8 +24,8 @@ extension RecordStore {
     }
 }
 
-/// A record as it is to be, and as it is in the store.
-struct SettledRecord {
+/// A record as a merge has decided it, and as it is in the store.
+struct MergedRecord {
     let type: StoredType
     let name: String
     /// Where it is, or is to be.
@@ -43,14 +43,14 @@ extension StoreTransaction {
         _ edits: [RecordEdit], blobs: [BlobStore.Blob], policy: (String) -> MergePolicy, tellingStates: Bool = false,
         refuse: ((Int, PermissionDenied) throws -> Void)? = nil
     ) throws -> SaveOutcome {
-        var settled: [SettledRecord] = []
+        var merged: [MergedRecord] = []
         var unresolved: [RecordMerge.Unresolved] = []
         for (index, edit) in edits.enumerated() {
             let known = conflicts.count
             do {
-                guard let record = try settle(edit, policy: policy(edit.record.type)) else { continue }
+                guard let record = try merge(edit, policy: policy(edit.record.type)) else { continue }
                 if refuse != nil { try permissions.get()?.check([record]) }
-                settled.append(record)
+                merged.append(record)
             } catch let denied as PermissionDenied {
                 forgetConflicts(behind: known)
                 try refuse?(index, denied)
@@ -59,9 +59,9 @@ extension StoreTransaction {
             }
         }
         guard unresolved.isEmpty else { throw UnresolvedConflicts(records: unresolved) }
-        try permissions.get()?.check(settled)
+        try permissions.get()?.check(merged)
         try register(blobs)
-        try applyOrRefuse(settled, policy: policy)
+        try applyOrRefuse(merged, policy: policy)
         var outcome = SaveOutcome(counts: counts, conflicts: conflicts, replaced: replaced)
         for edit in edits where tellingStates {
             guard let type = type(named: edit.record.type) else { continue }
@@ -81,7 +81,7 @@ extension StoreTransaction {
 
     // Merging
 
-    private func settle(_ edit: RecordEdit, policy: MergePolicy) throws -> SettledRecord? {
+    private func merge(_ edit: RecordEdit, policy: MergePolicy) throws -> MergedRecord? {
         guard let type = type(named: edit.record.type) else {
             // What is to be deleted from a type that there is not is gone already.
             guard edit.values != nil else { return nil }
@@ -98,8 +98,8 @@ extension StoreTransaction {
         // Deleting a damaged record is what may be left to do with it.
         if edit.values != nil { try found?.checkIntact(type) }
         let current = found?.state.values
-        func settled(_ values: [String: FieldValue]?) throws -> SettledRecord {
-            SettledRecord(
+        func merged(_ values: [String: FieldValue]?) throws -> MergedRecord {
+            MergedRecord(
                 type: type, name: found?.name ?? edit.record.name.composed, zone: try found?.zone ?? home(edit), row: found?.row,
                 current: current ?? [:], values: values)
         }
@@ -109,9 +109,9 @@ extension StoreTransaction {
         }
         switch edit.base {
         case .any:
-            return try settled(edit.values.map { completed($0, with: current) })
+            return try merged(edit.values.map { completed($0, with: current) })
         case .loaded(let version, let values) where version == found?.state.version:
-            return try settled(edit.values.map { completed($0, with: values) })
+            return try merged(edit.values.map { completed($0, with: values) })
         case .none, .loaded:
             var ancestor: RecordVersion?
             var since: Int64 = 0
@@ -129,7 +129,7 @@ extension StoreTransaction {
             let (values, conflicts) = try merge.run(policy)
             log(conflicts)
             if values == nil, found == nil { return nil }
-            return try settled(values)
+            return try merged(values)
         }
     }
 
@@ -214,7 +214,7 @@ extension StoreTransaction {
     }
 
     /// As ``apply(_:policy:)``; what a unique key leaves unresolved is told like every other conflict.
-    func applyOrRefuse(_ records: [SettledRecord], policy: (String) -> MergePolicy) throws {
+    func applyOrRefuse(_ records: [MergedRecord], policy: (String) -> MergePolicy) throws {
         do {
             try apply(records, policy: policy)
         } catch let error as RecordMerge.Unresolved {
@@ -222,8 +222,8 @@ extension StoreTransaction {
         }
     }
 
-    /// Writes records as they were settled: what differs of those that stay, and deletes the others.
-    func apply(_ records: [SettledRecord], policy: (String) -> MergePolicy) throws {
+    /// Writes records as they were merged: what differs of those that stay, and deletes the others.
+    func apply(_ records: [MergedRecord], policy: (String) -> MergePolicy) throws {
         var places: [(type: StoredType, zone: Int64)] = []
         for record in records where !places.contains(where: { $0.type.id == record.type.id && $0.zone == record.zone }) {
             places.append((record.type, record.zone))

@@ -3,13 +3,13 @@ import TidemarkModel
 import TidemarkSQLite
 
 extension StoreTransaction {
-    /// Has records of a zone become one that agree in a unique key of their type with one that some changes of this transaction have touched.
+    /// Merges records of a zone that agree in a unique key of their type with a record that changes of this transaction have touched.
     ///
     /// The lowest name stays, by its bytes. What was edited later is the local side of the merge, so that all devices, which know the
     /// same edits, end with the same.
     ///
     /// - Complexity: A look-up in the key's index for each touched record.
-    func settleUniqueKeys(of type: StoredType, changes: Range<Int64>, _ policy: MergePolicy) throws {
+    func mergeUniqueKeys(of type: StoredType, changes: Range<Int64>, _ policy: MergePolicy) throws {
         let touched = try StoredChange.fetchAll(db, in: changes).filter { $0.typeID == type.id && $0.kind != .delete }
         for (ordinal, key) in type.uniqueKeys.enumerated() {
             let columns = key.compactMap { name in type.fields.first { $0.name == name }?.column }
@@ -22,13 +22,13 @@ extension StoreTransaction {
             for change in touched {
                 for row in change.rows {
                     let rows = try Int64.fetchAll(db.cachedStatement(sql: sql), arguments: [row])
-                    if rows.count > 1 { try unite(rows, type: type, policy) }
+                    if rows.count > 1 { try mergeRows(rows, type: type, policy) }
                 }
             }
         }
     }
 
-    private func unite(_ rows: [Int64], type: StoredType, _ policy: MergePolicy) throws {
+    private func mergeRows(_ rows: [Int64], type: StoredType, _ policy: MergePolicy) throws {
         var records: [(found: FoundRecord, times: [String: EditTime])] = []
         for row in rows {
             guard let found = try find(row: row, type: type) else { continue }
@@ -57,17 +57,17 @@ extension StoreTransaction {
             }
             replaced[RecordName(type: type.name, name: other.found.name)] = first.found.name
         }
-        let settled =
+        let writes =
             records.dropFirst().map {
-                SettledRecord(
+                MergedRecord(
                     type: type, name: $0.found.name, zone: $0.found.zone, row: $0.found.row, current: $0.found.state.values,
                     values: nil)
             } + [
-                SettledRecord(
+                MergedRecord(
                     type: type, name: first.found.name, zone: first.found.zone, row: first.found.row,
                     current: first.found.state.values, values: values)
             ]
         // With the duplicates gone, what is written agrees with no other.
-        try apply(settled, policy: { _ in policy })
+        try apply(writes, policy: { _ in policy })
     }
 }

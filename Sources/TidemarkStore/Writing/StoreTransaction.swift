@@ -34,7 +34,7 @@ package final class StoreTransaction {
     let firstChange: Int64
     private(set) var nextChange: Int64
     private(set) var counts = ChangeCounts()
-    /// What was settled, in order.
+    /// The conflicts that were resolved, in order.
     private(set) var conflicts: [MergeConflict] = []
     /// Records that have become one with another of their unique key: by their names, the names that they have now.
     var replaced: [RecordName: String] = [:]
@@ -186,7 +186,7 @@ package final class StoreTransaction {
                 tide_writer_apply(writer.pointer, pointer, zone, isAnywhere, id, &counters, &written, &$0)
             }
         }
-        // A row that was refused after its files had been taken in names nothing.
+        // A row that was refused after its files had been ingested names nothing.
         let named = batch.rejectionCount > 0 && !blobs.isEmpty ? Set(batch.assets) : nil
         for blob in blobs where named?.contains(blob.id) ?? true {
             try db.cachedStatement(sql: "INSERT OR IGNORE INTO tide_assets (id, size, media) VALUES (?, ?, ?)")
@@ -194,7 +194,7 @@ package final class StoreTransaction {
         }
         let counts = note(written, type)
         if !type.uniqueKeys.isEmpty, let policy = uniquePolicy {
-            try settleUniqueKeys(of: type, changes: first..<nextChange, policy)
+            try mergeUniqueKeys(of: type, changes: first..<nextChange, policy)
         }
         return counts
     }
@@ -269,10 +269,10 @@ package final class StoreTransaction {
     /// Counts a record that is as it was.
     func noteUnchanged() { counts.unchanged += 1 }
 
-    /// Logs conflicts that were settled.
-    func log(_ settled: [MergeConflict]) { conflicts += settled }
+    /// Logs conflicts that were resolved.
+    func log(_ resolved: [MergeConflict]) { conflicts += resolved }
 
-    /// Forgets all conflicts but the first: what they were settled for is not written.
+    /// Forgets all conflicts but the first: the merge that resolved the others is not written.
     func forgetConflicts(behind count: Int) { conflicts.removeLast(conflicts.count - count) }
 
     /// Notes the transaction in history, if it changed anything, and its conflicts.

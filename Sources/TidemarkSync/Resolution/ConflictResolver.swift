@@ -3,7 +3,7 @@ import TidemarkModel
 import TidemarkSQLite
 import TidemarkStore
 
-/// Resolves conflicts: plans what becomes of the cloud's changes, and has the store apply them.
+/// Resolves conflicts: it plans the outcome of the cloud's changes, and has the store apply them.
 ///
 /// The store writes each change as the ``RemoteChangePlanner`` decides, within its transaction.
 actor ConflictResolver {
@@ -23,16 +23,16 @@ actor ConflictResolver {
         self.mapping = mapping
         self.author = author
         planner = RemoteChangePlanner(policy: policy)
-        // What others share comes with its types: their cloud's schema is fixed.
+        // Shared records of others bring their types with them: the schema of their cloud is fixed.
         isProduction = store.container.description.environment == .production && mapping.scope == .private
     }
 
     /// Applies changes from the cloud; see `RecordStore.apply`.
     ///
     /// - Parameters:
-    ///   - occasion: How they have come.
-    ///   - policy: Another policy than the one that was given.
-    ///   - progress: Called with bytes of assets that have come.
+    ///   - occasion: How the changes have come.
+    ///   - policy: A policy other than the configured one.
+    ///   - progress: Called with the number of bytes of assets that were downloaded.
     func apply(
         _ changes: [ZoneChanges.Change], limits: CloudLimits, occasion: ImportOccasion = .answer,
         policy: MergePolicy? = nil,
@@ -60,23 +60,23 @@ actor ConflictResolver {
             author: author, planner: planner, state: change, zone: mapping.number)
     }
 
-    /// Applies deferred records again: those that lack an asset each time, the rest after the schema has changed.
+    /// Applies deferred records again: records that lack an asset each time, the others after the schema has changed.
     func applyDeferred(limits: CloudLimits) async throws -> ImportOutcome? {
         let generation = try await store.schemaGeneration()
         let isNew = try await store.syncState(zone: mapping.number).deferredGeneration != generation
-        let kept = try await store.deferredRecords(
+        let deferred = try await store.deferredRecords(
             isNew ? [.schema, .name, .asset, .damaged] : [.name, .asset, .damaged], zone: mapping.number)
-        guard !kept.isEmpty else {
+        guard !deferred.isEmpty else {
             if isNew { try await store.updateSyncState(zone: mapping.number) { $0.deferredGeneration = generation } }
             return nil
         }
-        let changes = try kept.map { ZoneChanges.Change.saved(try mapping.record($0)) }
+        let changes = try deferred.map { ZoneChanges.Change.saved(try mapping.record($0)) }
         return try await apply(changes, limits: limits, occasion: .deferred, state: { $0.deferredGeneration = generation })
     }
 
     /// Applies records as they are now.
     ///
-    /// - Parameter found: What looking up each of the names has come to.
+    /// - Parameter found: The result of looking up each name.
     func apply(
         _ names: some Sequence<String>, lookedUp found: [Result<CloudRecord, CloudError>], limits: CloudLimits
     ) async throws -> ImportOutcome {
@@ -96,12 +96,12 @@ actor ConflictResolver {
         return try await apply(changes, limits: limits, occasion: .lookUp)
     }
 
-    /// Repairs damaged records from what the cloud has of them.
+    /// Repairs damaged records from the cloud's versions.
     ///
-    /// A record without edits of its own becomes what it is in the cloud. One with edits is repaired where the digest proves that these,
-    /// with the cloud's values of the other fields, are what it was.
+    /// A record without local edits becomes the cloud's version. A record with edits is repaired if the digest proves that its edits, with
+    /// the cloud's values of the other fields, are its original values.
     ///
-    /// - Parameter found: What looking up each of them has come to.
+    /// - Parameter found: The result of looking up each record.
     func repair(
         _ rows: [DamagedRow], lookedUp found: [Result<CloudRecord, CloudError>], limits: CloudLimits
     ) async throws -> [RepairReport.Repaired] {
@@ -112,12 +112,11 @@ actor ConflictResolver {
         var remote: [String: RemoteRecord] = [:]
         for record in records { remote[record.id.recordName] = mapping.remote(record, assets: names, known: &edited) }
         var repaired = try await store.repair(rows, from: remote)
-        // What has changed in the cloud since is taken in as it is now.
+        // Records that have changed in the cloud since are applied as they are now.
         let left = Set(try await store.stillDamaged(rows))
         let changed = zip(rows, found).filter { left.contains($0.0) && !$0.0.isPending }
         guard !changed.isEmpty else { return repaired }
-        // Of one that the cloud does not have, nothing is deleted: its name may be what is damaged. That it was deleted there comes with the
-        // changes.
+        // A record that the cloud does not have is not deleted: its name may be damaged. A real deletion comes with the changes.
         let answers = changed.filter { pair in
             if case .success = pair.1 { true } else { false }
         }
@@ -129,21 +128,21 @@ actor ConflictResolver {
         return repaired
     }
 
-    /// Settles conflicts that were left to a person.
+    /// Resolves conflicts that were left to a person.
     ///
-    /// - Parameter record: One of them; `nil` for all.
-    /// - Returns: What was settled.
-    func settle(record: String?, policy: MergePolicy, limits: CloudLimits) async throws -> [DeferredRecord] {
-        let kept = try await store.deferredRecords([.conflict, .deletion], zone: mapping.number).filter {
+    /// - Parameter record: The name of a record with a conflict; `nil` for all.
+    /// - Returns: The resolved conflicts.
+    func resolve(record: String?, policy: MergePolicy, limits: CloudLimits) async throws -> [DeferredRecord] {
+        let deferred = try await store.deferredRecords([.conflict, .deletion], zone: mapping.number).filter {
             record == nil || $0.name == record
         }
-        let changes = try kept.map { kept -> ZoneChanges.Change in
-            guard kept.reason == .conflict else {
-                return .deleted(.init(id: CloudRecordID(kept.name, in: mapping.zone), type: kept.type))
+        let changes = try deferred.map { record -> ZoneChanges.Change in
+            guard record.reason == .conflict else {
+                return .deleted(.init(id: CloudRecordID(record.name, in: mapping.zone), type: record.type))
             }
-            return .saved(try mapping.record(kept))
+            return .saved(try mapping.record(record))
         }
-        if !changes.isEmpty { _ = try await apply(changes, limits: limits, occasion: .settled, policy: policy) }
-        return kept
+        if !changes.isEmpty { _ = try await apply(changes, limits: limits, occasion: .resolved, policy: policy) }
+        return deferred
     }
 }

@@ -17,13 +17,14 @@ extension RecordStore {
             planner: RemoteChangePlanner(policy: policy), state: change, zone: zone)
     }
 
-    /// Notes what became of a request; see `settle(_:of:results:next:zone:author:rejecting:)`.
+    /// Applies the cloud's reply to a request; see `applyReply(to:of:results:next:zone:author:rejecting:)`.
     @discardableResult
-    package func settle(
-        _ request: SentRequest, of batch: ExportBatch?, results: [ExportResult], next: SentRequest? = nil,
+    package func applyReply(
+        to request: SentRequest, of batch: ExportBatch?, results: [ExportResult], next: SentRequest? = nil,
         zone: Int64 = StoreFormat.defaultZone, author: String = "cloud"
     ) throws(StoreError) -> Bool {
-        try settle(
-            request, of: batch, results: results, next: next, zone: zone, author: author, rejecting: RemoteChangePlanner.rejected)
+        try applyReply(
+            to: request, of: batch, results: results, next: next, zone: zone, author: author,
+            rejecting: RemoteChangePlanner.rejected)
     }
 }

@@ -55,7 +55,8 @@ extension RemoteChangePlanner {
     ///
     /// - A value that has come here from another zone is another device's edit. So is a value which this device wrote earlier and which the
     ///   cloud brings back. The later of two such edits counts.
-    /// - A copy may lack edits of the other copy. Where only one of them seems to have changed a field, a value that is older than the other
+    /// - A copy may lack edits of the other copy. If only one of the two seems to have changed a field, a value that is older than the
+    ///   other
     ///   copy's is no edit, and neither is a missing value that no device has cleared.
     /// - Where no common version is known, the later edit of a field counts. Without times it stays a conflict.
     func commonAncestor(

@@ -1,7 +1,7 @@
 package import TidemarkModel
 package import TidemarkStore
 
-/// Decides what becomes of the cloud's changes, under the merge policies of the types.
+/// Decides the outcome of the cloud's changes, under the merge policies of the types.
 ///
 /// The rules are those of Documentation/Decisions 017, 020, 028 and 031. Every method is pure, so all devices come to the same record.
 package struct RemoteChangePlanner: RemoteChangePlanning {
@@ -12,7 +12,8 @@ package struct RemoteChangePlanner: RemoteChangePlanning {
 
     func policy(_ type: String) -> MergePolicy { policies(type) }
 
-    /// The planner for changes that the cloud has refused for good: the record becomes what it is in the cloud, with the edits made since.
+    /// The planner for changes that the cloud has refused permanently: the record becomes the cloud's version, with the edits that were
+    /// made since.
     package static let rejected = RemoteChangePlanner { _ in .mergeByPropertyObjectTrump }
 
     // Records whose row is here
@@ -23,13 +24,13 @@ package struct RemoteChangePlanner: RemoteChangePlanning {
         case .page, .answer: if row.tag == tag { return .skip }
         // The version that was deferred is not the newest any more.
         case .deferred: if row.tag != tag { return .lookUp }
-        case .lookUp, .settled: break
+        case .lookUp, .resolved: break
         }
         return row.isPending ? .merge : .write
     }
 
     package func blocksName(_ isPending: Bool) -> Bool {
-        // Without edits of its own, the record that is here was deleted in the cloud before the other was made there.
+        // A local record without edits was deleted in the cloud before the other record was made there.
         isPending
     }
 
@@ -45,12 +46,12 @@ package struct RemoteChangePlanner: RemoteChangePlanning {
             switch relation {
             case .edit: (self.policy(local.type), false)
             case .copy(isEdited: true): (self.policy(local.type), true)
-            // The local copy has what came from the cloud: that is no conflict with what the mover of the record did not know.
+            // The local copy has only values from the cloud. They are no conflict with a move whose device did not know them.
             case .copy(isEdited: false): (.mergeByPropertyObjectTrump, true)
             }
         var ancestor = local.ancestor
         if isCopy || context.mayMove, let known = ancestor {
-            // What the cloud does not have in this zone has come from another zone, too.
+            // A record that the cloud does not have in this zone has come from another zone, too.
             ancestor = commonAncestor(
                 known, of: local, and: remote, times: Self.copyTimes(local, remote), areCopies: isCopy || local.tag == nil,
                 device: context.device)
@@ -72,7 +73,7 @@ package struct RemoteChangePlanner: RemoteChangePlanning {
                     func clamped(_ time: EditTime?) -> EditTime? { time?.clamped(to: context.time) }
                     return (clamped(local.stored?.cloud(name)), clamped(local.times[name]), clamped(remote.edited?[name]))
                 })
-            // The times of fields that stay as they are here are known from here.
+            // The local times hold for fields that keep their local values.
             var edited = RowTimes(cloud: remote.edited ?? EditTimes())
             for field in outcome.edits.map(\.field) + outcome.renewals {
                 edited.set(local.times[local.fields[field]], of: local.fields[field])
@@ -92,14 +93,14 @@ package struct RemoteChangePlanner: RemoteChangePlanning {
         if isDeleted(deletion.tag, tag: tag, occasion: occasion) { return .keep }
         // The version that was deferred is not the newest any more.
         if occasion == .deferred { return .lookUp }
-        // The record was deleted in this zone only since it was to be in another one.
+        // The record was deleted in this zone only because it moved to another one.
         if deletion.mayMove, try isMove() { return .restore }
-        // The cloud has a record of another type under the name: that is not the record which was deleted.
+        // The cloud has a record of another type under the name, and not the record that was deleted.
         return deletion.isOfType ? .merge : .restore
     }
 
     package func isDeleted(_ deleted: String?, tag: String, occasion: ImportOccasion) -> Bool {
-        deleted == tag && occasion != .settled
+        deleted == tag && occasion != .resolved
     }
 
     package func deletesAgain(_ edited: EditTimes?, deleted time: Int64) -> Bool {
@@ -122,7 +123,7 @@ package struct RemoteChangePlanner: RemoteChangePlanning {
     }
 
     package func plan(forDeletionOf row: RemoteChangePlan.KnownRow) -> RemoteChangePlan.RemoteDeletion {
-        // A new record has only the name of the record that was deleted. A conflict of both ends with that.
+        // A new record only has the name of the deleted record. The deletion ends a conflict of the two.
         if row.tag == nil, row.isNew { return .endConflict }
         return row.isPending ? .merge : .delete
     }
@@ -140,7 +141,7 @@ package struct RemoteChangePlanner: RemoteChangePlanning {
     }
 
     package func uniqueKeyPolicy(_ type: String) -> MergePolicy {
-        // Records with equal keys become one whatever the policy says of conflicts: both devices find them and do the same.
+        // Records with equal keys are merged whatever the policy says about conflicts: both devices find them and do the same.
         if case .error = policy(type) { return .latestEdit }
         return policy(type)
     }

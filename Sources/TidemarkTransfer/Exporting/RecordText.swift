@@ -111,7 +111,7 @@ public struct RecordText {
     private func writeList(_ elements: [FieldValue], of scalar: FieldType.Scalar, to json: inout JSONWriter) throws {
         switch scalar {
         case .timestamp, .asset: try json.array { json in for element in elements { try write(element, to: &json) } }
-        default: json.raw(StoredText.list(elements))
+        case .string, .int64, .double, .bytes, .location, .reference: json.raw(StoredText.list(elements))
         }
     }
 

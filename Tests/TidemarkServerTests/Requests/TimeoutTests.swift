@@ -91,85 +91,85 @@ import Testing
 
     // As a value
 
-    private func patience() -> (ConnectionTimeouts, NIODeadline) {
+    private func timeouts() -> (ConnectionTimeouts, NIODeadline) {
         (ConnectionTimeouts(limits: ServerLimits()), .uptimeNanoseconds(1 << 40))
     }
 
     private func expect(
-        _ patience: inout ConnectionTimeouts, at now: NIODeadline, isOver expected: Bool,
+        _ timeouts: inout ConnectionTimeouts, at now: NIODeadline, isOver expected: Bool,
         sourceLocation: SourceLocation = #_sourceLocation
     ) {
-        let isOver = patience.expire(at: now)
+        let isOver = timeouts.expire(at: now)
         #expect(isOver == expected, sourceLocation: sourceLocation)
     }
 
     @Test func `nothing is waited for between requests`() {
-        var (patience, start) = patience()
-        #expect(patience.deadline == nil)
-        patience.receive(10, at: start)
-        #expect(patience.deadline == start + .seconds(10))
-        patience.receive(10, at: start + .seconds(9))
-        #expect(patience.deadline == start + .seconds(10))
-        patience.receiveHead(at: start + .seconds(9))
-        patience.receiveEnd()
-        #expect(patience.deadline == nil)
-        expect(&patience, at: start + .seconds(10), isOver: false)
-        patience.receive(1, at: start + .seconds(100))
-        expect(&patience, at: start + .seconds(109), isOver: false)
-        expect(&patience, at: start + .seconds(110), isOver: true)
+        var (timeouts, start) = timeouts()
+        #expect(timeouts.deadline == nil)
+        timeouts.receive(10, at: start)
+        #expect(timeouts.deadline == start + .seconds(10))
+        timeouts.receive(10, at: start + .seconds(9))
+        #expect(timeouts.deadline == start + .seconds(10))
+        timeouts.receiveHead(at: start + .seconds(9))
+        timeouts.receiveEnd()
+        #expect(timeouts.deadline == nil)
+        expect(&timeouts, at: start + .seconds(10), isOver: false)
+        timeouts.receive(1, at: start + .seconds(100))
+        expect(&timeouts, at: start + .seconds(109), isOver: false)
+        expect(&timeouts, at: start + .seconds(110), isOver: true)
     }
 
     @Test func `a body has to go on at a rate, whatever comes first`() {
-        var (patience, start) = patience()
-        patience.receive(10, at: start)
-        patience.receiveHead(at: start)
-        patience.receive(30_000, at: start + .seconds(1))
-        expect(&patience, at: start + .seconds(20), isOver: false)
-        #expect(patience.deadline == start + .seconds(40))
-        for second in 20..<40 { patience.receive(1_000, at: start + .seconds(Int64(second))) }
-        expect(&patience, at: start + .seconds(40), isOver: true)
+        var (timeouts, start) = timeouts()
+        timeouts.receive(10, at: start)
+        timeouts.receiveHead(at: start)
+        timeouts.receive(30_000, at: start + .seconds(1))
+        expect(&timeouts, at: start + .seconds(20), isOver: false)
+        #expect(timeouts.deadline == start + .seconds(40))
+        for second in 20..<40 { timeouts.receive(1_000, at: start + .seconds(Int64(second))) }
+        expect(&timeouts, at: start + .seconds(40), isOver: true)
     }
 
     @Test func `who is given more time has to send as much more in it`() {
-        var patience = ConnectionTimeouts(limits: ServerLimits(), allowance: 0.25)
+        var timeouts = ConnectionTimeouts(limits: ServerLimits(), allowance: 0.25)
         let start = NIODeadline.uptimeNanoseconds(1 << 40)
-        patience.begin(at: start)
-        #expect(patience.deadline == start + .milliseconds(12_500))
-        expect(&patience, at: start + .milliseconds(12_499), isOver: false)
-        patience.receiveHead(at: start)
-        #expect(patience.deadline == start + .seconds(25))
-        patience.receive(25_600, at: start + .seconds(1))
-        expect(&patience, at: start + .seconds(25), isOver: false)
-        #expect(patience.deadline == start + .seconds(50))
-        patience.receive(25_599, at: start + .seconds(26))
-        expect(&patience, at: start + .seconds(50), isOver: true)
+        timeouts.begin(at: start)
+        #expect(timeouts.deadline == start + .milliseconds(12_500))
+        expect(&timeouts, at: start + .milliseconds(12_499), isOver: false)
+        timeouts.receiveHead(at: start)
+        #expect(timeouts.deadline == start + .seconds(25))
+        timeouts.receive(25_600, at: start + .seconds(1))
+        expect(&timeouts, at: start + .seconds(25), isOver: false)
+        #expect(timeouts.deadline == start + .seconds(50))
+        timeouts.receive(25_599, at: start + .seconds(26))
+        expect(&timeouts, at: start + .seconds(50), isOver: true)
     }
 
     @Test func `time that the server takes is not the client's`() {
-        var (patience, start) = patience()
-        patience.receive(10, at: start)
-        patience.receiveHead(at: start)
-        patience.setReading(false, at: start + .seconds(5))
-        expect(&patience, at: start + .seconds(20), isOver: false)
-        patience.setReading(true, at: start + .seconds(30))
-        #expect(patience.deadline == start + .seconds(50))
+        var (timeouts, start) = timeouts()
+        timeouts.receive(10, at: start)
+        timeouts.receiveHead(at: start)
+        timeouts.setReading(false, at: start + .seconds(5))
+        expect(&timeouts, at: start + .seconds(20), isOver: false)
+        timeouts.setReading(true, at: start + .seconds(30))
+        #expect(timeouts.deadline == start + .seconds(50))
         // Pauses of no length, as there are with every read, give nothing.
         for second in 30..<50 {
-            patience.receive(1, at: start + .seconds(Int64(second)))
-            patience.setReading(false, at: start + .seconds(Int64(second)))
-            patience.setReading(true, at: start + .seconds(Int64(second)))
+            timeouts.receive(1, at: start + .seconds(Int64(second)))
+            timeouts.setReading(false, at: start + .seconds(Int64(second)))
+            timeouts.setReading(true, at: start + .seconds(Int64(second)))
         }
-        expect(&patience, at: start + .seconds(50), isOver: true)
+        expect(&timeouts, at: start + .seconds(50), isOver: true)
     }
 
     @Test func `who takes nothing of an answer is given up`() {
-        var (patience, start) = patience()
-        patience.setTaking(false, at: start)
-        patience.setTaking(false, at: start + .seconds(30))
-        #expect(patience.deadline == start + .seconds(60))
-        patience.setTaking(true, at: start + .seconds(59))
-        expect(&patience, at: start + .seconds(60), isOver: false)
-        patience.setTaking(false, at: start + .seconds(60))
-        expect(&patience, at: start + .seconds(120), isOver: true)
+        var (timeouts, start) = timeouts()
+        timeouts.setTaking(false, at: start)
+        timeouts.setTaking(false, at: start + .seconds(30))
+        #expect(timeouts.deadline == start + .seconds(60))
+        timeouts.setTaking(true, at: start + .seconds(59))
+        expect(&timeouts, at: start + .seconds(60), isOver: false)
+        timeouts.setTaking(false, at: start + .seconds(60))
+        expect(&timeouts, at: start + .seconds(120), isOver: true)
     }
 }

@@ -228,7 +228,7 @@ import TidemarkSync
         let batch = try await a.next(.default)
         let request = try await a.begin(batch, .default)
         try await a.move("senja", to: .shared)
-        try await a.settle(request, of: batch, .default)
+        try await a.applyReply(to: request, of: batch, .default)
         try await a.sync([.shared, .default])
         #expect(cloud.values == ["share-a": ["senja": ["caption": .string("Senja in June"), "details": .string("an island")]]])
         #expect(try a.reader().outbox().pending == 0)
@@ -247,7 +247,7 @@ import TidemarkSync
         #expect(try await b.send(.shared) == [])
         #expect(try b.values() == ["share-a": ["senja": ["caption": .string("of B"), "details": .string("an island")]]])
         let outcome = try await b.store.apply(
-            [cloud.remote("senja", in: .shared)], occasion: .settled, author: "cloud",
+            [cloud.remote("senja", in: .shared)], occasion: .resolved, author: "cloud",
             policy: { _ in .mergeByPropertyObjectTrump },
             zone: zone)
         #expect(outcome.conflicts.count == 1)

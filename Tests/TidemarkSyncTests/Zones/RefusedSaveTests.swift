@@ -61,7 +61,7 @@ import TidemarkSync
             zone: try await device.id(Self.zone))
         _ = try await device.save([clearing])
         let token = try device.reader().historyToken()
-        try await device.settle(request, of: batch, Self.zone) { _ in Self.permissionFailure }
+        try await device.applyReply(to: request, of: batch, Self.zone) { _ in Self.permissionFailure }
         #expect(try values(device) == ["senja": Self.values])
         let refused = try #require(try device.reader().refused().first)
         #expect(
@@ -194,7 +194,8 @@ import TidemarkSync
         #expect(Set(refused.map(\.zone)) == [Self.zone])
         #expect(refused.first { $0.kind == .update }?.after == ["caption": .string("of Ben")])
         // An answer that comes later changes nothing.
-        try await device.store.settle(request, of: batch, results: request.items.map { _ in .saved(tag: "late") }, zone: zone)
+        try await device.store.applyReply(
+            to: request, of: batch, results: request.items.map { _ in .saved(tag: "late") }, zone: zone)
         #expect(try device.reader().outbox() == OutboxSummary())
         let left = try await device.reader().database.read { db in
             try Int.fetchOne(db, sql: "SELECT count(*) FROM tide_outbox") ?? -1

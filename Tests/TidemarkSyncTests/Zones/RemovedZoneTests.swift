@@ -67,8 +67,8 @@ import TidemarkSync
             author: "cloud", policy: { _ in .rollback }, state: { $0.token = "late" }, zone: zone.id)
         #expect(outcome.counts.isUnchanged)
         #expect(try await !store.begin(SentRequest(token: "late", items: items), zone: zone.id))
-        try await store.settle(
-            SentRequest(token: "late", items: items), of: nil, results: items.map { _ in .saved(tag: "late") }, zone: zone.id)
+        try await store.applyReply(
+            to: SentRequest(token: "late", items: items), of: nil, results: items.map { _ in .saved(tag: "late") }, zone: zone.id)
         try await store.beginRefetch(zone: zone.id)
         try await store.updateSyncState(zone: zone.id) { $0.deferredGeneration = 7 }
         try await store.forgetZone(zone.id)

@@ -116,7 +116,7 @@ import TidemarkSync
         let refused = try device.reader().refused()
         check(refused, Self.anna, code: "permissionFailure")
         #expect(refused.allSatisfy { $0.reason.contains("Read-Only") && $0.reason.contains("ask the owner") }, "\(refused)")
-        // Of what is not written nothing is told as settled.
+        // Of what is not written nothing is reported as resolved.
         #expect(try device.reader().conflicts().allSatisfy { $0.store != "\"of anna\"" })
     }
 
@@ -166,8 +166,8 @@ import TidemarkSync
         try await come(Self.anna, to: device)
         let zone = try await device.store.zone(Self.anna)
         let assets = try BlobStore(container: device.store.container)
-        let workers = try IntakeWorkers(store: assets, root: scratch.url, count: 1)
-        let blob = try Data("a picture".utf8).withUnsafeBytes { try workers.takeIn($0, name: "a picture") }
+        let workers = try IngestWorkers(store: assets, root: scratch.url, count: 1)
+        let blob = try Data("a picture".utf8).withUnsafeBytes { try workers.ingest($0, name: "a picture") }
         let schema = RecordTypeSchema(name: "Destination", fields: [.init(name: "image", type: .asset)])
         let edit = RecordEdit(
             record: RecordName(type: "Destination", name: "senja"), base: .any, values: ["image": .asset(blob.id)],

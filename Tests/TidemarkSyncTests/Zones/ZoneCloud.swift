@@ -183,7 +183,7 @@ final class ZonedDevice {
         let batch = try await next(zone)
         guard !batch.isEmpty else { return [] }
         let request = try await begin(batch, zone)
-        try await settle(request, of: batch, zone, answer: answer)
+        try await applyReply(to: request, of: batch, zone, answer: answer)
         return batch.items.map(\.name)
     }
 
@@ -194,8 +194,8 @@ final class ZonedDevice {
         return request
     }
 
-    func settle(
-        _ request: SentRequest, of batch: ExportBatch?, _ zone: ZoneName, answer: (ExportItem) -> ExportResult? = { _ in nil }
+    func applyReply(
+        to request: SentRequest, of batch: ExportBatch?, _ zone: ZoneName, answer: (ExportItem) -> ExportResult? = { _ in nil }
     ) async throws {
         var changed: [String] = []
         let results = request.items.map { item -> ExportResult in
@@ -204,7 +204,7 @@ final class ZonedDevice {
             changed.append(item.name)
             return .undone
         }
-        try await store.settle(request, of: batch, results: results, zone: try await id(zone), author: "cloud")
+        try await store.applyReply(to: request, of: batch, results: results, zone: try await id(zone), author: "cloud")
         if !changed.isEmpty { try await take(changed.map { cloud.remote($0, in: zone) }, in: zone, .answer) }
         try await lookUp(zone)
     }

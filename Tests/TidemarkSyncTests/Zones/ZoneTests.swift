@@ -174,7 +174,7 @@ import TidemarkSync
                 guard !batch.isEmpty else { continue }
                 sent[zone.name, default: []] += batch.items.map(\.name)
                 let request = try await device.begin(batch, zone)
-                try await device.settle(request, of: batch, zone) { _ in .saved(tag: "again") }
+                try await device.applyReply(to: request, of: batch, zone) { _ in .saved(tag: "again") }
             }
         }
         #expect(sent == ["_defaultZone": ["r1", "r2", "r4", "r5", "r7", "r8"], "share-a": ["r3", "r6", "r9"]])

@@ -7,13 +7,13 @@ import TidemarkSQLite
 struct DeferredRows {
     private let db: Database
     private let zone: Int64
-    /// Whether what comes now is what was put off.
+    /// Whether the changes that come now are the deferred ones.
     private let endsDeferral: Bool
-    /// Some are there, from before or from now.
+    /// Whether there are deferred records, from before or from now.
     private var isAny: Bool
-    /// Records that could not be applied, or not wholly.
+    /// The number of records that could not be applied, or not fully.
     private(set) var count = 0
-    /// Records are to be looked up.
+    /// Whether records have to be looked up.
     private(set) var hasDeferred = false
 
     init(_ db: Database, zone: Int64, endsDeferral: Bool) throws {
@@ -23,8 +23,8 @@ struct DeferredRows {
         isAny = try Bool.fetchOne(db.cachedStatement(sql: sql), arguments: [zone]) ?? true
     }
 
-    /// Stands in `tide_deferred` for a record that was sent and is to be looked up when it is known what became of that. It is no
-    /// deferred record, and no report names it.
+    /// The reason in `tide_deferred` of a record that was sent and has to be looked up once its request has a reply. It is no deferred
+    /// record, and no report names it.
     static let deferralReason = "sent"
 
     private mutating func add(_ name: String, _ type: String, tag: String?, _ reason: String, _ fields: Data) throws {
@@ -39,7 +39,7 @@ struct DeferredRows {
         count += 1
     }
 
-    /// A deletion that meets an edit, and is left to a person.
+    /// Adds a deletion that is in conflict with an edit and is left to a person.
     mutating func add(deletionOf name: String, type: String) throws {
         try add(name, type, tag: nil, DeferredRecord.Reason.deletion.rawValue, Data())
         count += 1
@@ -56,10 +56,10 @@ struct DeferredRows {
         try db.cachedStatement(sql: sql).execute(arguments: [zone, name])
     }
 
-    /// Something newer has come under the name.
+    /// Removes the deferred record of a name: a newer version has come.
     func end(_ name: String) throws {
         guard isAny else { return }
-        // What was put off waits until it is looked up: a page may say less than that.
+        // A record that waits for a reply stays until it is looked up: a page may have less than the look-up.
         let isDeferred = endsDeferral ? "" : " AND reason <> '\(Self.deferralReason)'"
         try db.cachedStatement(sql: "DELETE FROM tide_deferred WHERE zone = ? AND name = ?\(isDeferred)").execute(arguments: [
             zone, name,

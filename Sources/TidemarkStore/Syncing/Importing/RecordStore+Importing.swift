@@ -4,7 +4,7 @@ package import TidemarkModel
 public import TidemarkSQLite
 
 extension RecordStore {
-    /// Applies changes from the cloud, and notes how far they reach, in one transaction.
+    /// Applies changes from the cloud, and stores the token that they reach, in one transaction.
     ///
     /// A record without local edits becomes what it is in the cloud. A record with edits is merged, and the edits that the cloud does not
     /// have are sent. Records that the store can't hold are deferred until it can. Changes for a zone that was removed are ignored.
@@ -12,10 +12,10 @@ extension RecordStore {
     /// - Parameters:
     ///   - schemas: Types and fields that the records need.
     ///   - canGrow: Whether the store may make them.
-    ///   - occasion: How they have come.
-    ///   - planner: Decides what becomes of each change.
-    ///   - state: What is remembered with it.
-    ///   - zone: The zone that they have come in.
+    ///   - occasion: How the changes have come.
+    ///   - planner: Decides the outcome of each change.
+    ///   - state: Changes the state of the zone in the same transaction.
+    ///   - zone: The zone of the changes.
     /// - Complexity: O(n log n) in the changes.
     package func apply(
         _ changes: [RemoteChange], schemas: [RecordTypeSchema] = [], canGrow: Bool = true, occasion: ImportOccasion = .answer,
@@ -48,7 +48,7 @@ extension RecordStore {
         }
     }
 
-    /// Records that could not be applied, by the reasons for it.
+    /// The deferred records with these reasons.
     package func deferredRecords(
         _ reasons: Set<DeferredRecord.Reason>, zone: Int64 = StoreFormat.defaultZone
     ) throws(StoreError) -> [DeferredRecord] {
@@ -57,7 +57,7 @@ extension RecordStore {
         }
     }
 
-    /// Records of which something came before it was known what had become of the request that sent them, and of that it is known now.
+    /// The names of records whose changes came before the reply to their own request, and whose request has a reply now.
     package func deferUntilReply(zone: Int64 = StoreFormat.defaultZone) throws(StoreError) -> [String] {
         try connection.read("look for records that were put off") { db in
             let sent = try SentRequest.names(db, zone: zone)
@@ -66,14 +66,14 @@ extension RecordStore {
         }
     }
 
-    /// The number of the schema; rises when types or fields come.
+    /// The number of the schema. It rises when types or fields are added.
     package func schemaGeneration() throws(StoreError) -> Int64 {
         try connection.read("read the schema") { db in
             try Int64.fetchOne(db, sql: "SELECT value FROM tide_meta WHERE key = 'schema_generation'") ?? 0
         }
     }
 
-    /// Begins to fetch everything anew: what the cloud is known to have had and does not come was deleted meanwhile.
+    /// Begins to fetch everything again. Records that the cloud is known to have had and that do not come were deleted meanwhile.
     package func beginRefetch(zone: Int64 = StoreFormat.defaultZone) throws(StoreError) {
         try connection.locked("begin to fetch everything again") { db in
             guard try StoreZone.isThere(db, id: zone) else { return ((), .commit) }
@@ -88,12 +88,12 @@ extension RecordStore {
         }
     }
 
-    /// Forgets what the cloud has: everything is to be sent, and fetched, anew. What was shared is in the default zone again: another
-    /// account has no such shares.
+    /// Forgets the cloud's state: everything is sent and fetched again. Shared records are in the default zone again, because another
+    /// account does not have their shares.
     ///
-    /// What others share can't be sent anew: of a shared store it is all removed, and what was pending is kept as refused.
+    /// Records that others share can't be sent again: a shared store is emptied, and its pending changes are kept as refused saves.
     ///
-    /// - Parameter user: Whose cloud it is from now on.
+    /// - Parameter user: The account whose cloud it is from now on.
     package func forgetCloud(user: String?) throws(StoreError) {
         guard scope != .shared else { return try forgetShared(user: user) }
         try connection.locked("forget what the cloud has") { db in
@@ -127,8 +127,8 @@ extension RecordStore {
         }
     }
 
-    /// Forgets what the cloud has in one zone, which has lost it, and its shares: it is made anew, and everything in it is to be sent, and
-    /// fetched, anew. What is deleted there is no matter any more; other zones are as they were.
+    /// Forgets the cloud's state of a zone that the cloud has lost with its shares. The zone is created again, and everything in it is sent
+    /// and fetched again. Waiting deletions in it are dropped; other zones stay as they are.
     package func forgetZone(_ zone: Int64) throws(StoreError) {
         try connection.locked("forget what the cloud has in a zone") { db in
             guard try StoreZone.isThere(db, id: zone) else { return ((), .commit) }
@@ -166,20 +166,20 @@ extension RecordStore {
 }
 
 extension StoreReader {
-    /// Records from the cloud that could not be applied, or not wholly.
+    /// The records from the cloud that could not be applied, or not fully.
     public func deferredRecords() throws(StoreError) -> [DeferredRecord] {
         try read("look for deferred records") { try DeferredRecord.fetchAll($0) }
     }
 }
 
 extension DeferredRecord {
-    /// Whether there are any of a zone, without those that are to be looked up.
+    /// Whether a zone has deferred records, apart from those that have to be looked up.
     static func hasAny(_ db: Database, zone: Int64) throws -> Bool {
         let sql = "SELECT EXISTS (SELECT 1 FROM tide_deferred WHERE zone = ? AND reason <> '\(DeferredRows.deferralReason)')"
         return try Bool.fetchOne(db.cachedStatement(sql: sql), arguments: [zone]) ?? false
     }
 
-    /// - Parameter zone: `nil` for all zones.
+    /// - Parameter zone: The zone; `nil` for all zones.
     static func fetchAll(_ db: Database, zone: Int64? = nil) throws -> [DeferredRecord] {
         let sql = """
             SELECT name, type, tag, reason, fields, zone FROM tide_deferred WHERE ?1 IS NULL OR zone = ?1 ORDER BY zone, name
@@ -194,14 +194,14 @@ extension DeferredRecord {
 
 extension StoreTransaction {
     /// Makes the types and fields of a schema that the store lacks, as far as it can have them. Names that are no identifiers, names that
-    /// differ from others by the case of letters only, and fields that are there with another type are left out: their records are kept.
+    /// differ from others by the case of letters only, and fields that are there with another type are left out: their records are deferred.
     fileprivate func grow(_ schema: RecordTypeSchema) throws {
         guard StoredType.isIdentifier(schema.name),
             !connection.types.contains(where: { NameCollision.collide($0.name, schema.name) })
         else { return }
         let known = type(named: schema.name)
         var spellings = Set((known?.fields ?? []).map { $0.name.lowercased() })
-        // What there is no room for is kept, as what has another type here.
+        // A field that there is no room for is deferred, like one that has another type here.
         let new = schema.fields.filter { field in
             StoredType.isIdentifier(field.name) && spellings.insert(field.name.lowercased()).inserted
         }.prefix(max(0, RecordTypeSchema.fieldLimit - (known?.fields.count ?? 0)))

@@ -20,9 +20,9 @@ struct RejectedChanges {
         return try chain(mine.version).values(at: base, from: mine.state(type), type: type)
     }
 
-    /// Keeps the values of a record that the cloud does not have.
+    /// Keeps the values of a record that the cloud does not have, as a refused save.
     func keep(_ mine: PendingRow, _ type: StoredType, code: String, reason: String) throws {
-        // It may be all that is left of an edit: it is kept, and called what it is.
+        // The damaged values may be all that is left of an edit: they are kept, and the reason names the damage.
         let reason =
             mine.isIntact ? reason : "\(reason). The record was damaged here, and some of these values are not what was saved"
         let current = mine.state(type)
@@ -58,9 +58,9 @@ struct RejectedChanges {
         }
     }
 
-    /// What the cloud had of a record that was deleted here; what it was here, where history does not reach.
+    /// The cloud's version of a record that was deleted here; the local version, if history does not reach back to it.
     ///
-    /// - Returns: Also whether it was whole when it was deleted.
+    /// - Returns: The values, and whether the record was whole when it was deleted.
     func values(
         before deletion: Outbox.WaitingDeletion, _ type: StoredType
     ) throws -> (values: [String: FieldValue], isIntact: Bool) {
@@ -78,7 +78,7 @@ struct RejectedChanges {
         return (values, isIntact)
     }
 
-    /// Keeps everything that is pending in the zone.
+    /// Keeps all pending changes of the zone.
     func keepPending(code: String, reason: String) throws {
         let scope = transaction.connection.scope
         for type in transaction.connection.types {
@@ -86,7 +86,8 @@ struct RejectedChanges {
             for row in try PendingRow.fetchAll(db, type: type, condition, arguments: [zone]) {
                 try keep(row, type, code: code, reason: reason)
             }
-            // What has moved into another zone was deleted by nobody; in a shared store equal names in other zones are other records.
+            // A record that has moved into another zone was not deleted by a person. In a shared store, equal names in other zones are
+            // other records.
             let deleted = """
                 SELECT o.first_row FROM tide_outbox o JOIN tide_changes c
                 ON c.type_id = o.type_id AND c.first_row = o.first_row AND c.kind = \(ChangeKind.delete.rawValue)

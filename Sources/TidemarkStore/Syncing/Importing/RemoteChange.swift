@@ -2,20 +2,20 @@ package import Foundation
 package import TidemarkModel
 import TidemarkSQLite
 
-/// A change of one record that comes from the cloud, in the store's terms.
+/// A change of a record that comes from the cloud, in the store's terms.
 package enum RemoteChange: Sendable {
     case saved(RemoteRecord)
-    /// Of a record, or a share.
+    /// The deletion of a record, or of a share.
     case deleted(name: String)
     case share(Share)
 }
 
 extension [RemoteChange] {
-    /// When the last edit of all was made; microseconds since 1970 UTC.
+    /// The time of the last edit of all; microseconds since 1970 UTC.
     var latestEdit: Int64? {
         var (latest, last): (Int64?, EditTimes?) = (nil, nil)
         for case .saved(let record) in self {
-            // Records that came together were mostly edited together.
+            // Records that came together were mostly edited at the same time.
             guard let edited = record.edited, edited != last else { continue }
             last = edited
             if let time = edited.latest { latest = Swift.max(latest ?? time, time) }
@@ -29,14 +29,14 @@ package struct RemoteRecord: Sendable {
     package let name: String
     package let type: String
     package let tag: String
-    /// What of its fields a store can hold.
+    /// The values that a store can hold.
     package let values: [String: FieldValue]
-    /// Whether it has fields that no store can hold.
+    /// Whether the record has fields that no store can hold.
     package let isPartial: Bool
-    /// Whether it names assets that are not there.
+    /// Whether the record names assets that are missing.
     package let lacksAssets: Bool
     package let edited: EditTimes?
-    /// The whole record as it came, to be kept where it can't be applied; made when it is needed.
+    /// The whole record as it came, stored if the record is deferred. It is made when it is needed.
     package let whole: @Sendable () -> Data
 
     package init(
@@ -55,9 +55,9 @@ package struct RemoteRecord: Sendable {
     }
 }
 
-/// A record from the cloud that could not be applied, or not wholly, and waits for a change of the schema or for a person.
+/// A record from the cloud that could not be applied, or not fully, and waits for a change of the schema or for a person.
 public struct DeferredRecord: Hashable, Sendable {
-    /// What a deferred record waits for. The raw values are stored.
+    /// The reason why a record is deferred. The raw values are stored.
     public enum Reason: String, CaseIterable, Sendable {
         /// The store has no such type, or it lacks fields.
         case schema
@@ -65,13 +65,13 @@ public struct DeferredRecord: Hashable, Sendable {
         case asset
         /// A record of another type has the name.
         case name
-        /// Both sides changed it, and the merge policy is to ask.
+        /// Both sides changed the record, and the merge policy asks a person.
         case conflict
-        /// It was deleted in the cloud and edited here, and the merge policy is to ask.
+        /// The record was deleted in the cloud and edited here, and the merge policy asks a person.
         case deletion
         /// The record is damaged here, and has edits that the cloud does not have: they can't be merged before it is repaired.
         case damaged
-        /// What the cloud has of it is damaged. If this device has it whole, it sends it again.
+        /// The cloud's copy is damaged. If this device has the record whole, it sends it again.
         case damagedInCloud
     }
 
@@ -79,43 +79,43 @@ public struct DeferredRecord: Hashable, Sendable {
     public let name: String
     /// The name of the record type.
     public let type: String
-    /// The zone that it is in, by its number in the store.
+    /// The number in the store of the record's zone.
     public let zone: Int64
-    /// `nil` where it was deleted.
+    /// The change tag of the cloud's version; `nil` if the record was deleted.
     public let tag: String?
     /// Why the record could not be applied.
     public let reason: Reason
-    /// As it came.
+    /// The record as it came.
     package let whole: Data
 }
 
-/// What applying a page of changes did.
+/// The outcome of applying changes.
 package struct ImportOutcome: Sendable {
     package var counts = ChangeCounts()
     package var conflicts: [MergeConflict] = []
-    /// Records that could not be applied, or not wholly.
+    /// The number of records that could not be applied, or not fully.
     package var deferred = 0
-    /// Whether something is to be sent, or looked up, that was not, or might not have been before.
+    /// Whether there may be new changes to send, or records to look up.
     package var leavesExports = false
     package var state = SyncState()
 }
 
-/// How records of the cloud have come.
+/// The way in which records of the cloud have come.
 package enum ImportOccasion: Hashable, Sendable {
-    /// As the next of all changes.
+    /// In a page of changes.
     case page
-    /// With the answer to a request.
+    /// With the reply to a request.
     case answer
-    /// They were kept, and are looked at again.
+    /// From the deferred records, which are applied again.
     case deferred
-    /// They were looked up, because more is to be known of them than their tags.
+    /// By a look-up, because their tags alone do not decide.
     case lookUp
-    /// A person has decided.
-    case settled
+    /// By a person's decision about a conflict.
+    case resolved
 }
 
 extension RemoteRecord {
-    /// Whether a store can hold the name and the values; what comes from a cloud may be anything.
+    /// Whether a store can hold the name and the values. A cloud may send anything.
     var isStorable: Bool {
         (1...255).contains(name.utf8.count) && name.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7f }
             && values.allSatisfy { _, value in

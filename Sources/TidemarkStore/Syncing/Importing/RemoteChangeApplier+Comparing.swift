@@ -3,16 +3,17 @@ import GRDB
 import TidemarkModel
 package import TidemarkSQLite
 
-/// The cloud was put back to an earlier state: what it has lost since is to be sent again, and what others have sent again is to be merged
-/// with what is here. Until everything was fetched, each record that comes is compared with the one that is here.
+/// The comparison after the cloud was put back to an earlier state. Changes that the cloud has lost are sent again, and changes that other
+/// devices have sent again are merged with the local records. Until everything was fetched, each record that comes is compared with the
+/// local one.
 ///
-/// A row's tag says nothing then: its number may stand for another change by now. When its fields were edited says what is newer.
+/// A row's tag says nothing then, because its number may stand for another change by now. The times of edits tell which version is newer.
 extension RemoteChangeApplier {
-    /// Merges a record with what is here of it, whether that was edited since it was sent or not.
+    /// Merges a record with the local one, whether that was edited since it was sent or not.
     mutating func compare(_ row: Int64, with record: RemoteRecord, _ type: StoredType) throws {
         guard let mine = try PendingRow.fetchOne(db, type: type, "_id = ?", arguments: [row]) else { return }
         guard mine.isIntact else {
-            // What the store itself proves that it was may be newer than what the cloud was put back to.
+            // A version that the store can prove may be newer than the state that the cloud was put back to.
             let repair = RowRepair(db: db, type: type, row: row, seed: transaction.connection.identity.digestSeed)
             if try repair.run(from: nil) != nil { return try compare(row, with: record, type) }
             // Damaged values are never merged. Where no edit waits, the cloud's copy repairs the row.
@@ -25,7 +26,7 @@ extension RemoteChangeApplier {
         try rebase(mine, onto: record, type: type, as: .copy(isEdited: mine.isPending))
     }
 
-    /// Whether a record that is not here was deleted here after it had been edited last: the cloud has lost that, and is to hear of it again.
+    /// Whether a missing record was deleted here after its last edit. Then the cloud has lost the deletion, which is sent again.
     ///
     /// - Parameter last: The number of the last change that the cloud may have lost.
     mutating func deletesAgain(_ record: RemoteRecord, _ key: RecordKey, until last: Int64) throws -> Bool {
@@ -51,13 +52,14 @@ extension RemoteChangeApplier {
         return true
     }
 
-    /// Whether a record that the cloud tells was deleted was made again since, as far as is known here: then the cloud may have lost that.
+    /// Whether a record that was deleted in the cloud was made again since, as far as this device knows. Then the cloud may have lost the
+    /// new record.
     func isMadeAgain(_ mine: PendingRow, _ type: StoredType) throws -> Bool {
         guard let deletion = try lastDeletion(of: mine.key, type), mine.version > deletion.change else { return false }
         return try !deletion.isOfMove(db)
     }
 
-    /// Everything was compared: what the cloud was known to have and did not come is sent again.
+    /// Ends the comparison: records that the cloud was known to have and that did not come are sent again.
     mutating func sendUnseen() throws {
         for type in transaction.connection.types {
             for name in try seen.missing(type) {
@@ -69,14 +71,14 @@ extension RemoteChangeApplier {
                 try deferredRows.end(name)
                 try makeAgain(mine, type)
             }
-            // A deletion of what did not come has nothing to delete.
+            // A deletion of a record that did not come has nothing to delete.
             let sql = """
                 DELETE FROM tide_outbox WHERE zone = ?1 AND kind = \(ExportKind.delete.rawValue) AND type_id = ?2
                 AND NOT EXISTS (SELECT 1 FROM tide_seen s WHERE s.type_id = ?2 AND s.row = tide_outbox.first_row)
                 """
             try db.cachedStatement(sql: sql).execute(arguments: [zone, type.id])
         }
-        // Other records of which something was kept may be lost there, too: nothing would ever say so.
+        // The cloud may have lost other deferred records, too, and would never report it.
         for name in try seen.missingDeferred(transaction.connection.types) { try deferredRows.deferUntilReply(name) }
         hasNewExports = true
         try SeenRows.forget(db, types: transaction.connection.types, zone: zone)
@@ -84,13 +86,13 @@ extension RemoteChangeApplier {
 }
 
 extension RecordStore {
-    /// Begins to compare what is here with what the cloud has: it was put back to an earlier state.
+    /// Begins to compare the store with the cloud, which was put back to an earlier state.
     ///
-    /// Of requests that are on their way nothing is known any more, and what was deleted here is deleted again where it comes.
+    /// Requests that are on their way are forgotten. A record that was deleted here is deleted again if it comes.
     ///
     /// - Parameters:
-    ///   - incarnation: The name of the life that the cloud's database has now.
-    ///   - isLost: Whether the cloud does not have the zone, and so no share of it.
+    ///   - incarnation: The present incarnation of the cloud's database.
+    ///   - isLost: Whether the cloud lacks the zone, and so its shares.
     package func beginComparing(
         in incarnation: String, isLost: Bool = false, zone: Int64 = StoreFormat.defaultZone
     ) throws(StoreError) {
@@ -122,7 +124,7 @@ extension RecordStore {
         }
     }
 
-    /// The name of the life of the cloud's database in which it was asked last which zones have changed.
+    /// The incarnation of the cloud's database when the changed zones were asked for last.
     package func databaseIncarnation() throws(StoreError) -> String? {
         try connection.read("read the state of the sync") { db in
             try String.fetchOne(db, sql: "SELECT value FROM tide_sync WHERE key = 'database_incarnation'")

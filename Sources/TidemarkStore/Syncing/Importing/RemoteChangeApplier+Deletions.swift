@@ -15,7 +15,7 @@ extension RemoteChangeApplier {
             if compares, try isMadeAgain(mine, type) { return try makeAgain(mine, type) }
             return try apply(deletionOf: mine, type: type)
         }
-        // Both sides have deleted it.
+        // Both sides have deleted the record.
         if let deletion = try deletion(of: key) {
             try outbox.remove(.delete, type: deletion.typeID, row: deletion.row)
         }
@@ -43,8 +43,8 @@ extension RemoteChangeApplier {
         }
     }
 
-    /// The cloud is to get it as a new one. What it was when the cloud had it stays known: others may make it again, too, and fields that
-    /// were not edited here are theirs then.
+    /// Sends the record to the cloud as a new one. The cloud's last version stays known: other devices may make the record again, too, and
+    /// then their values of the fields count that were not edited here.
     mutating func makeAgain(_ mine: PendingRow, _ type: StoredType) throws {
         try renewAll(mine, type)
         try forget(mine.id, type)
@@ -52,7 +52,7 @@ extension RemoteChangeApplier {
         hasNewExports = true
     }
 
-    /// Every field waits to be sent, as of a record that the cloud does not have, with the time of its last edit.
+    /// Marks every field to be sent, as in a record that the cloud does not have, with the time of its last edit.
     func renewAll(_ mine: PendingRow, _ type: StoredType) throws {
         let times = try localTimes(mine)
         var edited = mine.edited.map { RowTimes($0) } ?? RowTimes(cloud: EditTimes())
@@ -67,15 +67,15 @@ extension RemoteChangeApplier {
         try transaction.deleteUnsent(rows, type: type, zone: zone)
     }
 
-    /// Everything was fetched anew: what the cloud is known to have had and did not come is gone there.
+    /// Ends a fetch of everything: records that the cloud is known to have had and that did not come are gone there.
     mutating func deleteUnseen() throws {
-        // Whether these are there is not known before they are looked up.
+        // Only a look-up tells whether the cloud has these records.
         for name in sent.sorted() { try deferredRows.deferUntilReply(name) }
         for type in transaction.connection.types {
-            // One may have come otherwise meanwhile, as the answer to a request: each is looked up before it goes.
+            // A record may have come otherwise meanwhile, as with the reply to a request: each is looked up before it is deleted.
             for name in try seen.missing(type) { try deferredRows.deferUntilReply(name) }
         }
-        // What was kept may be gone there, too: nothing would ever say so.
+        // Deferred records may be gone in the cloud, too, which would never report it.
         for name in try seen.missingDeferred(transaction.connection.types) { try deferredRows.deferUntilReply(name) }
         try SeenRows.forget(db, types: transaction.connection.types, zone: zone)
     }

@@ -4,17 +4,17 @@ import TidemarkModel
 import TidemarkSQLite
 
 extension RemoteChangeApplier {
-    /// What keeps the edits that are reverted.
+    /// Keeps the edits that are reverted.
     private var rejected: RejectedChanges { RejectedChanges(transaction: transaction, zone: zone) }
 
-    /// Reverts a change that the cloud has rejected for good: the record becomes what it is in the cloud, and the rejected values are kept.
+    /// Reverts a change that the cloud has rejected permanently: the record becomes the cloud's version, and the rejected values are kept.
     mutating func revertRejected(_ item: ExportItem, code: String, reason: String) throws {
         guard let type = transaction.connection.types.first(where: { $0.id == item.key.typeID }) else { return }
         switch item.key.kind {
         case .delete: try revertRejectedDeletion(item, type, code: code, reason: reason)
         case .save:
             try outbox.remove(.save, type: type.id, row: item.key.row)
-            // Where it was deleted since, that is sent, and refused, by itself.
+            // If the record was deleted since, the deletion is sent, and refused, by itself.
             guard let mine = try PendingRow.fetchOne(db, type: type, "_id = ?", arguments: [item.key.row]) else { return }
             guard mine.isPending else { return }
             try rejected.keep(mine, type, code: code, reason: reason)
@@ -32,11 +32,11 @@ extension RemoteChangeApplier {
         guard let deletion = try rejected.waitingDeletion(type, row: item.key.row), let tag = deletion.tag else { return }
         let (was, isIntact) = try rejected.values(before: deletion, type)
         try rejected.refuse(.delete, type, item.name, before: was.mapValues { $0 }, after: [:], code: code, reason: reason)
-        // Where history has it only damaged, the cloud has it whole.
+        // If history only has a damaged version, the look-up brings the cloud's whole one.
         if isIntact {
             try apply(RemoteRecord(name: item.name, type: type.name, tag: tag, values: was, edited: nil, whole: { Data() }))
         }
-        // When its fields were edited only the cloud knows by now.
+        // Only the cloud still knows when the fields were edited.
         try deferredRows.deferUntilReply(item.name)
     }
 }

@@ -2,8 +2,8 @@ import GRDB
 import TidemarkModel
 import TidemarkSQLite
 
-/// In a private store a name is in one zone at the most. What comes under it in another one is the same record: it was moved, here or
-/// elsewhere, or edited by somebody who had not heard of that. Both become one.
+/// Records that come in another zone. In a private store a name is in one zone at the most. A record that comes under the name in another
+/// zone is the same record: a device has moved it, or has edited it before it knew of the move. Both become one.
 extension RemoteChangeApplier {
     /// A record's row in another zone.
     struct Copy {
@@ -24,12 +24,12 @@ extension RemoteChangeApplier {
         return nil
     }
 
-    /// Has a record that has come become one with what is there under its name.
+    /// Merges a record that has come with the row that has its name in another zone.
     mutating func reconcileZoneMove(_ record: RemoteRecord, _ type: StoredType, with there: Copy) throws {
         guard let mine = try PendingRow.fetchOne(db, type: there.type, "_id = ?", arguments: [there.row]) else { return }
         guard there.type.id == type.id else {
             guard !planner.blocksName(mine.isPending) else { return try deferredRows.add(record, .name) }
-            // What was under the name was deleted there, and this made here.
+            // The record under the name was deleted there, and this one was made here.
             try delete([mine.id], typeID: there.type.id)
             plain[type.id, default: []].append(record)
             return
@@ -42,7 +42,7 @@ extension RemoteChangeApplier {
         }
     }
 
-    /// Whether the record's zone is the one in which it has come.
+    /// Whether the record has come in its own zone.
     private func isHome(_ record: RemoteRecord, insteadOf mine: PendingRow, in other: Int64) throws -> Bool {
         func copy(_ zone: Int64, _ moved: EditTime?) throws -> RemoteChangePlan.ZoneCopy {
             .init(
@@ -53,11 +53,11 @@ extension RemoteChangeApplier {
             insteadOf: try copy(other, mine.edited.flatMap { EditTimes($0).fields[EditTimes.move] }))
     }
 
-    /// Has what is here go on where the cloud has the record: what was edited here is merged with what it is there.
+    /// Moves the row into the zone in which the cloud has the record, and merges local edits with the cloud's version.
     private mutating func moveToRemoteZone(
         _ mine: PendingRow, from other: Int64, to record: RemoteRecord, _ type: StoredType
     ) throws {
-        // It is there by right, whatever was to be deleted before.
+        // The record belongs there, whatever deletion was waiting.
         if let deletion = try deletion(of: mine.key) { try outbox.remove(.delete, type: deletion.typeID, row: deletion.row) }
         let moved = try transaction.move(mine.id, type: type, to: zone, edited: mine.edited)
         try seen.add(moved.row, type)
@@ -74,7 +74,7 @@ extension RemoteChangeApplier {
         try rebase(row, onto: record, type: type, as: .copy(isEdited: mine.isPending))
     }
 
-    /// Has what was edited in a zone that the record has left go on where it is now. The cloud's copy there goes.
+    /// Merges edits from a zone that the record has left into the record in its present zone. The cloud's copy in the old zone is deleted.
     private mutating func mergeIntoHomeZone(
         _ record: RemoteRecord, into mine: PendingRow, in home: Int64, _ type: StoredType
     ) throws {
@@ -102,11 +102,11 @@ extension RemoteChangeApplier {
         try Outbox(db, zone: home).add(.save, type: type.id, row: mine.id, change: transaction.nextChange - 1)
     }
 
-    /// The cloud is to be told that the record is not in this zone any more.
+    /// Makes the cloud delete the copy in this zone, which the record has left.
     private mutating func endCopy(_ record: RemoteRecord, _ type: StoredType, deletion: Outbox.WaitingDeletion?) throws {
         hasNewExports = true
         if let deletion {
-            // As the cloud has it by now.
+            // The tag of the cloud's present version.
             try db.cachedStatement(sql: "UPDATE tide_changes SET tag = ? WHERE id = ?").execute(arguments: [
                 record.tag, deletion.change,
             ])
@@ -117,7 +117,7 @@ extension RemoteChangeApplier {
             .execute(arguments: [type.id, deletion.row])
             return
         }
-        // It was never here: it comes and goes, so that history has what is to be deleted.
+        // The copy was never in this store. It is written and deleted, so that history has a deletion to send.
         try write([record], type: type)
         let sql = "SELECT _id FROM \"\(type.table)\" WHERE _key = ? AND _zone = ?"
         guard let row = try Int64.fetchOne(db.cachedStatement(sql: sql), arguments: [RecordKey(name: record.name), zone]) else {
@@ -127,7 +127,7 @@ extension RemoteChangeApplier {
         try outbox.add(.delete, type: type.id, row: row, change: transaction.nextChange - 1)
     }
 
-    /// The last deletion of a name from this zone that history has, whether the cloud has heard of it or not.
+    /// The last deletion of a name from this zone in history, whether it was sent or not.
     func lastDeletion(of key: RecordKey, _ type: StoredType) throws -> Outbox.WaitingDeletion? {
         let sql = """
             SELECT type_id, first_row, id, tag, base FROM tide_changes

@@ -5,21 +5,21 @@ import TidemarkSQLite
 
 /// Applies changes from the cloud within a transaction, as a ``RemoteChangePlanning`` decides.
 ///
-/// It reads what a decision depends on, and no more: of most records that is the change tag. A decision about one record may depend on what
-/// was written of those before it, so each record is read, decided and written before the next.
+/// It reads only what a decision depends on: for most records, the change tag. A decision may depend on records that were written before,
+/// so each record is read, decided and written before the next.
 struct RemoteChangeApplier {
     let transaction: StoreTransaction
     /// The zone that the changes are of.
     let zone: Int64
     let planner: any RemoteChangePlanning
     let occasion: ImportOccasion
-    /// Records of requests whose answers are not known. What comes of them may have one's own change in it, which nobody could tell from
-    /// another's: it waits for the answer.
+    /// Records in requests that have no reply yet. A version that comes may already contain our own change, so it is deferred until the
+    /// reply is known.
     let sent: Set<String>
-    /// Deletions wait to be sent; this transaction makes none before all records are looked at.
+    /// Whether deletions wait to be sent. This transaction makes no deletion before all records are handled.
     private let hasDeletions: Bool
     private let hasShares: Bool
-    /// Whether each record is compared with the one that is here, whatever its tag.
+    /// Whether each record is compared with the local one, whatever its tag.
     let compares: Bool
     /// The last deletion here that the cloud may have lost.
     private let lastLostDeletion: Int64?
@@ -28,19 +28,19 @@ struct RemoteChangeApplier {
     var deferredRows: DeferredRows
     let seen: SeenRows
     private var places: [String: Place] = [:]
-    /// Something is to be sent that was not, or might not have been before.
+    /// Whether there may be new changes to send.
     var hasNewExports = false
-    /// Records that nobody edited here, or that are new, by type; written together.
+    /// Records that are new or have no local edits, by type; written together.
     var plain: [Int64: [RemoteRecord]] = [:]
-    /// Rows that the cloud has deleted and nobody edited here, by type.
+    /// Rows without local edits that the cloud has deleted, by type.
     var gone: [Int64: [Int64]] = [:]
 
     var db: Database { transaction.db }
     var outbox: Outbox { Outbox(db, zone: zone) }
 
-    /// Whether something is to be sent, or looked up, that was not, or might not have been before.
+    /// Whether there may be new changes to send, or records to look up.
     var leavesExports: Bool { hasNewExports || deferredRows.hasDeferred }
-    /// Records that could not be applied, or not wholly.
+    /// The number of records that could not be applied, or not fully.
     var deferred: Int { deferredRows.count }
 
     init(
@@ -51,12 +51,12 @@ struct RemoteChangeApplier {
         self.planner = planner
         self.occasion = occasion
         let db = transaction.db
-        // What comes otherwise may be deleted before its page comes, and is not seen by that.
+        // A record that does not come in a page may be deleted before its page comes, so it does not count as seen.
         let state = try SyncState(db, zone: zone)
-        compares = state.isComparing && occasion != .settled
-        lastLostDeletion = occasion == .settled ? nil : compares ? .max : state.comparedChange
+        compares = state.isComparing && occasion != .resolved
+        lastLostDeletion = occasion == .resolved ? nil : compares ? .max : state.comparedChange
         seen = try SeenRows(db, zone: zone, isRefetching: (occasion == .page || state.isComparing) && state.isRefetching)
-        sent = occasion == .settled ? [] : try SentRequest.names(db, zone: zone)
+        sent = occasion == .resolved ? [] : try SentRequest.names(db, zone: zone)
         hasDeletions = try Outbox(db, zone: zone).hasDeletions
         let shares = "SELECT EXISTS (SELECT 1 FROM tide_shares WHERE zone = ?)"
         hasShares = try Bool.fetchOne(db.cachedStatement(sql: shares), arguments: [zone]) ?? true
@@ -68,7 +68,7 @@ struct RemoteChangeApplier {
     private struct Place {
         let type: StoredType
         let fields: [String: FieldType]
-        /// Finds the row of a name: its number, its tag, and whether something of it is to be sent.
+        /// Finds the row of a name: its number, its tag, and whether it has changes to send.
         let find: Statement
         let others: [StoredType]
 
@@ -107,19 +107,19 @@ struct RemoteChangeApplier {
                 transaction.changesShares = true
             }
         }
-        // Who waits for another record may have waited for one of these.
+        // Changes that wait for another record may have waited for one of these.
         if !changes.isEmpty, try outbox.endWaiting() { hasNewExports = true }
         try finish()
     }
 
-    /// Writes what has been gathered.
+    /// Writes the rows that were gathered.
     mutating func finish() throws {
         try writePlain()
         for (typeID, rows) in gone.sorted(by: { $0.key < $1.key }) { try delete(rows, typeID: typeID) }
         gone = [:]
         let first = transaction.nextChange
         for type in transaction.connection.types where !type.uniqueKeys.isEmpty {
-            try transaction.settleUniqueKeys(
+            try transaction.mergeUniqueKeys(
                 of: type, changes: transaction.firstChange..<first, planner.uniqueKeyPolicy(type.name))
         }
         try send(from: first)
@@ -152,7 +152,7 @@ struct RemoteChangeApplier {
                 guard !planner.blocksName(mine.isPending) else {
                     return try block(record, .name, "the cloud has a \(record.type) of that name")
                 }
-                // What the cloud had under the name was deleted there, and this made.
+                // The record that the cloud had under the name was deleted there, and this one was made.
                 try delete([mine.id], typeID: other.id)
             }
             if let deletion = try deletion(of: key) {
@@ -163,7 +163,7 @@ struct RemoteChangeApplier {
         }
         let (id, tag, isPending): (Int64, String?, Bool) = (row[0], row[1], row[2])
         try seen.add(id, type)
-        // It was deleted and made anew: what comes is of the one that was deleted.
+        // The record was deleted here and made again: the version that comes belongs to the deleted one.
         if tag == nil, let deletion = try deletion(of: key) {
             guard try isRestored(record, deletedBy: deletion, type: type) else { return }
         }
@@ -177,12 +177,12 @@ struct RemoteChangeApplier {
             guard let mine = try PendingRow.fetchOne(db, type: type, "_id = ?", arguments: [id]) else { return }
             guard mine.isIntact else { return try leave(damaged: mine, record, type) }
             // Without a tag, but with a version that the cloud had, both sides have made the record again after the cloud had lost it.
-            let isCopy = occasion == .settled && mine.tag == nil && mine.base != nil
+            let isCopy = occasion == .resolved && mine.tag == nil && mine.base != nil
             try rebase(mine, onto: record, type: type, as: isCopy ? .copy(isEdited: true) : .edit)
         }
     }
 
-    /// A deletion of that name from the zone that the cloud is yet to hear of.
+    /// The unsent deletion of a name from the zone.
     func deletion(of key: RecordKey) throws -> Outbox.WaitingDeletion? {
         hasDeletions ? try outbox.deletion(of: key) : nil
     }
@@ -195,11 +195,11 @@ struct RemoteChangeApplier {
         plain = [:]
     }
 
-    /// Makes records what they are in the cloud.
+    /// Writes the cloud's versions of records.
     mutating func write(_ records: [RemoteRecord], type: StoredType) throws {
         let batch = try RecordBatch(rowLimit: .max, byteLimit: .max)
         let columns = try batch.columns(of: type.fields)
-        // Records that came together were mostly edited together.
+        // Records that came together were mostly edited at the same time.
         var last: (times: EditTimes, text: String)?
         for record in records {
             if let edited = record.edited, last?.times != edited { last = (edited, edited.description) }
@@ -222,8 +222,8 @@ struct RemoteChangeApplier {
             device: transaction.connection.identity.device.uuidString, until: transaction.time)
     }
 
-    /// What the cloud was known to have; `nil` where it was known to have nothing. Of what history does not reach any more, the fields that
-    /// were not edited here are known.
+    /// The cloud's last known version; `nil` if the cloud had none. If history does not reach back to it, only the fields that were not
+    /// edited here are known.
     func ancestor(of mine: PendingRow, _ type: StoredType) throws -> [String: FieldValue]? {
         guard let base = mine.base else { return nil }
         let current = mine.state(type)
@@ -232,9 +232,9 @@ struct RemoteChangeApplier {
         return current.filter { !edited.contains($0.key) }
     }
 
-    /// What a merge needs of a row.
+    /// A row's record, as a merge needs it.
     ///
-    /// - Parameter ancestor: What both sides began with, by field.
+    /// - Parameter ancestor: The version that both sides began with, by field.
     func local(_ mine: PendingRow, _ type: StoredType, ancestor: [String: FieldValue]?) throws -> LocalRecord {
         LocalRecord(
             type: type.name, name: mine.name, fields: type.fields.map(\.name), values: mine.values,
@@ -247,8 +247,8 @@ struct RemoteChangeApplier {
             device: transaction.connection.identity.device.uuidString, time: transaction.time, mayMove: mayMove)
     }
 
-    /// Makes the record what it is in the cloud, and then what the merge has made of it: so history has the version that both sides began
-    /// with. The local times and the ancestor are read before anything is written: afterwards history ends with the cloud's version.
+    /// Writes the cloud's version of the record, and then the merged one, so that history has the version that both sides began with. The
+    /// local times and the ancestor are read before anything is written: afterwards history ends with the cloud's version.
     mutating func rebase(
         _ mine: PendingRow, onto record: RemoteRecord, type: StoredType, as relation: RemoteChangePlan.Relation = .edit
     ) throws {
@@ -284,18 +284,18 @@ struct RemoteChangeApplier {
         return RemoteVersion(tag: record.tag, values: values, edited: record.edited)
     }
 
-    /// What was said of the row as it was is void.
+    /// Removes the sync issues of a row, which were about its old version.
     func forget(_ row: Int64, _ type: StoredType) throws {
         try db.cachedStatement(sql: "DELETE FROM tide_sync_issues WHERE type_id = ? AND row = ?").execute(arguments: [
             type.id, row,
         ])
     }
 
-    /// There is nothing left for a person to decide, and nothing left to be deleted.
+    /// Ends a conflict: a person has nothing left to decide, and nothing is left to delete.
     mutating func endConflict(of mine: PendingRow, _ type: StoredType) throws {
         try db.cachedStatement(sql: "DELETE FROM tide_sync_issues WHERE type_id = ? AND row = ? AND code = 'conflict'")
             .execute(arguments: [type.id, mine.id])
-        // It was deleted here before it was made again.
+        // The record was deleted here before it was made again.
         if let deletion = try deletion(of: mine.key) {
             try outbox.remove(.delete, type: deletion.typeID, row: deletion.row)
         }
@@ -305,16 +305,16 @@ struct RemoteChangeApplier {
     /// Leaves a conflict to a person.
     private mutating func leave(_ mine: PendingRow, _ record: RemoteRecord, _ type: StoredType, fields: [String]) throws {
         try deferredRows.add(record, .conflict)
-        // The row's tag is of the time that the cloud has lost: what is sent later is not to be sent as a change of that version.
+        // The row's tag is from a time that the cloud has lost: later edits must not be sent as changes of that version.
         if compares { try renewAll(mine, type) }
         try note(conflictOf: mine, type, "both sides changed \(fields.joined(separator: ", "))")
     }
 
-    /// Keeps what has come of a record that is damaged here and has edits to be sent: nothing is merged with what nobody wrote. When it is
-    /// repaired, what was kept is looked at again.
+    /// Defers the cloud's version of a record that is damaged here and has edits to be sent: nothing is merged with values that nobody
+    /// wrote. When the record is repaired, the deferred version is applied again.
     mutating func leave(damaged mine: PendingRow, _ record: RemoteRecord, _ type: StoredType) throws {
         try deferredRows.add(record, .damaged)
-        // When its turn comes it is repaired, or noted as damaged.
+        // The export repairs the record, or notes it as damaged.
         try outbox.add(.save, type: type.id, row: mine.id, change: mine.version)
         hasNewExports = true
     }
@@ -323,13 +323,13 @@ struct RemoteChangeApplier {
         try outbox.add(.save, type: type.id, row: mine.id, change: mine.version)
         try SyncIssue.note(
             db, .init(typeID: type.id, row: mine.id, kind: .save), version: mine.version, code: "conflict",
-            reason: "\(what), and the merge policy is to ask. Settle it with another policy", at: transaction.time, nextTry: nil,
+            reason: "\(what), and the merge policy is to ask. Resolve it with another policy", at: transaction.time, nextTry: nil,
             waitsFor: nil)
     }
 
     // Records that were deleted here
 
-    /// Whether a record that was deleted here, and the cloud is yet to hear of that, is to be there all the same.
+    /// Whether a record stays although it was deleted here and the deletion is not sent yet.
     private mutating func isRestored(
         _ record: RemoteRecord, deletedBy deletion: Outbox.WaitingDeletion, type: StoredType
     ) throws -> Bool {
@@ -347,7 +347,7 @@ struct RemoteChangeApplier {
         let fields = type.fields.map(\.name)
         var ancestor: [FieldValue?]?
         if let base = deletion.base {
-            // Where history does not reach that far, nothing tells that the record is as it was.
+            // If history does not reach that far, nothing tells whether the record has changed.
             let values = try chain(deletion.change).values(at: base, from: [:], type: type) ?? [:]
             ancestor = fields.map { values[$0] }
         }
@@ -359,7 +359,7 @@ struct RemoteChangeApplier {
             return true
         case .deleteAgain(let conflicts):
             transaction.log(conflicts)
-            // The next try deletes what is there by now.
+            // The next try deletes the cloud's present version.
             hasNewExports = true
             try db.cachedStatement(sql: "UPDATE tide_changes SET tag = ? WHERE id = ?").execute(arguments: [
                 record.tag, deletion.change,
@@ -372,13 +372,14 @@ struct RemoteChangeApplier {
             try deferredRows.add(record, .conflict)
             try SyncIssue.note(
                 db, .init(typeID: deletion.typeID, row: deletion.row, kind: .delete), version: deletion.change, code: "conflict",
-                reason: "it was deleted here and edited elsewhere, and the merge policy is to ask. Settle it with another policy",
+                reason:
+                    "it was deleted here and edited elsewhere, and the merge policy is to ask. Resolve it with another policy",
                 at: transaction.time, nextTry: nil, waitsFor: nil)
         }
         return false
     }
 
-    /// What this transaction has changed from a change on is to go to the cloud.
+    /// Adds the changes of this transaction from a number on to the outbox.
     private mutating func send(from first: Int64) throws {
         guard transaction.nextChange > first else { return }
         hasNewExports = true
@@ -391,7 +392,7 @@ struct RemoteChangeApplier {
         }
     }
 
-    /// The zone of a row that was changed: where records have become one, it may be another than the changes'.
+    /// The zone of a changed row. Where records were merged, it may differ from the zone of the changes.
     private func zone(of row: Int64, _ change: StoredChange) throws -> Int64 {
         guard mayMove, let type = transaction.connection.types.first(where: { $0.id == change.typeID }) else { return zone }
         let deleted = "SELECT coalesce(zone, \(StoreFormat.defaultZone)) FROM tide_changes WHERE id = ?"
@@ -402,7 +403,7 @@ struct RemoteChangeApplier {
 
     // What the store can't hold
 
-    /// Defers a record that can't be applied. What waits to be sent of its name can't go meanwhile, and nothing else waits for that.
+    /// Defers a record that can't be applied. Changes under its name can't be sent meanwhile, and no other change waits for them.
     mutating func block(_ record: RemoteRecord, _ reason: DeferredRecord.Reason, _ what: String) throws {
         try deferredRows.add(record, reason)
         let key = RecordKey(name: record.name)
@@ -418,7 +419,7 @@ struct RemoteChangeApplier {
             try note(.init(typeID: type.id, row: mine.id, kind: .save), version: mine.version)
         }
         if let deletion = try deletion(of: key) {
-            // What was deleted here is not what is there now.
+            // The record that was deleted here is not the record that is there now.
             try outbox.remove(.delete, type: deletion.typeID, row: deletion.row)
         }
     }

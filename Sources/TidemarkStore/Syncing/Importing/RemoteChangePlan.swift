@@ -1,22 +1,21 @@
 package import TidemarkModel
 
-/// Decides what becomes of the changes that come from the cloud.
+/// Decides the outcome of changes that come from the cloud.
 ///
-/// The store reads what a decision depends on, asks, and writes what the answer says, all in one transaction. It decides nothing itself. The
-/// methods are pure: the same facts give the same plan on every device. They are called for one record after the other, on the thread that
-/// writes the store.
+/// The store reads the facts, asks for a plan and carries it out, all in one transaction. It decides nothing itself. The methods are pure:
+/// the same facts give the same plan on every device. They are called record by record, on the thread that writes the store.
 package protocol RemoteChangePlanning: Sendable {
-    /// What becomes of a record whose row is here, by its change tags alone.
+    /// The plan for a record whose row is here, by its change tags alone.
     func plan(for row: RemoteChangePlan.KnownRow, tag: String, occasion: ImportOccasion) -> RemoteChangePlan.Row
 
-    /// What becomes of a record which was deleted here, where the cloud does not have that deletion yet.
+    /// The plan for a record that was deleted here, if the cloud does not have the deletion yet.
     ///
     /// - Parameter isMove: Whether the deletion belongs to a move to another zone; looked up when it matters.
     func plan(
         for deletion: RemoteChangePlan.KnownDeletion, tag: String, occasion: ImportOccasion, isMove: () throws -> Bool
     ) rethrows -> RemoteChangePlan.Deleted
 
-    /// Whether the record that has come is the one that was deleted here, unchanged since.
+    /// Whether the record that has come is the deleted one, unchanged since.
     ///
     /// - Parameters:
     ///   - deleted: The change tag of the record that was deleted.
@@ -25,16 +24,16 @@ package protocol RemoteChangePlanning: Sendable {
 
     /// Whether a record of another type keeps its name from a record that has come.
     ///
-    /// - Parameter isPending: Whether something of the record that is here waits to be sent.
+    /// - Parameter isPending: Whether the local record has changes to send.
     func blocksName(_ isPending: Bool) -> Bool
 
-    /// Whether a record is deleted again that was deleted here, by a deletion which the cloud may have lost.
+    /// Whether a record is deleted again that was deleted here by a deletion that the cloud may have lost.
     func deletesAgain(_ edited: EditTimes?, deleted time: Int64) -> Bool
 
-    /// Whether the local version and the cloud's are the same, so that nothing has to be written.
+    /// Whether the local version and the cloud's are equal, so that nothing has to be written.
     func isUpToDate(_ values: [FieldValue?], tag: String?, isPending: Bool, with remote: RemoteVersion) -> Bool
 
-    /// Merges edits that the cloud does not have with the cloud's version.
+    /// Merges local edits with the cloud's version.
     func merge(
         _ local: LocalRecord, with remote: RemoteVersion, as relation: RemoteChangePlan.Relation, in context: RemoteChangeContext
     ) throws -> RemoteChangePlan.Merge
@@ -47,30 +46,30 @@ package protocol RemoteChangePlanning: Sendable {
     /// Whether the zone in which a copy has come is the record's zone, and not the zone in which it is here.
     func isHome(_ copy: RemoteChangePlan.ZoneCopy, insteadOf local: RemoteChangePlan.ZoneCopy) -> Bool
 
-    /// What becomes of a record that was deleted here and edited elsewhere.
+    /// The plan for a record that was deleted here and edited elsewhere.
     ///
     /// - Parameter ancestor: The record as the cloud had it before the deletion; `nil` when the cloud had nothing.
     func plan(
         forDeleted record: RecordName, fields: [String], ancestor: [FieldValue?]?, edited remote: RemoteVersion
     ) throws -> RemoteChangePlan.Restoration
 
-    /// What becomes of a record that was deleted in the cloud, by what is known without its history.
+    /// The plan for a record that was deleted in the cloud, by the facts that are known without its history.
     func plan(forDeletionOf row: RemoteChangePlan.KnownRow) -> RemoteChangePlan.RemoteDeletion
 
-    /// What becomes of a record that was deleted in the cloud and edited here.
+    /// The plan for a record that was deleted in the cloud and edited here.
     func plan(forDeletionOf local: LocalRecord) throws -> RemoteChangePlan.EditedDeletion
 
     /// The policy under which records with equal unique keys become one.
     func uniqueKeyPolicy(_ type: String) -> MergePolicy
 }
 
-/// What the store does with a record that has come from the cloud, as a ``RemoteChangePlanning`` has decided.
+/// The plans for records that have come from the cloud, as a ``RemoteChangePlanning`` has decided.
 package enum RemoteChangePlan {
-    /// What the store knows of a row without reading its values.
+    /// The facts about a row that are known without its values.
     package struct KnownRow: Hashable, Sendable {
         /// The change tag of the cloud's record; `nil` when the cloud has none.
         package let tag: String?
-        /// Whether something of the record waits to be sent.
+        /// Whether the record has changes to send.
         package let isPending: Bool
         /// Whether every record is compared with the cloud's, since the cloud was put back to an earlier state.
         package let comparesAll: Bool
@@ -82,11 +81,11 @@ package enum RemoteChangePlan {
         }
     }
 
-    /// What becomes of a record whose row is here.
+    /// The plan for a record whose row is here.
     package enum Row: Hashable, Sendable {
-        /// It is here as it is in the cloud.
+        /// The row is the cloud's version already.
         case skip
-        /// The cloud's version replaces it.
+        /// The cloud's version replaces the row.
         case write
         /// A newer version is looked up.
         case lookUp
@@ -96,7 +95,7 @@ package enum RemoteChangePlan {
         case merge
     }
 
-    /// What the store knows of a deletion that waits to be sent.
+    /// The facts about a deletion that waits to be sent.
     package struct KnownDeletion: Hashable, Sendable {
         /// The change tag of the record that was deleted.
         package let tag: String?
@@ -110,9 +109,9 @@ package enum RemoteChangePlan {
         }
     }
 
-    /// What becomes of a record that was deleted here.
+    /// The plan for a record that was deleted here.
     package enum Deleted: Hashable, Sendable {
-        /// It stays deleted; nothing else is noted.
+        /// The record stays deleted, and nothing is noted.
         case keep
         /// A newer version is looked up: the one that has come was deferred, and the deletion is of a later one.
         case lookUp
@@ -126,13 +125,13 @@ package enum RemoteChangePlan {
     package enum Relation: Hashable, Sendable {
         /// The local version was made from an earlier version of this record.
         case edit
-        /// Each may have edits that the other has not: it comes from another zone, or from a cloud that was put back.
+        /// Each version may have edits that the other lacks: the cloud's comes from another zone, or from a cloud that was put back.
         ///
         /// - Parameter isEdited: Whether the local copy had edits to be sent.
         case copy(isEdited: Bool)
     }
 
-    /// What becomes of edits that were merged with the cloud's version.
+    /// The outcome of merging local edits with the cloud's version.
     package enum Merge {
         case write(Merged)
         /// The policy leaves the conflict to a person.
@@ -143,7 +142,7 @@ package enum RemoteChangePlan {
     package struct Merged {
         /// The fields that differ from the cloud's version, with their values.
         package let edits: [FieldMerge.Edit]
-        /// The fields that are alike, and whose local time is the later one and is sent alone.
+        /// The fields with equal values whose local time is later: only the time is sent.
         package let renewals: [Int]
         /// The times of the row afterwards.
         package let edited: RowTimes
@@ -154,14 +153,14 @@ package enum RemoteChangePlan {
         }
     }
 
-    /// What becomes of a copy that was merged into the record in its own zone.
+    /// The outcome of merging a copy into the record in its own zone.
     package enum HomeMerge {
         /// The fields whose values change there, the times of the row, and the conflicts.
         case write(changes: [FieldMerge.Edit], edited: RowTimes, conflicts: [MergeConflict])
         case unresolved
     }
 
-    /// A zone in which a record is, and what is known of its moves.
+    /// A zone of a record, with the time of its move.
     package struct ZoneCopy: Hashable, Sendable {
         package let isDefaultZone: Bool
         /// The zone's name; `nil` when the store does not have the zone.
@@ -174,7 +173,7 @@ package enum RemoteChangePlan {
         }
     }
 
-    /// What becomes of a record that was deleted here and edited elsewhere.
+    /// The plan for a record that was deleted here and edited elsewhere.
     package enum Restoration: Hashable, Sendable {
         case restore([MergeConflict])
         /// The cloud's present version is deleted.
@@ -182,19 +181,19 @@ package enum RemoteChangePlan {
         case unresolved
     }
 
-    /// What becomes of a record that was deleted in the cloud.
+    /// The plan for a record that was deleted in the cloud.
     package enum RemoteDeletion: Hashable, Sendable {
-        /// It stays, and is no conflict any more.
+        /// The record stays, and is no conflict any more.
         case endConflict
         case delete
-        /// It was edited here: the policy decides.
+        /// The record was edited here: the policy decides.
         case merge
     }
 
-    /// What becomes of a record that was deleted in the cloud and edited here.
+    /// The plan for a record that was deleted in the cloud and edited here.
     package enum EditedDeletion: Hashable, Sendable {
         case delete([MergeConflict])
-        /// It is sent as a new record.
+        /// The record is sent as a new one.
         case sendAgain([MergeConflict])
         case unresolved
     }
@@ -230,7 +229,7 @@ package struct LocalRecord: Sendable {
 package struct RemoteVersion: Sendable {
     package let tag: String
     package let values: [FieldValue?]
-    /// When the fields were edited; `nil` where the cloud does not have that.
+    /// When the fields were edited; `nil` if the cloud does not have the times.
     package let edited: EditTimes?
 
     package init(tag: String, values: [FieldValue?], edited: EditTimes?) {
@@ -238,7 +237,7 @@ package struct RemoteVersion: Sendable {
     }
 }
 
-/// What a plan knows of the transaction that carries it out.
+/// The facts about the transaction that carries out a plan.
 package struct RemoteChangeContext: Hashable, Sendable {
     /// The identifier of this device, as times of edits have it.
     package let device: String

@@ -2,8 +2,8 @@ import GRDB
 import TidemarkModel
 import TidemarkSQLite
 
-/// The rows that have come since everything began to be fetched anew; what the cloud is known to have had and is not among them is gone
-/// there. Nothing is noted while nothing is fetched anew.
+/// The rows that have come since a fetch of everything began. Records that the cloud is known to have had and that are not among them are
+/// gone there. Outside of such a fetch nothing is noted.
 struct SeenRows {
     private let db: Database
     private let zone: Int64
@@ -14,8 +14,8 @@ struct SeenRows {
         self.isRefetching = isRefetching
     }
 
-    /// Whether anything could be missing at the end: where the cloud is known to have had nothing, and nothing is on its way, there is
-    /// nothing to note.
+    /// Whether a record could be missing at the end. If the cloud is known to have had none, and none is on its way, nothing has to be
+    /// noted.
     static func areNeeded(_ db: Database, types: [StoredType], zone: Int64) throws -> Bool {
         if try !SentRequest.names(db, zone: zone).isEmpty { return true }
         if try DeferredRecord.hasAny(db, zone: zone) { return true }
@@ -25,7 +25,7 @@ struct SeenRows {
         }
     }
 
-    /// Forgets those of a zone.
+    /// Forgets the rows of a zone.
     static func forget(_ db: Database, types: [StoredType], zone: Int64) throws {
         guard try StoreZone.areSeveral(db) else { return try db.execute(sql: "DELETE FROM tide_seen") }
         for type in types {
@@ -44,7 +44,7 @@ struct SeenRows {
         ])
     }
 
-    /// The row of that name, whichever of the types it is of.
+    /// Notes the row of a name, whichever type it has.
     func add(_ name: String, _ types: [StoredType]) throws {
         guard isRefetching else { return }
         for type in types {
@@ -66,7 +66,7 @@ struct SeenRows {
         return try RecordKey.fetchAll(statement, arguments: [zone]).map(\.name)
     }
 
-    /// The names of records that were kept as they came, and whose rows have not come. Those without a row may have come.
+    /// The names of deferred records whose rows have not come. Records without a row may have come.
     func missingDeferred(_ types: [StoredType]) throws -> [String] {
         try DeferredRecord.fetchAll(db, zone: zone).map(\.name).filter { name in
             try !types.contains { type in

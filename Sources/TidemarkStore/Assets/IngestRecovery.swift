@@ -3,8 +3,8 @@ import GRDB
 import TidemarkModel
 import TidemarkSQLite
 
-/// Removes what a process has left that died while it took files in. The caller holds the intake lock exclusively.
-package struct IntakeRecovery {
+/// Removes what a process has left that died while it ingested files. The caller holds the ingest lock exclusively.
+package struct IngestRecovery {
     let container: ContainerDirectory
 
     package init(container: ContainerDirectory) { self.container = container }

@@ -8,10 +8,10 @@ import TidemarkSQLite
 import TidemarkStore
 import TidemarkSync
 
-/// Goal: what a store can't hold, or a person is to decide, is kept and taken in later. Method: devices whose schemas differ, and the merge
+/// Goal: what a store can't hold, or a person is to decide, is deferred and applied later. Method: devices whose schemas differ, and the merge
 /// policy that asks.
-@Suite(.timeLimit(.minutes(30))) struct KeepingTests {
-    @Test func `records of unknown types and fields are kept, and taken in when the schema has them`() async throws {
+@Suite(.timeLimit(.minutes(30))) struct DeferredRecordTests {
+    @Test func `records of unknown types and fields are deferred, and applied when the schema has them`() async throws {
         let scratch = try Scratch()
         let cloud = try await TestCloud(scratch)
         try await cloud.cloud.deploySchemaOfEverything(cloud)
@@ -125,8 +125,8 @@ import TidemarkSync
         #expect(try b.records()["senja"]?["caption"] == .string("of B"))
         #expect(try b.reader().syncIssues(record: "senja").first?.code == "conflict")
         #expect(try await b.engine.sync().outbox.pending == 2)
-        try await b.engine.settleConflicts(of: "senja", policy: .mergeByPropertyStoreTrump)
-        try await b.engine.settleConflicts(policy: .mergeByPropertyObjectTrump)
+        try await b.engine.resolveConflicts(of: "senja", policy: .mergeByPropertyStoreTrump)
+        try await b.engine.resolveConflicts(policy: .mergeByPropertyObjectTrump)
         #expect(try await b.engine.sync().isComplete)
         _ = try await a.engine.sync()
         #expect(try a.records() == b.records())
@@ -184,7 +184,7 @@ import TidemarkSync
         #expect(try b.reader().deferredRecords().map(\.name) == ["lofoten"])
         #expect(try b.reader().syncIssues().map(\.record) == ["lofoten"])
         #expect(report.exported == 2)
-        _ = try await b.engine.settleConflicts(policy: .mergeByPropertyStoreTrump)
+        _ = try await b.engine.resolveConflicts(policy: .mergeByPropertyStoreTrump)
         #expect(try await b.engine.sync().isComplete)
         let there = try await database.zoneChanges(zone, since: nil, limit: nil, desiredKeys: nil).changes
         let captions = there.reduce(into: [String: CloudValue]()) { captions, change in
