@@ -8,7 +8,7 @@ extension DeferredRecord {
     /// only; `nil` where the record was kept for another reason.
     ///
     /// - Parameter types: The record types of the store.
-    /// - Throws: `CloudError` where the kept record can't be read.
+    /// - Throws: `CloudError` where the deferred record can't be read.
     public func nameCollision(in types: [RecordTypeSchema]) throws(CloudError) -> NameCollision? {
         guard reason == .schema else { return nil }
         guard let known = types.first(where: { $0.name == type }) else {

@@ -427,7 +427,7 @@ actor ExportScheduler {
         case .innocent, .retry, .resend, .uploadAssets, .remakeZone, .wipe, .refetch: return .undone
         case .park:
             return .refused(code: error.code.rawValue, reason: error.reason, nextTry: environment.now() + Self.pause)
-        // In what is somebody else's, their cloud's word is the last: it is taken back here.
+        // In a zone of another owner the cloud decides: the store reverts the change.
         case .ask where mapping.isRefusal(error): return .rejected(code: error.code.rawValue, reason: Self.reason(error))
         case .ask:
             return .refused(code: error.code.rawValue, reason: error.reason, nextTry: environment.now() + Self.longPause)

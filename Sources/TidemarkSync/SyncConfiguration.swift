@@ -33,7 +33,7 @@ public struct SyncReport: Hashable, Sendable {
     public var outbox = OutboxSummary()
     /// Records from the cloud that could not be taken in, or not whole.
     public var deferred = 0
-    /// Saves that the cloud has refused for good. They were taken back, and are kept until they are discarded.
+    /// Saves that the cloud has refused permanently. The store has reverted them, and keeps them until they are discarded.
     public var refused = 0
     /// Why it did not come to its end; `nil` when it did.
     public var failure: ContainerEvent.Failure?
@@ -42,6 +42,6 @@ public struct SyncReport: Hashable, Sendable {
     public init() {}
 
     /// Whether nothing waits to be sent and nothing failed; ``deferred`` counts fetched records that could not be
-    /// applied yet, ``refused`` changes that were taken back.
+    /// applied yet, ``refused`` changes that the store has reverted.
     public var isComplete: Bool { failure == nil && outbox.pending == 0 }
 }

@@ -4,7 +4,7 @@ import Testing
 import TidemarkIdentity
 
 /// Goal: the credential store is one, however many have it open, and a secret of its owner's. Method: several openings of one directory, files as they
-/// lie on disk, and files that are none of the book's.
+/// lie on disk, and files of another kind.
 @Suite(.timeLimit(.minutes(30))) struct CredentialStoreTests {
     private func mode(_ url: URL) throws -> Int {
         try #require(try FileManager.default.attributesOfItem(atPath: url.path)[.posixPermissions] as? Int)

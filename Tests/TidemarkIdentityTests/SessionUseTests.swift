@@ -72,7 +72,7 @@ import TidemarkModel
         let id = try #require(Hexadecimal.bytes(first.session.id))
         let before = try #require(try served.credentials.picture.session(id)).kept
         #expect(try served.failure(other.text) == nil)
-        // Behind the book's back: what it knows it still knows, unless it is told to read anew.
+        // Past the credential store: its cache still has the session, until something makes it read the file again.
         try await served.credentials.writer.write { db in try db.execute(sql: "DELETE FROM sessions WHERE account = 'ben'") }
         served.clock.advance(seconds: 150 * 24 * 60 * 60)
         let renewed = try await served.credentials.renewed(try served.credentials.session(first.text).get())

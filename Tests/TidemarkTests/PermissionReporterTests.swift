@@ -415,7 +415,7 @@ import TidemarkStore
         let reading = try ReadOnlyContainer(directory: ContainerDirectory(openingAt: scratch.container))
         var here = try await journal.permissions.changes().makeAsyncIterator()
         var there = try await reading.permissions.changes().makeAsyncIterator()
-        // What the tables say counts, whoever has asked meanwhile; the notifier is rung by what is saved.
+        // What the tables say counts, whoever has asked meanwhile; saving posts by the notifier.
         try places(.shared).note(Self.share(Self.zone(3), to: .named("Me", .privateUser)), of: 3)
         try places(.shared).change { db in try db.execute(sql: "DELETE FROM tide_shares WHERE zone = 4") }
         try places(.private).zone(2, Self.zone(2, of: nil))

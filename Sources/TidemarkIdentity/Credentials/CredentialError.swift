@@ -18,7 +18,7 @@ public struct CredentialError: Error, Sendable {
         public static let exists = Code(rawValue: "exists")
         /// Too many passwords wait to be checked, or another process has held the credential store for too long: try again later.
         public static let busy = Code(rawValue: "busy")
-        /// Others may read the book's file, and it can't be kept from them.
+        /// Others may read the credential store's file, and it can't be kept from them.
         public static let untrusted = Code(rawValue: "untrusted")
         /// The credential store can't be read or written.
         public static let storage = Code(rawValue: "storage")

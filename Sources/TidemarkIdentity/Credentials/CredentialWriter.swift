@@ -1,7 +1,7 @@
 import GRDB
 import TidemarkSQLite
 
-/// Writes and reads the book's file, on a thread of its own.
+/// Writes and reads the credential store's file, on a thread of its own.
 actor CredentialWriter {
     private nonisolated let executor = StoreExecutor(label: "tidemark.access")
     nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }

@@ -1,4 +1,4 @@
-/// What was saved here and refused by the cloud, and was taken back: kept, so that nothing that somebody wrote is lost.
+/// A save that the cloud has refused and the store has reverted. It is kept, so that nothing that a person wrote is lost.
 public struct RefusedSave: Hashable, Sendable, Identifiable {
     /// The number of the entry, by which it is discarded; unique in its store.
     public let id: Int64

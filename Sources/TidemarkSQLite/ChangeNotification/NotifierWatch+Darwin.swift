@@ -82,7 +82,7 @@
                 files[name] = source
                 isHeard = true
             }
-            // They may have rung before they were watched.
+            // They may have posted before they were watched.
             if isHeard, isNews { tell() }
         }
 

@@ -92,7 +92,7 @@
         // MARK: Events
 
         private struct Events {
-            /// Somebody else has rung, or may have.
+            /// Another process has posted, or may have.
             var isHeard = false
             /// What is watched has changed its place.
             var hasMoved = false
@@ -163,7 +163,7 @@
             if events.hasMoved || events.isHeard || hasOthers() { tell() }
         }
 
-        /// Whether anybody else has a notifier in the folder, which has just appeared: they may have rung before it was watched.
+        /// Whether another process has a notifier in the folder, which has just appeared: it may have posted before the folder was watched.
         private func hasOthers() -> Bool {
             do {
                 let folder = try Folder(at: notifierFolder)

@@ -86,7 +86,7 @@ package enum ExportResult: Hashable, Sendable {
     case deleted
     /// The cloud does not have it; it is tried again when the record is changed, or at a time (microseconds since 1970 UTC).
     case refused(code: String, reason: String, nextTry: Int64?)
-    /// The cloud does not have it, and never will: it is taken back here, and kept as a ``RefusedSave``.
+    /// The cloud does not have it, and never will: the store reverts it, and keeps it as a ``RefusedSave``.
     case rejected(code: String, reason: String)
     /// Nothing is known of it: it stays as it is.
     case undone

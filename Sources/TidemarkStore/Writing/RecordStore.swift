@@ -62,7 +62,7 @@ public actor RecordStore {
     /// - Parameters:
     ///   - lockTimeout: How long a write waits for other processes' writes.
     ///   - readsConcurrently: Whether `reader` reads while something is written. If not, it waits.
-    ///   - notifier: Is rung after each transaction, for other processes.
+    ///   - notifier: Posts after each transaction, for other processes.
     /// - Throws: ``StoreError`` `notFound` when a store was there and is missing, `notAStore`, `newerFormat`, `cannotCreate`, `busy`,
     ///   `corrupt` or `io`.
     public init(

@@ -7,7 +7,7 @@ import TidemarkSQLite
 struct DeferredRows {
     private let db: Database
     private let zone: Int64
-    /// Whether what comes now is what was put off.
+    /// Whether what comes now was deferred before.
     private let endsDeferral: Bool
     /// Some are there, from before or from now.
     private var isAny: Bool
@@ -53,7 +53,7 @@ struct DeferredRows {
     /// Something newer has come under the name.
     func end(_ name: String) throws {
         guard isAny else { return }
-        // What was put off waits until it is looked up: a page may say less than that.
+        // A record that was deferred waits until it is looked up: a page may say less than that.
         let isDeferred = endsDeferral ? "" : " AND reason <> '\(Self.deferralReason)'"
         try db.cachedStatement(sql: "DELETE FROM tide_deferred WHERE zone = ? AND name = ?\(isDeferred)").execute(arguments: [
             zone, name,
