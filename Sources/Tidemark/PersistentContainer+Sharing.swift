@@ -347,7 +347,7 @@ extension PersistentContainer {
 
     // What was refused
 
-    /// Saves that the cloud has refused and that were taken back, newest first.
+    /// Saves that the cloud has refused and the store has reverted, newest first.
     public nonisolated func refusedSaves() throws -> [RefusedSave] {
         var all: [RefusedSave] = []
         for scope in ContainerDirectory.scopes { all += try StoreReader(container: directory, scope: scope).refused() }

@@ -1,30 +1,31 @@
 package import TidemarkCloud
 
-/// The reaction to an error of the cloud.
+/// How the engine reacts to an error of the cloud.
 package enum ErrorReaction: Hashable, Sendable {
     /// Try again, after some time.
     case retry
-    /// The outcome is unknown: send the same request again.
+    /// The outcome is unknown: send the same request again, under the same token.
     case resend
     /// Merge with what the cloud has, and try again.
     case merge
     /// Send less at once.
     case halve
-    /// Create the zone again, and send everything.
+    /// Make the zone again, and send everything.
     case remakeZone
-    /// The person has deleted everything permanently.
+    /// The owner has deleted the zone's data permanently: empty the store.
     case wipe
     /// Fetch everything again.
     case refetch
-    /// The record waits for another one.
+    /// The record waits for another one, to which it refers.
     case park
-    /// Another item of the request is to blame.
+    /// Another item of the request was refused; this one is sent again.
     case innocent
     /// Upload the record's assets again.
     case uploadAssets
-    /// Only a person can remove the cause.
+    /// A person has to act. A refused record is tried again every ten minutes, and at each setup. A setup that fails this way halts the
+    /// engine; one that runs continuously sets up again after 30 seconds.
     case ask
-    /// This item can't be sent as it is.
+    /// The record can't be sent as it is; it is tried again when it is edited.
     case report
 
     package init(_ code: CloudError.Code) {
@@ -45,6 +46,6 @@ package enum ErrorReaction: Hashable, Sendable {
         }
     }
 
-    /// Whether the error may pass by itself. Otherwise a person has to act, although the operation may be tried again.
+    /// Whether the error may pass by itself. Otherwise a person has to act, even if it is tried again meanwhile.
     package var isPassing: Bool { self == .retry || self == .resend }
 }

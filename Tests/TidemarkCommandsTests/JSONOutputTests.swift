@@ -5,17 +5,19 @@ import Testing
 
 @testable import TidemarkCommands
 
-/// Goal: a program can read what any command prints. Method: the tree of commands itself, and the commands that report only what they have
-/// done as processes, in an order in which each has something to do.
+/// Goal: a program can read what any command prints. Method: the tree of commands itself, and commands as processes, in an order in which each
+/// has something to do; the keys of what they print are compared with the page that names them.
 @Suite(.timeLimit(.minutes(30))) struct JSONOutputTests {
     private let tool: Tool
     private let scratch: Scratch
+    private let documented: DocumentedKeys
     private var cloud: String { scratch["cloud"].path }
     private var container: String { scratch.container.path }
 
     init() throws {
         tool = try Tool()
         scratch = try Scratch()
+        documented = try DocumentedKeys()
     }
 
     private func leaves(_ command: any ParsableCommand.Type = Tidemark.self, _ path: [String] = []) -> [[String]] {
@@ -39,14 +41,28 @@ import Testing
         }
     }
 
-    /// Runs a command with `--json`, and reads the one object that it prints.
+    @Test func `the page of the JSON output has a row for every command`() {
+        for path in leaves() {
+            let command = path.joined(separator: " ")
+            #expect(documented.rows[command] != nil, "tidemark \(command)")
+        }
+    }
+
+    /// Runs a command with `--json`, and reads the one object that it prints. Its keys are those that the page names.
     private func run(_ words: [String], input: String?) async throws -> [String: Any] {
         let file = try input.map { try scratch.write($0, to: "input") }
         let result = try await tool.run(words + ["--json"], input: file)
         #expect(result.status == 0, "\(words): \(result.output)\(result.errors)")
         #expect(result.output.hasSuffix("}\n") && result.output.count { $0 == "\n" } == 1, "\(words): \(result.output)")
-        return try #require(
+        let object = try #require(
             try JSONSerialization.jsonObject(with: Data(result.output.utf8)) as? [String: Any], "\(words): \(result.output)")
+        let row = try #require(documented.row(of: words), "\(words)")
+        if !row.isEmpty {
+            let printed = Set(object.keys)
+            #expect(row.always.subtracting(printed).sorted() == [], "\(words): the page says that these are always there")
+            #expect(printed.subtracting(row.always).subtracting(row.sometimes).sorted() == [], "\(words): the page lacks these")
+        }
+        return object
     }
 
     @discardableResult
@@ -92,6 +108,7 @@ import Testing
         try await run("records set", container, "a", "--type", "Note", "text=hi")
         try await run("account sign-in", container, "--cloud", cloud, "--email", "anna@example.org", "--container", "journal")
         try await run("sync", container)
+        #expect(try await admin("schema show --container journal")["type"] as? String == "Note")
         let index = try await admin("schema index --container journal --type Note --field text --queryable")
         #expect(index["indexes"] as? [String] == ["QUERYABLE"] || (index["indexes"] as? [String])?.count == 1)
         let deployed = try await admin("schema deploy --container journal")
@@ -100,6 +117,8 @@ import Testing
         #expect(try await admin("schema freeze --container journal --off")["isFrozen"] as? Bool == false)
         let removed = try await admin("schema remove --container journal --type Note --field text --force")
         #expect(removed["field"] as? String == "text" && removed["records"] as? Int == 1)
+        #expect((try await admin("verify")["problems"] as? [Any])?.isEmpty == true)
+        #expect((try await admin("backup", scratch["backup"].path)["problems"] as? [Any])?.isEmpty == true)
         #expect(try await admin("container remove journal")["done"] as? String == "admin container remove")
     }
 
@@ -122,6 +141,7 @@ import Testing
         let aside = try #require((signedOut["setAside"] as? [[String: Any]])?.first)
         #expect(aside["records"] as? Int == 1 && aside["pending"] as? Int == 1 && aside["scope"] as? String == "private")
         let identifier = try #require(aside["identifier"] as? String)
+        #expect(try await run("quarantine list", container)["identifier"] as? String == identifier)
         #expect(try await run("account sign-out", container)["signedOut"] as? Bool == false)
         let restored = try await run(
             "quarantine restore", container, identifier, "--into-another-account", "--keep")
@@ -129,6 +149,36 @@ import Testing
         let discarded = try await run("quarantine discard", container, identifier)
         #expect(discarded["identifier"] as? String == identifier && discarded["records"] as? Int == 1)
         #expect((try await run("refused", container, "--discard", "all")["discarded"] as? [Any])?.isEmpty == true)
+    }
+
+    @Test func `reports of a container have the keys that the page names`() async throws {
+        let notes = try scratch.writeLines([#"{"id": "a", "text": "hi"}"#, #"{"id": "b", "text": "ho"}"#], to: "notes.jsonl")
+        #expect(try await run("import", notes.path, "--into", container, "--type", "Note", "--id", "id")["inserted"] as? Int == 2)
+        #expect(try await run("records set", container, "a", "text=hello")["updated"] as? Int == 1)
+        #expect(try await run("undo", container, "--dry-run")["updated"] as? Int == 1)
+        #expect(try await run("records rename", container, "b", "c")["before"] as? String == "Note:b")
+        #expect((try await run("records delete", container, "c", "--dry-run")["deleted"] as? [Any])?.count == 1)
+        #expect((try await run("history", container)["transactions"] as? [Any])?.isEmpty == false)
+        #expect((try await run("history", container, "--record", "a")["changes"] as? [Any])?.isEmpty == false)
+        #expect(try await run("history", container, "--transaction", "1")["changes"] != nil)
+        #expect(try await run("verify", container)["ok"] as? Bool == true)
+        #expect(try await run("store info", container)["format"] as? Int != nil)
+        let exported = try await run("export", container, "--type", "Note", "--to", scratch["out.jsonl"].path)
+        #expect(exported["records"] as? Int == 2)
+        let (copy, back, moved) = (scratch["Copy.tidemark"].path, scratch["Back.tidemark"].path, scratch["Moved.tidemark"].path)
+        #expect(try await run("store backup", container, copy)["path"] as? String != nil)
+        #expect(try await run("store restore", copy, back)["records"] as? Int == 2)
+        #expect(try await run("store move", container, moved, "--dry-run")["state"] as? String == "new")
+        #expect(try await run("store move", back, moved)["alreadyMoved"] as? Bool == false)
+
+        try await run("account sign-in", container, "--cloud", cloud, "--email", "anna@example.org", "--create")
+        #expect(try await run("account status", container)["isSignedIn"] as? Bool == true)
+        #expect(try await run("sync", container, "--dry-run")["toSendCount"] as? Int ?? 0 >= 2)
+        #expect(try await run("status", container)["pending"] as? Int ?? 0 >= 2)
+        #expect(try await run("sync", container)["exported"] as? Int ?? 0 >= 2)
+        #expect((try await run("share create", container, "a", "--dry-run")["records"] as? [Any])?.count == 1)
+        #expect(try await run("share create", container, "a")["share"] != nil)
+        #expect(try await run("permissions", container, "a")["canEdit"] as? Bool == true)
     }
 
     @Test func `help and the manual are told as JSON, too`() async throws {
@@ -146,5 +196,58 @@ import Testing
             #expect(result.status == 66 && result.output.isEmpty)
             #expect(result.errors.hasPrefix("tidemark: "))
         }
+    }
+}
+
+/// The keys of what each command prints, by the tables of `Documentation/Reference/JSONOutput.md`: in the third column, those before a semicolon
+/// are always there, and those behind it may be missing; those in parentheses are of objects within.
+private struct DocumentedKeys {
+    struct Row {
+        let always, sometimes: Set<String>
+        /// Whether the page does not name keys, but says in words what is printed.
+        var isEmpty: Bool { always.isEmpty && sometimes.isEmpty }
+    }
+
+    /// By the command, with an option where the row is for that alone.
+    let rows: [String: Row]
+
+    init() throws {
+        let page = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+            .deletingLastPathComponent().appendingPathComponent("Documentation/Reference/JSONOutput.md")
+        var rows: [String: Row] = [:]
+        for line in try String(contentsOf: page, encoding: .utf8).components(separatedBy: "\n") where line.hasPrefix("| `") {
+            let cells = line.components(separatedBy: "|")
+            // Before the first bar and behind the last is nothing.
+            guard cells.count == 5 else { throw CocoaError(.fileReadCorruptFile) }
+            let keys = Self.withoutParentheses(cells[3]).components(separatedBy: ";")
+            let row = Row(always: Self.spans(keys[0]), sometimes: Self.spans(keys.dropFirst().joined(separator: ";")))
+            // A row whose command has further words is for a form of it that no words of the command line tell.
+            guard !cells[1].contains("` into ") else { continue }
+            for command in Self.spans(cells[1]) { rows[command] = row }
+        }
+        self.rows = rows
+    }
+
+    /// The row of the words of a command line; that of an option where one fits.
+    func row(of words: [String]) -> Row? {
+        rows.filter { command, _ in
+            let parts = command.components(separatedBy: " ")
+            return words.starts(with: parts.filter { !$0.hasPrefix("--") }) && parts.allSatisfy { words.contains($0) }
+        }.max { $0.key.count < $1.key.count }?.value
+    }
+
+    /// The code spans of a text.
+    private static func spans(_ text: String) -> Set<String> {
+        Set(text.components(separatedBy: "`").enumerated().compactMap { $0.offset % 2 == 1 ? $0.element : nil })
+    }
+
+    private static func withoutParentheses(_ text: String) -> String {
+        var (rest, depth) = ("", 0)
+        for character in text {
+            if character == "(" { depth += 1 }
+            if depth == 0 { rest.append(character) }
+            if character == ")" { depth -= 1 }
+        }
+        return rest
     }
 }

@@ -50,7 +50,7 @@ extension ServedCloud {
         }
     }
 
-    // What is sealed is short
+    // What is signed is short
 
     private static let nameMost = 255
 

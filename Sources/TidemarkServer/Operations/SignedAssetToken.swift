@@ -3,7 +3,7 @@ import TidemarkCloud
 import TidemarkIdentity
 import TidemarkModel
 
-/// What an address, or a receipt, allows to be done with an asset. It is sealed: nobody but this cloud can have written it.
+/// What an address, or a receipt, allows to be done with an asset. It is signed: only this cloud can have written it. It is not encrypted.
 ///
 /// It is good until it expires, for a container that is served and an account that is available then, and for no more than the
 /// account may do then. It ends with the session, the token or the key by which it was asked for.

@@ -9,7 +9,7 @@ import TidemarkWire
 
 /// Signs people in, in a browser or on a device.
 struct SignIn: Sendable {
-    /// What a sign-in page is for; its address carries it sealed.
+    /// What a sign-in page is for. The page's address carries it, signed.
     struct Purpose {
         let container: String
         let environment: StoreEnvironment

@@ -3,7 +3,7 @@ import GRDB
 public import TidemarkModel
 public import TidemarkSQLite
 
-/// Saves that a cloud has refused and that were taken back: `tide_refused`.
+/// Saves that a cloud has refused and the store has reverted: `tide_refused`.
 struct RefusedSaves {
     private let db: Database
 
@@ -105,14 +105,14 @@ extension FieldValue {
 }
 
 extension StoreReader {
-    /// Saves that the cloud has refused and that were taken back, oldest first.
+    /// Saves that the cloud has refused and the store has reverted, oldest first.
     public func refused() throws(StoreError) -> [RefusedSave] {
         try read("read what was refused") { try RefusedSaves($0).fetchAll(scope: scope) }
     }
 }
 
 extension RecordStore {
-    /// Saves that the cloud has refused and that were taken back, oldest first.
+    /// Saves that the cloud has refused and the store has reverted, oldest first.
     package func refused() throws(StoreError) -> [RefusedSave] {
         try connection.read("read what was refused") { try RefusedSaves($0).fetchAll(scope: scope) }
     }

@@ -7,7 +7,7 @@ import TidemarkSQLite
 import TidemarkStore
 import TidemarkSync
 
-/// Goal: what a cloud refuses for good is taken back and kept, so that the store has what the cloud has and nothing that somebody wrote is
+/// Goal: what a cloud refuses permanently is reverted and kept, so that the store has what the cloud has and nothing that somebody wrote is
 /// lost. Method: a shared store and a cloud in memory that refuses.
 @Suite(.timeLimit(.minutes(30))) struct RefusedSaveTests {
     private static let zone = ZoneName.of("anna")

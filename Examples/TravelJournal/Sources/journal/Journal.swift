@@ -56,7 +56,7 @@ struct Sync: AsyncParsableCommand {
         let report = try await journal.container.sync(with: journal.databases()).sync()
         if let failure = report.failure { throw failure }
         print("\(report.imported) fetched, \(report.exported) sent, \(report.outbox.pending) waiting")
-        // What somebody was not allowed to do is taken back, and not lost.
+        // Changes that were not permitted are reverted, and not lost.
         for refused in try journal.container.refusedSaves() {
             print("reverted: \(refused.kind) of \(refused.record.name): \(refused.reason)")
         }
