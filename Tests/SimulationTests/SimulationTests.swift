@@ -13,7 +13,8 @@ import TidemarkModel
 @Suite(.timeLimit(.minutes(30))) struct SimulationTests {
     /// Each feature and each policy is in one of them. Those with six digits and more have failed once.
     private static let seeds: [UInt64] = [
-        3, 5, 9, 27, 39, 44, 84, 700_012, 1_002_372, 1_002_699, 3_280_440_394, 3_280_440_605, 3_280_440_692, 3_280_441_086, 3_280_441_359,
+        3, 5, 9, 27, 39, 44, 84, 700_012, 1_002_372, 1_002_699, 3_280_440_394, 3_280_440_605, 3_280_440_692, 3_280_441_086,
+        3_280_441_359,
     ]
     private static let environment = ProcessInfo.processInfo.environment
     private static let given = environment["TIDEMARK_SIMULATION_SEED"].flatMap(UInt64.init)
