@@ -6,7 +6,7 @@ import TidemarkModel
 /// The examples of the doc comments in `Sources/Tidemark`. Not run.
 extension Guide {
     static func asset(_ photo: URL, of destination: inout Destination) throws -> Data? {
-        destination.image = Asset(fileURL: photo) // taken in when the record is saved
+        destination.image = Asset(fileURL: photo) // ingested when the record is saved
         let data = try destination.image?.data() // of a record that was fetched
         return data
     }
