@@ -24,6 +24,12 @@ public enum StoreScope: Int, Codable, CaseIterable, Hashable, Sendable {
         }
     }
 
+    /// The scope of a name; `nil` for a name that is none.
+    public init?(name: String) {
+        guard let scope = Self.allCases.first(where: { $0.name == name }) else { return nil }
+        self = scope
+    }
+
     /// Makes the scope of the store that synchronises with a database; `nil` for the public database, which no store synchronises with.
     public init?(_ scope: DatabaseScope) {
         switch scope {
@@ -31,5 +37,22 @@ public enum StoreScope: Int, Codable, CaseIterable, Hashable, Sendable {
         case .shared: self = .shared
         case .public: return nil
         }
+    }
+}
+
+/// In JSON a scope is its name.
+extension StoreScope {
+    public init(from decoder: any Decoder) throws {
+        let container = try decoder.singleValueContainer()
+        let name = try container.decode(String.self)
+        guard let scope = Self(name: name) else {
+            throw DecodingError.dataCorruptedError(in: container, debugDescription: "no store is called '\(name)'")
+        }
+        self = scope
+    }
+
+    public func encode(to encoder: any Encoder) throws {
+        var container = encoder.singleValueContainer()
+        try container.encode(name)
     }
 }

@@ -18,11 +18,12 @@ public struct Quarantine: Hashable, Sendable, Codable, Identifiable {
     public let records: Int
     /// How many saves and deletions no cloud had when the records were set aside.
     public let pending: Int
-    private let store: StoreScope?
+    /// The number of the scope, as the file of the quarantine has it.
+    private let store: Int?
     private let refusals: Int?
 
     /// The store that they were in, and go back to.
-    public var scope: StoreScope { store ?? .private }
+    public var scope: StoreScope { store.flatMap { StoreScope(rawValue: $0) } ?? .private }
 
     /// Saves among it that a cloud has refused.
     public var refused: Int { refusals ?? 0 }
@@ -31,7 +32,7 @@ public struct Quarantine: Hashable, Sendable, Codable, Identifiable {
         id: UUID, time: Int64, user: String?, reason: String, records: Int, pending: Int, refused: Int, scope: StoreScope
     ) {
         (self.id, self.time, self.user, self.reason, self.records, self.pending) = (id, time, user, reason, records, pending)
-        store = scope
+        store = scope.rawValue
         refusals = refused
     }
 
