@@ -2,6 +2,12 @@ import Foundation
 import Testing
 import TidemarkModel
 
+/// How many seeds are run, where the environment says it, and how long they may take: a second each.
+enum SimulationRuns {
+    static let count = ProcessInfo.processInfo.environment["TIDEMARK_SIMULATION_RUNS"].flatMap(Int.init)
+    static let minutes = max(30, (count ?? 0) / 60)
+}
+
 /// Goal: whatever happens to three devices and in whichever order, they end with equal stores, and nobody's work is lost. Method: runs that
 /// follow from a seed, with a real cloud and real stores, faults, deaths and a virtual clock; checkers look at the end of each.
 ///
@@ -10,15 +16,16 @@ import TidemarkModel
 /// `TIDEMARK_SIMULATION_FIRST` from which on (any), and `TIDEMARK_SIMULATION_FEATURES` (names of `SimulationPlan.Feature` with commas) that
 /// only those count which have one of them. `TIDEMARK_SIMULATION_SEED` runs one seed and prints what happened; with
 /// `TIDEMARK_SIMULATION_RECORD`, the name of a record, it also prints each device's row of that record whenever the row has changed.
-@Suite(.timeLimit(.minutes(30))) struct SimulationTests {
+@Suite(.timeLimit(.minutes(SimulationRuns.minutes))) struct SimulationTests {
     /// Each feature and each policy is in one of them. Those with six digits and more have failed once.
     private static let seeds: [UInt64] = [
-        3, 5, 9, 27, 39, 44, 84, 700_012, 1_002_372, 1_002_699, 3_280_440_394, 3_280_440_605, 3_280_440_692, 3_280_441_086,
+        3, 5, 9, 27, 39, 44, 84, 700_012, 1_002_372, 1_002_699, 2_307_021_599, 3_280_440_394, 3_280_440_605, 3_280_440_692,
+        3_280_441_086,
         3_280_441_359,
     ]
     private static let environment = ProcessInfo.processInfo.environment
     private static let given = environment["TIDEMARK_SIMULATION_SEED"].flatMap(UInt64.init)
-    private static let runs = environment["TIDEMARK_SIMULATION_RUNS"].flatMap(Int.init)
+    private static let runs = SimulationRuns.count
     /// The seeds begin with this one.
     private static let first = environment["TIDEMARK_SIMULATION_FIRST"].flatMap(UInt64.init)
     /// Only runs that have one of these features are run.

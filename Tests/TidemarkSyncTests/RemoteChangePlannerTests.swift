@@ -208,6 +208,17 @@ import TidemarkSync
         }
         #expect(try plan(.error, ["theirs", 1], ancestor: ["old", 1]) == .unresolved)
         for policy in Self.policies { #expect(try plan(policy, ["old", 1], ancestor: ["old", 1]) == .deleteAgain([])) }
+        // An edit of a field that the type here can't hold is an edit.
+        let hidden = RemoteVersion(tag: "2", values: Self.remote(["old", 1]).values, edited: nil, isWhole: false)
+        func hiddenPlan(_ policy: MergePolicy) throws -> RemoteChangePlan.Restoration {
+            try Self.planner(policy).plan(
+                forDeleted: name, fields: Self.fields, ancestor: (["old", 1] as [Value]).map(\.field), edited: hidden)
+        }
+        guard case .restore = try hiddenPlan(.latestEdit), case .deleteAgain = try hiddenPlan(.rollback) else {
+            Issue.record("a hidden edit goes by the policy")
+            return
+        }
+        #expect(try hiddenPlan(.error) == .unresolved)
     }
 
     @Test func `a deletion that waits to be sent keeps out the version that was deleted, and no other record`() {

@@ -19,6 +19,8 @@ public struct RecordMerge: Sendable {
     public let store: RecordVersion?
     /// What the policy means for deletions.
     public let deletions: Deletions
+    /// Whether the store's version has edits that its values do not show: values that the local side can't hold.
+    package var storeHasHiddenEdits = false
 
     /// What a policy means where one side has deleted the record and the other has edited it.
     public enum Deletions: Sendable {
@@ -73,7 +75,7 @@ public struct RecordMerge: Sendable {
             guard !local.values.isSame(as: ancestor.values) else { return (nil, []) }
             return try resolveDeletion(kept: local.values, keeper: .local, policy)
         case (nil, let store?):
-            guard let ancestor, !store.values.isSame(as: ancestor.values) else { return (nil, []) }
+            guard let ancestor, storeHasHiddenEdits || !store.values.isSame(as: ancestor.values) else { return (nil, []) }
             return try resolveDeletion(kept: store.values, keeper: .store, policy)
         }
     }

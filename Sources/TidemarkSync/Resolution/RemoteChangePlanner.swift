@@ -111,9 +111,11 @@ package struct RemoteChangePlanner: RemoteChangePlanning {
     package func plan(
         forDeleted record: RecordName, fields: [String], ancestor: [FieldValue?]?, edited remote: RemoteVersion
     ) throws -> RemoteChangePlan.Restoration {
-        let merge = RecordMerge(
+        var merge = RecordMerge(
             type: record.type, record: record.name, ancestor: ancestor.map { RecordVersion(Self.byName(fields, $0)) }, local: nil,
             store: RecordVersion(Self.byName(fields, remote.values), times: remote.edited?.times(of: fields) ?? [:]))
+        // The record has changed since it was deleted. If nothing of that is seen here, a field that the type can't hold was edited.
+        merge.storeHasHiddenEdits = !remote.isWhole
         do {
             let (merged, conflicts) = try merge.run(policy(record.type))
             return merged == nil ? .deleteAgain(conflicts) : .restore(conflicts)

@@ -281,7 +281,8 @@ struct RemoteChangeApplier {
     /// The cloud's version, with the values that the type can hold.
     func remote(_ record: RemoteRecord, _ type: StoredType) -> RemoteVersion {
         let values = type.fields.map { field in record.values[field.name].flatMap { $0.type == field.type ? $0 : nil } }
-        return RemoteVersion(tag: record.tag, values: values, edited: record.edited)
+        let isWhole = !record.isPartial && record.values.count == values.count { $0 != nil }
+        return RemoteVersion(tag: record.tag, values: values, edited: record.edited, isWhole: isWhole)
     }
 
     /// Removes the sync issues of a row, which were about its old version.

@@ -229,11 +229,13 @@ package struct LocalRecord: Sendable {
 package struct RemoteVersion: Sendable {
     package let tag: String
     package let values: [FieldValue?]
-    /// When the fields were edited; `nil` if the cloud does not have the times.
+    /// When the fields were edited; `nil` where the cloud does not have that.
     package let edited: EditTimes?
+    /// Whether the record has only values that the type here can hold.
+    package let isWhole: Bool
 
-    package init(tag: String, values: [FieldValue?], edited: EditTimes?) {
-        (self.tag, self.values, self.edited) = (tag, values, edited)
+    package init(tag: String, values: [FieldValue?], edited: EditTimes?, isWhole: Bool = true) {
+        (self.tag, self.values, self.edited, self.isWhole) = (tag, values, edited, isWhole)
     }
 }
 
