@@ -16,6 +16,18 @@ package struct RowTimes: Equatable, Sendable {
     /// Whether the record was moved to another zone here, and the cloud does not have the move yet.
     package var isMoved: Bool { others.keys.contains(EditTimes.move) }
 
+    /// The times of a record that the cloud has lost: they are local, and the cloud has none of its fields.
+    package static func lost(_ times: EditTimes, fields: [String]) -> RowTimes {
+        var lost = RowTimes(cloud: times)
+        for field in fields where times[field] != nil { lost.others[field] = .some(nil) }
+        return lost
+    }
+
+    /// Whether the times are those of a record that the cloud has lost.
+    package func isLost(fields: [String]) -> Bool {
+        !others.isEmpty && fields.allSatisfy { here[$0] == nil || others[$0] == .some(nil) }
+    }
+
     /// Sets the local time of a field; the cloud's time stays known.
     package mutating func set(_ time: EditTime?, of field: String) {
         guard let time else { return }

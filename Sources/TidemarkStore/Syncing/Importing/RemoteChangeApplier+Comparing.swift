@@ -69,7 +69,7 @@ extension RemoteChangeApplier {
                 }
                 // The cloud has lost the version that was deferred, too.
                 try deferredRows.end(name)
-                try makeAgain(mine, type)
+                try makeAgain(mine, type, isLost: true)
             }
             // A deletion of a record that did not come has nothing to delete.
             let sql = """

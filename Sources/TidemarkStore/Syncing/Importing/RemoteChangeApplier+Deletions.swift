@@ -45,18 +45,24 @@ extension RemoteChangeApplier {
 
     /// Sends the record to the cloud as a new one. The cloud's last version stays known: other devices may make the record again, too, and
     /// then their values of the fields count that were not edited here.
-    mutating func makeAgain(_ mine: PendingRow, _ type: StoredType) throws {
-        try renewAll(mine, type)
+    ///
+    /// - Parameter isLost: Whether the cloud was put back and has lost the record: nobody has deleted it.
+    mutating func makeAgain(_ mine: PendingRow, _ type: StoredType, isLost: Bool = false) throws {
+        try renewAll(mine, type, isLost: isLost)
         try forget(mine.id, type)
         try outbox.add(.save, type: type.id, row: mine.id, change: mine.version)
         hasNewExports = true
     }
 
     /// Marks every field to be sent, as in a record that the cloud does not have, with the time of its last edit.
-    func renewAll(_ mine: PendingRow, _ type: StoredType) throws {
-        let times = try localTimes(mine)
+    func renewAll(_ mine: PendingRow, _ type: StoredType, isLost: Bool = false) throws {
+        let (times, fields) = (try localTimes(mine), type.fields.map(\.name))
         var edited = mine.edited.map { RowTimes($0) } ?? RowTimes(cloud: EditTimes())
-        for name in type.fields.map(\.name) { edited.set(times[name], of: name) }
+        if isLost {
+            edited = .lost(times, fields: fields)
+        } else {
+            for name in fields { edited.set(times[name], of: name) }
+        }
         try db.cachedStatement(
             sql: "UPDATE \"\(type.table)\" SET _tag = NULL, _edited = ?, _pending = -1 WHERE _id = ?"
         ).execute(arguments: [edited.description, mine.id])
