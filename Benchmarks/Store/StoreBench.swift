@@ -8,6 +8,7 @@ import TidemarkStore
 ///     StoreBench api FOLDER ROUNDS          prints a JSON object of lists of ratios
 ///     StoreBench fetch FOLDER ours|grdb N   fetches all of 10,000 records N times, to be counted from outside
 ///     StoreBench save FOLDER ours|sqlite N  saves N records one by one, likewise
+///     StoreBench bulk FOLDER N              prints a JSON object of how long saves of N records take, in milliseconds
 ///     StoreBench listen CONTAINER           prints the time of each change that it hears
 ///     StoreBench notify CONTAINER COMMITS   saves, and prints the time of each commit
 ///     StoreBench open CONTAINER TIMES       prints how long each opening for reading takes
@@ -20,6 +21,7 @@ struct StoreBench {
         case ("fetch", 4): try await fetch(URL(fileURLWithPath: arguments[1]), arguments[2], times: Int(arguments[3])!)
         case ("save", 4): try await save(URL(fileURLWithPath: arguments[1]), arguments[2], times: Int(arguments[3])!)
         case ("listen", 2): try await listen(URL(fileURLWithPath: arguments[1]))
+        case ("bulk", 3): try await bulk(URL(fileURLWithPath: arguments[1]), count: Int(arguments[2])!)
         case ("notify", 3): try await notify(URL(fileURLWithPath: arguments[1]), commits: Int(arguments[2])!)
         case ("open", 3): try open(URL(fileURLWithPath: arguments[1]), times: Int(arguments[2])!)
         default:
@@ -108,7 +110,8 @@ struct StoreBench {
         return [
             "save, µs": middle(ours) / 1000, "save, SQLite, µs": middle(raw) / 1000, "save ÷ SQLite": middle(ours) / middle(raw),
             "fetch by name, µs": fetch / 1000, "fetch by name ÷ GRDB": fetch / peerFetch,
-            "fetch all, ms": all / 1e6, "fetch all ÷ GRDB": all / Double(records.count + saves) / (peerAll / Double(records.count)),
+            "fetch all, ms": all / 1e6,
+            "fetch all ÷ GRDB": all / Double(records.count + saves) / (peerAll / Double(records.count)),
         ]
     }
 
@@ -129,6 +132,13 @@ struct StoreBench {
             }
             for _ in 0..<times { _ = try await peer.read { db in try Peer.fetchAll(db) } }
         }
+    }
+
+    private static func bulk(_ folder: URL, count: Int) async throws {
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .prettyPrinted]
+        print(String(decoding: try encoder.encode(try await BulkBench(folder: folder, count: count).run()), as: UTF8.self))
     }
 
     private static func save(_ folder: URL, _ side: String, times: Int) async throws {
@@ -197,7 +207,9 @@ private final class Floor {
         var configuration = Configuration()
         configuration.prepareDatabase { db in
             try db.execute(
-                sql: "PRAGMA page_size = 16384; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 0")
+                sql:
+                    "PRAGMA page_size = 16384; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 0"
+            )
         }
         database = try DatabaseQueue(path: url.path, configuration: configuration)
         try database.write { db in

@@ -138,7 +138,7 @@ extension RecordSource {
             type: R.recordType, condition: condition?.sql, arguments: condition?.arguments ?? StatementArguments())
     }
 
-    private func decoder<R: Record>(_ queried: QueriedType, _ type: R.Type) -> RecordDecoder<R> {
+    func decoder<R: Record>(_ queried: QueriedType, _ type: R.Type) -> RecordDecoder<R> {
         RecordDecoder(
             RecordColumns(
                 fields: queried.fields.enumerated().map {
