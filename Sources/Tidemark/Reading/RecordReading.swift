@@ -138,7 +138,7 @@ extension RecordSource {
             type: R.recordType, condition: condition?.sql, arguments: condition?.arguments ?? StatementArguments())
     }
 
-    private func decoder<R: Record>(_ queried: QueriedType, _ type: R.Type) -> RecordDecoder<R> {
+    func decoder<R: Record>(_ queried: QueriedType, _ type: R.Type) -> RecordDecoder<R> {
         RecordDecoder(
             RecordColumns(
                 fields: queried.fields.enumerated().map {
@@ -166,7 +166,7 @@ extension QueriedType {
 }
 
 /// A query of typed records in SQL.
-private struct TypedQuery {
+struct TypedQuery {
     private let type: QueriedType
     private let condition: String?
     private let arguments: StatementArguments
@@ -233,7 +233,7 @@ struct OrderedPart<Element> {
 extension OrderedPart: Sendable where Element: Sendable {}
 
 /// Merges what several stores have, each in order already.
-private struct RecordOrder {
+struct RecordOrder {
     private let sorts: [RecordSort]
 
     init(_ sorts: [RecordSort]) { self.sorts = sorts }

@@ -6,7 +6,7 @@ import TidemarkModel
 /// The examples of the doc comments in `Sources/Tidemark`. Not run.
 extension Guide {
     static func asset(_ photo: URL, of destination: inout Destination) throws -> Data? {
-        destination.image = Asset(fileURL: photo) // taken in when the record is saved
+        destination.image = Asset(fileURL: photo) // ingested when the record is saved
         let data = try destination.image?.data() // of a record that was fetched
         return data
     }
@@ -47,6 +47,42 @@ extension Guide {
             Destination.self, where: .field("createdAt") > lastWeek && .field("caption").contains("fjord"))
         let by = try await journal.fetchAll(Destination.self, where: .sql("length(details) > ?", 1000))
         return [recent, by]
+    }
+
+    @MainActor
+    static func observe(
+        _ journal: PersistentContainer, show: ([Destination]) -> Void, reloadRow: (Int) -> Void
+    ) async throws -> ([Destination], Destination?, Int, ObservedRecords<Destination>) {
+        var (destinations, senja, badge) = ([Destination](), Destination?.none, 0)
+        let newestFirst = [RecordSort.descending("createdAt")]
+        for try await list in journal.observe(Destination.self, sortedBy: newestFirst) {
+            destinations = list.records
+        }
+        for try await list in journal.observe(Destination.self, where: .field("rating") >= 4, limit: 10) {
+            show(list.records)
+        }
+        for try await list in journal.observe(Destination.self, named: "senja") {
+            senja = list.first
+        }
+        for try await count in journal.observeCount(Destination.self, where: .field("rating") >= 4) {
+            badge = count
+        }
+        for try await list in journal.observe(Destination.self, sortedBy: [.ascending("caption")]) {
+            print(list.count, "destinations,", list.changes.inserted.count, "of them new")
+        }
+        for try await list in journal.observe(Destination.self) {
+            for position in list.changes.changed { reloadRow(position.index) }
+        }
+        let good = ObservedRecords(journal, Destination.self, where: .field("rating") >= 4)
+        return (destinations, senja, badge, good)
+    }
+
+    static func observeJoined(_ journal: PersistentContainer) -> FetchObservation<[Destination]> {
+        let visited = journal.observe(changesOf: [Destination.self, Visit.self]) {
+            let visited = Set(try await journal.fetchAll(Visit.self).map(\.destination))
+            return try await journal.fetchAll(Destination.self).filter { visited.contains(Reference($0)) }
+        }
+        return visited
     }
 
     static func signOut(_ journal: PersistentContainer) async throws {
