@@ -70,15 +70,18 @@ public final class CloudServer: Service {
     /// - Parameters:
     ///   - operations: What can be asked for, besides signing in and what is told of the server itself.
     ///   - sweeper: Begins when the server listens.
+    ///   - signInTime: Seconds that only go on, by which attempts to sign in are counted; a parameter for tests.
     init(
         _ configuration: ServerConfiguration, cloud: EmbeddedCloud, access: CredentialStore, operations: [Operation],
-        metrics: ServerMetrics = ServerMetrics(), sweeper: Sweeper? = nil, logger: Logger,
+        metrics: ServerMetrics = ServerMetrics(), sweeper: Sweeper? = nil,
+        signInTime: @escaping @Sendable () -> Double = ServerTime.seconds, logger: Logger,
         onMetrics: @escaping @Sendable (Int) -> Void = { _ in }, onListening: @escaping @Sendable (Int) -> Void = { _ in }
     ) throws(ServerError) {
         let limits = configuration.limits
         let bodies = BodyBudget(limit: limits.bodiesSize, share: limits.bodiesSizeOfAddress)
         let signIn = SignIn(
-            cloud: cloud, access: access, metrics: metrics, limits: SignInLimits(perMinute: limits.signInAttempts))
+            cloud: cloud, access: access, metrics: metrics, limits: SignInLimits(perMinute: limits.signInAttempts),
+            now: signInTime)
         let pages = ServerPages(metrics: metrics, bodies: bodies, metricsToken: configuration.metricsToken) {
             _ = try access.containers()
             _ = try await cloud.account("nobody@localhost")

@@ -20,6 +20,11 @@ struct PendingRow {
     /// Whether its values are what its digest says, and each can be a value of its field.
     let isIntact: Bool
 
+    /// Whether the cloud had the record and has lost it.
+    func isLost(_ type: StoredType) -> Bool {
+        edited.map { RowTimes($0).isLost(fields: type.fields.map(\.name)) } ?? false
+    }
+
     private static func statement(_ db: Database, type: StoredType, _ condition: String) throws -> Statement {
         let columns = type.fields.map { ", \"\($0.column)\"" }.joined()
         return try db.cachedStatement(

@@ -115,7 +115,8 @@ import TidemarkModel
     @Test func `attempts are limited, on the page and of devices together`() async throws {
         var limits = ServerLimits()
         limits.signInAttempts = 3
-        try await StubbedServer.with(limits: limits) { server in
+        // Time stands still: with three a minute, an attempt is free again after 20 seconds.
+        try await StubbedServer.with(limits: limits, signInTime: StubbedServer.stoppedTime) { server in
             let path = "/tidemark/1/\(StubbedServer.container)/development/session"
             let wrong = Array("{\"email\":\"anna@example.org\",\"password\":\"wrong horse\"}".utf8)
             for status in [401, 401, 401, 429] {

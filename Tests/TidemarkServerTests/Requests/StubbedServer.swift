@@ -23,6 +23,9 @@ final class StubbedServer: Sendable {
     static let client = HTTPClient(
         eventLoopGroupProvider: .singleton, configuration: .init(redirectConfiguration: .disallow))
 
+    /// A time that stands still.
+    static let stoppedTime: @Sendable () -> Double = { 100 }
+
     let server: CloudServer
     let access: CredentialStore
     let port: Int
@@ -58,7 +61,7 @@ final class StubbedServer: Sendable {
     static func with<Result: Sendable>(
         limits: ServerLimits = ServerLimits(), trustsProxy: Bool = false, publicURL: String? = nil, metricsToken: String? = nil,
         metricsPort: Int? = nil, onMetrics: @escaping @Sendable (Int) -> Void = { _ in }, callback: SignInCallback? = nil,
-        origins: [String] = [],
+        origins: [String] = [], signInTime: @escaping @Sendable () -> Double = ServerTime.seconds,
         operations: [TidemarkServer.Operation] = [], _ body: @escaping @Sendable (StubbedServer) async throws -> Result
     ) async throws -> Result {
         let scratch = try Scratch()
@@ -89,7 +92,7 @@ final class StubbedServer: Sendable {
         (configuration.metricsToken, configuration.metricsPort) = (metricsToken, metricsPort)
         let server = try CloudServer(
             configuration, cloud: cloud, access: access, operations: operations.isEmpty ? StubOperations.all : operations,
-            logger: logger, onMetrics: onMetrics
+            signInTime: signInTime, logger: logger, onMetrics: onMetrics
         ) { told.yield($0) }
         let group = ServiceGroup(
             configuration: .init(services: [server], logger: Logger(label: "group") { _ in SwiftLogNoOpLogHandler() }))

@@ -50,19 +50,18 @@ struct DeferredRows {
         try add(name, "", tag: nil, Self.deferralReason, Data())
     }
 
-    /// Ends the deferral of a record that was deleted in the cloud. One that is to be looked up still is.
-    static func end(_ name: String, zone: Int64, _ db: Database) throws {
-        let sql = "DELETE FROM tide_deferred WHERE zone = ? AND name = ? AND reason <> '\(deferralReason)'"
-        try db.cachedStatement(sql: sql).execute(arguments: [zone, name])
+    /// Ends the deferral of a record that was deleted in the cloud. One that is to be looked up still is, unless it has been now.
+    static func end(_ name: String, zone: Int64, isLookedUp: Bool = false, _ db: Database) throws {
+        let isDeferred = isLookedUp ? "" : " AND reason <> '\(deferralReason)'"
+        try db.cachedStatement(sql: "DELETE FROM tide_deferred WHERE zone = ? AND name = ?\(isDeferred)").execute(arguments: [
+            zone, name,
+        ])
     }
 
     /// Removes the deferred record of a name: a newer version has come.
     func end(_ name: String) throws {
         guard isAny else { return }
         // A record that waits for a reply stays until it is looked up: a page may have less than the look-up.
-        let isDeferred = endsDeferral ? "" : " AND reason <> '\(Self.deferralReason)'"
-        try db.cachedStatement(sql: "DELETE FROM tide_deferred WHERE zone = ? AND name = ?\(isDeferred)").execute(arguments: [
-            zone, name,
-        ])
+        try Self.end(name, zone: zone, isLookedUp: endsDeferral, db)
     }
 }

@@ -177,8 +177,8 @@ struct RemoteChangeApplier {
             guard let mine = try PendingRow.fetchOne(db, type: type, "_id = ?", arguments: [id]) else { return }
             guard mine.isIntact else { return try leave(damaged: mine, record, type) }
             // Without a tag, but with a version that the cloud had, both sides have made the record again after the cloud had lost it.
-            let isLost = mine.edited.map { RowTimes($0).isLost(fields: type.fields.map(\.name)) } ?? false
-            let isCopy = (occasion == .resolved || isLost) && mine.tag == nil && mine.base != nil
+            let isNew = mine.tag == nil && mine.base != nil
+            let isCopy = isNew && (occasion == .resolved || mine.isLost(type))
             try rebase(mine, onto: record, type: type, as: isCopy ? .copy(isEdited: true) : .edit)
         }
     }
