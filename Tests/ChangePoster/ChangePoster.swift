@@ -4,7 +4,7 @@ import TidemarkModel
 import TidemarkSQLite
 import TidemarkStore
 
-/// A process that notifications or listens, for tests: change-poster MODE CONTAINER [COUNT [MICROSECONDS]].
+/// A process that posts or listens, for tests: change-poster MODE CONTAINER [COUNT [MICROSECONDS]].
 @main
 struct ChangePoster {
     let container: ContainerDirectory
@@ -12,12 +12,13 @@ struct ChangePoster {
     let pause: UInt32
 
     static func main() throws {
-        // A test that fails leaves no process behind. The thread that started this one may have had signals blocked.
+        // A test that fails leaves no process behind; as long as a test may take, however busy the machine is. The thread that started
+        // this process may have had signals blocked.
         var alarms = sigset_t()
         sigemptyset(&alarms)
         sigaddset(&alarms, SIGALRM)
         sigprocmask(SIG_UNBLOCK, &alarms, nil)
-        alarm(120)
+        alarm(30 * 60)
         let arguments = CommandLine.arguments
         guard arguments.count >= 3 else { exit(64) }
         let poster = ChangePoster(
@@ -41,7 +42,7 @@ struct ChangePoster {
     /// Posts so often, and ends.
     private func post() throws {
         let notifier = try StoreChangeNotifier(container: container, role: .tool)
-        ringAll(notifier)
+        postAll(notifier)
         exit(notifier.failures == 0 ? 0 : 1)
     }
 
@@ -50,7 +51,7 @@ struct ChangePoster {
         let store = try RecordStore(container: container)
         let notifier = try StoreChangeNotifier(container: container, role: .app)
         let listener = try StoreChangeListener(container: container, ignoring: notifier) { exit(0) }
-        ringAll(notifier)
+        postAll(notifier)
         withExtendedLifetime((store, listener)) { waitUntilKilled() }
     }
 
@@ -65,7 +66,7 @@ struct ChangePoster {
             if hasHeardAll, isDone.load(ordering: .sequentiallyConsistent) { exit(0) }
         }
         let listener = try StoreChangeListener(container: container, ignoring: notifier, endIfAllIsHeard)
-        ringAll(notifier)
+        postAll(notifier)
         isDone.store(true, ordering: .sequentiallyConsistent)
         endIfAllIsHeard()
         withExtendedLifetime(listener) { waitUntilKilled() }
@@ -79,7 +80,7 @@ struct ChangePoster {
             let readings = (try? StoreChangeNotifier.readings(in: container)) ?? []
             exit(readings.contains { !notifier.isOwn($0) && $0.transactions[.shared] != nil } ? 0 : 3)
         }
-        ringAll(notifier)
+        postAll(notifier)
         withExtendedLifetime(listener) { waitUntilKilled() }
     }
 
@@ -131,7 +132,7 @@ struct ChangePoster {
         let notifier = try StoreChangeNotifier(container: container, role: .tool)
         notifier.post(transaction: 1, scope: .private)
         let (start, startOfWork) = (Self.now(), Self.now(CLOCK_THREAD_CPUTIME_ID))
-        ringAll(notifier)
+        postAll(notifier)
         let (time, work) = (Self.now() - start, Self.now(CLOCK_THREAD_CPUTIME_ID) - startOfWork)
         print("a notification: \(work / count) ns of work, \(time / count) ns of time, \(count) notifications")
     }
@@ -173,7 +174,7 @@ struct ChangePoster {
         withExtendedLifetime(listener) { waitUntilKilled() }
     }
 
-    private func ringAll(_ notifier: StoreChangeNotifier) {
+    private func postAll(_ notifier: StoreChangeNotifier) {
         for number in stride(from: 1, through: count, by: 1) { notifier.post(transaction: number, scope: .private) }
     }
 

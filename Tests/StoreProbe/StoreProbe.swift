@@ -91,7 +91,7 @@ struct Write: AsyncParsableCommand {
             "seconds": StoreProbe.milliseconds([clock.now - start], at: 0) / 1e3,
         ])
         // A test that fails leaves no process behind.
-        if stays { alarm(300) }
+        if stays { alarm(30 * 60) }
         while stays { pause() }
     }
 

@@ -136,7 +136,7 @@ import TidemarkStore
         withExtendedLifetime((living, another)) {}
     }
 
-    @Test func `a writer that dies before it notifications is heard`() async throws {
+    @Test func `a writer that dies before it posts is heard`() async throws {
         let ear = Ear()
         // The folder is there, so that nothing but the end of the process can be heard.
         let notifier = try StoreChangeNotifier(container: container, role: .app)
