@@ -123,3 +123,10 @@ public enum SyncErrorCode {
     /// Anything else; the reason says what. None of Core Data's.
     public static let other = 134_499
 }
+
+extension ContainerEvent.Failure: LocalizedError {
+    /// What is wrong: the text of `localizedDescription`.
+    public var errorDescription: String? { reason }
+    /// What helps; `nil` where that is not known, or the description says it.
+    public var recoverySuggestion: String? { remedy?.sentence }
+}

@@ -1,3 +1,4 @@
+public import Foundation
 public import TidemarkSQLite
 import TidemarkStore
 
@@ -55,4 +56,11 @@ extension ImportError: Equatable {
 
 extension ImportError: CustomStringConvertible {
     public var description: String { message }
+}
+
+extension ImportError: LocalizedError {
+    /// What is wrong: the text of `localizedDescription`.
+    public var errorDescription: String? { message }
+    /// What helps; `nil` where that is not known, or the description says it.
+    public var recoverySuggestion: String? { cause?.recoverySuggestion }
 }

@@ -1,3 +1,5 @@
+public import Foundation
+
 /// The error of an operation that the actor may not perform. Nothing was changed.
 public struct PermissionDenied: Error, Hashable, Sendable {
     /// The record; `nil` if the operation is about a share or a zone.
@@ -18,4 +20,11 @@ extension PermissionDenied: CustomStringConvertible {
         let remedy = decision.remedy.map { "; \($0.text)" } ?? ""
         return "\(what) is not allowed: \(decision.reason)\(remedy)"
     }
+}
+
+extension PermissionDenied: LocalizedError {
+    /// What is wrong: the text of `localizedDescription`.
+    public var errorDescription: String? { description }
+    /// What helps; `nil` where that is not known, or the description says it.
+    public var recoverySuggestion: String? { decision.remedy?.sentence }
 }

@@ -1,4 +1,4 @@
-import Foundation
+public import Foundation
 public import TidemarkModel
 import TidemarkSQLite
 
@@ -82,5 +82,14 @@ extension UnresolvedConflicts: CustomStringConvertible {
             not saved: \(names.joined(separator: ", "))\(more) changed in the store since. Load the records again and repeat the edit, or save with \
             another merge policy
             """
+    }
+}
+
+extension UnresolvedConflicts: LocalizedError {
+    /// What is wrong: the text of `localizedDescription`.
+    public var errorDescription: String? { description }
+    /// What helps; `nil` where that is not known, or the description says it.
+    public var recoverySuggestion: String? {
+        "Load the records again and repeat the edit, or save with another merge policy."
     }
 }
