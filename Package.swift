@@ -208,7 +208,7 @@ let package = Package(
             name: "Tidemark",
             dependencies: [
                 "TidemarkCloud", "TidemarkModel", "TidemarkSQLite", "TidemarkContainers", "TidemarkStore", "TidemarkSync",
-                .product(name: "GRDB", package: "GRDB.swift"),
+                .product(name: "GRDB", package: "GRDB.swift"), .product(name: "Logging", package: "swift-log"),
             ],
             swiftSettings: layered),
         // Bulk import and export.

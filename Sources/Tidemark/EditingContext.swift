@@ -51,6 +51,7 @@ public actor EditingContext {
     ///
     /// - Throws: ``StoreError``, `DecodingError`.
     public func fetch<R: Record>(_ type: R.Type, named name: String) async throws -> R? {
+        try container.recordSources.claims.check(type)
         let record = RecordName(type: R.recordType, name: name)
         if let known = registered[record] { return try known.current(type) }
         for source in container.recordSources.all {
@@ -70,7 +71,7 @@ public actor EditingContext {
     /// The records that match in the stores, with this context's edits; those that are deleted here are left out, those that were inserted
     /// here and not saved yet are not looked for.
     public func fetchAll<R: Record>(
-        _ type: R.Type, where predicate: RecordPredicate? = nil, sortedBy sorts: [RecordSort] = [], limit: Int? = nil
+        _ type: R.Type, where predicate: RecordPredicate<R>? = nil, sortedBy sorts: [RecordSort<R>] = [], limit: Int? = nil
     ) async throws -> [R] {
         let found = try await container.recordSources.fetchAll(type, where: predicate, sortedBy: sorts, limit: limit) {
             record, row, type, source in

@@ -11,7 +11,7 @@ public import TidemarkStore
 /// ```swift
 /// let journal = try PersistentContainer(named: "Journal")
 /// try await journal.save(Destination(caption: "Senja", image: Asset(fileURL: photo)))
-/// let newest = try await journal.fetchAll(Destination.self, sortedBy: [.descending("createdAt")], limit: 10)
+/// let newest = try await journal.fetchAll(Destination.self, sortedBy: [.descending(\.createdAt)], limit: 10)
 /// ```
 ///
 /// What is saved is durable when the call returns. Records go to the private store unless you say otherwise, or they are in the shared one
@@ -194,6 +194,7 @@ public actor PersistentContainer: RecordReading {
     /// Deletes the record of a name.
     @discardableResult
     public func delete<R: Record>(_ type: R.Type, named name: String) throws -> SaveResult {
+        try recordSources.claims.check(type)
         let record = RecordName(type: R.recordType, name: name)
         let scope = try home(of: record, default: .private)
         let policy = policies(nil, types: [R.recordType: R.mergePolicy])
@@ -213,23 +214,31 @@ public actor PersistentContainer: RecordReading {
     ///
     /// - Returns: Their names.
     @discardableResult
-    public func deleteAll<R: Record>(_ type: R.Type, where predicate: RecordPredicate? = nil) throws -> [String] {
+    public func deleteAll<R: Record>(_ type: R.Type, where predicate: RecordPredicate<R>? = nil) throws -> [String] {
         try batch(type, predicate) { store, query, author in try store.delete(matching: query, author: author) }
     }
 
     /// Gives the records that match new values, without loading them. As `NSBatchUpdateRequest`; the hooks are not asked.
     ///
     /// ```swift
-    /// try await journal.updateAll(Destination.self, where: .field("rating") == nil, set: ["rating": 3])
+    /// try await journal.updateAll(Destination.self, where: \.rating == nil, set: ["rating": 3])
     /// ```
     ///
-    /// - Parameter values: By field; `nil` for no value.
+    /// A property of the type that no record has had a value for yet becomes a field, in development.
+    ///
+    /// - Parameters:
+    ///   - type: The record type.
+    ///   - predicate: The condition; `nil` for all records.
+    ///   - values: By field; `nil` for no value.
     /// - Returns: The names of the records that matched.
+    /// - Throws: ``StoreError`` `invalid` for values with which a record could not be read as the type any longer, such as `nil` for a property
+    ///   that is not optional; `schema` for a field that neither the store nor the type has; `sql`, `diskFull`, `busy`, `io`;
+    ///   ``PermissionDenied``.
     @discardableResult
     public func updateAll<R: Record>(
-        _ type: R.Type, where predicate: RecordPredicate? = nil, set values: [String: (any Encodable & Sendable)?]
+        _ type: R.Type, where predicate: RecordPredicate<R>? = nil, set values: [String: (any Encodable & Sendable)?]
     ) throws -> [String] {
-        let stored = try values.mapValues { value in
+        var stored = try values.mapValues { value in
             try value.flatMap { try RecordEncoder.content(of: $0) }.map { content in
                 try content.value { _ in
                     throw StoreError(
@@ -237,15 +246,60 @@ public actor PersistentContainer: RecordReading {
                 }
             }
         }
+        let fields = stored.compactMap { name, value -> RecordTypeSchema.Field? in
+            guard let value, name != R.nameField, PropertyNames.isProperty(name, of: type) else { return nil }
+            return .init(name: name, type: value.type, isBoolean: values[name].map { $0 is Bool } ?? false)
+        }
+        var optional = Set(stored.keys.filter { PropertyNames.isProperty($0, of: type) })
+        // A field without a value would be read under its former names.
+        for former in stored.filter({ $0.value == nil }).keys.flatMap({ R.formerFieldNames[$0] ?? [] })
+        where stored[former] == nil {
+            stored[former] = .some(nil)
+            optional.insert(former)
+        }
+        let (all, mayBeMissing) = (stored, optional)
+        try checkReadable(type, where: predicate, with: all)
         return try batch(type, predicate) { store, query, author in
-            try store.update(matching: query, set: stored, author: author)
+            try store.update(matching: query, set: all, introducing: fields, optional: mayBeMissing, author: author)
+        }
+    }
+
+    /// Makes sure that a record that matches can still be read with new values.
+    private func checkReadable<R: Record>(
+        _ type: R.Type, where predicate: RecordPredicate<R>?, with values: [String: FieldValue?]
+    ) throws {
+        try recordSources.withKnownFields(of: R.recordType) { known in
+            for source in recordSources.all {
+                try source.checkPlace()
+                let found = try source.database.read { db in
+                    try source.container.checkFormat(db, of: source.scope)
+                    return try source.versions(db, type, where: predicate, limit: 10, known: known)
+                }
+                let assets = AssetPlace(folder: source.assets)
+                // A record that can't be read anyway may be mended by this.
+                guard
+                    let (name, before) = found.first(where: {
+                        (try? RecordDecoder<R>.record($0, values: $1, assets: assets)) != nil
+                    })
+                else { continue }
+                var after = before
+                for (field, value) in values { after[field] = value }
+                do {
+                    _ = try RecordDecoder<R>.record(name, values: after, assets: assets)
+                } catch DecodingError.valueNotFound(_, let context), DecodingError.dataCorrupted(let context) {
+                    throw StoreError(.invalid, "with these values, \(context.debugDescription)")
+                } catch {
+                    throw StoreError(.invalid, "with these values, \(R.recordType) \(name) can't be read as \(R.self): \(error)")
+                }
+            }
         }
     }
 
     private func batch<R: Record>(
-        _ type: R.Type, _ predicate: RecordPredicate?,
+        _ type: R.Type, _ predicate: RecordPredicate<R>?,
         _ run: @Sendable (isolated RecordStore, RecordQuery, TransactionAuthor) throws -> [String]
     ) throws -> [String] {
+        try recordSources.claims.check(type)
         // What is wrong with the question is found out before anything is written.
         let queries = try recordSources.withKnownFields(of: R.recordType) { known in
             try recordSources.all.compactMap { source in
@@ -282,7 +336,7 @@ public actor PersistentContainer: RecordReading {
     ///
     /// - Parameter scope: One store.
     public nonisolated func observe<R: Record>(
-        _ type: R.Type, where predicate: RecordPredicate? = nil, sortedBy sorts: [RecordSort] = [], limit: Int? = nil,
+        _ type: R.Type, where predicate: RecordPredicate<R>? = nil, sortedBy sorts: [RecordSort<R>] = [], limit: Int? = nil,
         in scope: StoreScope = .private
     ) -> RecordObservation<R> {
         let source = sources[scope]
@@ -290,6 +344,7 @@ public actor PersistentContainer: RecordReading {
         let listening = Result { () throws(StoreError) in try listen() }
         let observation = ValueObservation.tracking { db -> [Observed<R>] in
             try listening.get()
+            try all.claims.check(type)
             try source.checkPlace()
             try source.container.checkFormat(db, of: source.scope)
             // So that it notices the table's coming.
@@ -352,7 +407,7 @@ public actor PersistentContainer: RecordReading {
     ///
     /// - Throws: What fails before anything is committed.
     private func save(tellingStates: Bool, _ prepare: (AssetIngest) throws -> [StoreSave]) throws -> Committed {
-        let assets = AssetIngest(directory)
+        let assets = AssetIngest(directory, claims: recordSources.claims)
         let parts = try prepare(assets)
         try assets.sync()
         let blobs = assets.blobs

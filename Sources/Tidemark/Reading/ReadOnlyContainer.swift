@@ -12,7 +12,7 @@ public import TidemarkStore
 ///
 /// ```swift
 /// let journal = try ReadOnlyContainer(named: "Journal", at: .group("group.com.example.journal"))
-/// let newest = try await journal.fetchAll(Destination.self, sortedBy: [.descending("createdAt")], limit: 3)
+/// let newest = try await journal.fetchAll(Destination.self, sortedBy: [.descending(\.createdAt)], limit: 3)
 /// for try await change in journal.changes() { reload(change) }
 /// ```
 public struct ReadOnlyContainer: RecordReading {

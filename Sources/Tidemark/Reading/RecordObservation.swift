@@ -4,7 +4,7 @@ import GRDB
 /// returns.
 ///
 /// ```swift
-/// let newestFirst = [RecordSort.descending("createdAt")]
+/// let newestFirst = [RecordSort<Destination>.descending(\.createdAt)]
 /// for try await destinations in journal.observe(Destination.self, sortedBy: newestFirst) {
 ///     self.destinations = destinations
 /// }

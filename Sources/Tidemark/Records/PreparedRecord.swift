@@ -12,8 +12,10 @@ struct PreparedRecord: Sendable {
     private let names: Set<String>
 
     /// - Parameter assets: Takes in the assets that are not stored yet.
-    /// - Throws: `EncodingError` that names the property; ``StoreError`` `invalid` for an asset that can't be ingested.
+    /// - Throws: `EncodingError` that names the property; ``StoreError`` `invalid` for an asset that can't be ingested, `schema` where
+    ///   another Swift type has the record type.
     init<R: Record>(_ record: R, assets: AssetIngest) throws {
+        try assets.claims.check(R.self)
         let name = record.recordName
         let (fields, hasName) = try RecordEncoder().encode(record)
         var values: [String: FieldValue] = [:]
@@ -28,7 +30,8 @@ struct PreparedRecord: Sendable {
         }
         self.record = RecordName(type: R.recordType, name: name)
         self.values = values
-        names = Set(fields.map(\.name))
+        // A field without a value would be read under its former names.
+        names = Set(fields.flatMap { values[$0.name] == nil ? [$0.name] + (R.formerFieldNames[$0.name] ?? []) : [$0.name] })
         schema = RecordTypeSchema(
             name: R.recordType, nameField: hasName ? R.nameField : nil,
             fields: fields.compactMap { field in field.type.map { .init(name: field.name, type: $0, isBoolean: field.isBoolean) }
@@ -47,12 +50,17 @@ struct PreparedRecord: Sendable {
 /// It opens the container's assets for the first one; after the save, ``close()`` says that records name all of them. If ``close()`` is not
 /// called, the next to open the container's assets removes what was ingested.
 final class AssetIngest {
+    /// The Swift types that the container's records are saved as.
+    let claims: RecordTypeClaims
     private let container: ContainerDirectory
     private var store: BlobStore?
     private(set) var blobs: [BlobStore.Blob] = []
     private var ingested: [Asset: String] = [:]
 
-    init(_ container: ContainerDirectory) { self.container = container }
+    init(_ container: ContainerDirectory, claims: RecordTypeClaims) {
+        self.container = container
+        self.claims = claims
+    }
 
     /// The container's identifier of an asset, which is ingested if it is not there yet.
     func identifier(of asset: Asset) throws -> String {

@@ -30,8 +30,12 @@ public import TidemarkModel
 ///     }
 /// }
 /// ```
+///
+/// A property that is added later is optional, or ``prototype`` has its value for older records. ``formerFieldNames`` has the former
+/// names of properties that were renamed.
 public protocol Record: Codable, Sendable {
-    /// The name of the record type; that of the Swift type if nothing else is said.
+    /// The name of the record type; that of the Swift type if nothing else is said. Where two Swift types of equal name are used with one
+    /// container, at most one of them may say nothing: else ``StoreError`` `schema` is thrown.
     static var recordType: String { get }
     /// The record's name, unique in its zone: 1 to 255 bytes without control characters.
     var recordName: String { get }
@@ -42,6 +46,27 @@ public protocol Record: Codable, Sendable {
     /// The policy of this type where a save names none; `nil` for the container's. A synchronisation asks
     /// `SyncConfiguration.mergePolicy` instead, by the type's name: it can't know the program's types.
     static var mergePolicy: MergePolicy? { get }
+    /// An instance whose values stand for those that a record does not have, such as `nights = 1` for records from before the property
+    /// `nights`. Only properties that must have a value are taken from it, for reading, predicates and sorts. `nil` if nothing else is
+    /// said: then a record without such a value can't be read.
+    ///
+    /// ```swift
+    /// static var prototype: Stay? { Stay(title: "") }
+    /// ```
+    static var prototype: Self? { get }
+    /// The names that fields had before, the latest first, by their names now. A field that has no value is read, compared and sorted by
+    /// its former names. None if nothing else is said.
+    ///
+    /// ```swift
+    /// static let formerFieldNames = ["heading": ["caption", "name"]]
+    /// ```
+    static var formerFieldNames: [String: [String]] { get }
+    /// Returns the name of the field of a property, where the type's coding keys rename the property; `nil` for the name of the property.
+    ///
+    /// ```swift
+    /// static func fieldName(of property: PartialKeyPath<Stay>) -> String? { property == \Stay.title ? "heading" : nil }
+    /// ```
+    static func fieldName(of property: PartialKeyPath<Self>) -> String?
     /// Throws where the record must not be saved as it is; runs before it is inserted or updated, unless these say otherwise.
     func validate() throws
     /// Throws where the record must not be inserted.
@@ -54,13 +79,19 @@ public protocol Record: Codable, Sendable {
 
 extension Record {
     /// The name of the Swift type.
-    public static var recordType: String { String(describing: Self.self) }
+    public static var recordType: String { ImplicitRecordTypes.name(of: Self.self) }
     /// `id`.
     public static var nameField: String { "id" }
     /// None.
     public static var uniqueKeys: [UniqueKey] { [] }
     /// None: the container's policy counts.
     public static var mergePolicy: MergePolicy? { nil }
+    /// None: a record without a value for a property that must have one can't be read.
+    public static var prototype: Self? { nil }
+    /// None.
+    public static var formerFieldNames: [String: [String]] { [:] }
+    /// The name of the property.
+    public static func fieldName(of property: PartialKeyPath<Self>) -> String? { nil }
     /// Lets every record through.
     public func validate() throws {}
     /// Asks ``validate()``.
@@ -125,4 +156,9 @@ public struct ValidationError: Error, Hashable, Sendable, CustomStringConvertibl
     }
 
     public var description: String { message }
+}
+
+extension ValidationError: LocalizedError {
+    /// What is wrong: the text of `localizedDescription`.
+    public var errorDescription: String? { message }
 }

@@ -18,13 +18,19 @@ struct RecordEncoder {
     ///
     /// - Throws: `EncodingError` that names the property.
     func encode<R: Record>(_ record: R) throws -> (fields: [EncodedField], hasName: Bool) {
-        let output = Fields(nameField: R.nameField)
+        let output = try encode(record, keepsRequired: false)
+        return (output.fields, output.hasName)
+    }
+
+    /// - Parameter keepsRequired: Whether the output keeps the values of properties that must have one.
+    func encode<R: Record>(_ record: R, keepsRequired: Bool) throws -> Fields {
+        let output = Fields(nameField: R.nameField, keepsRequired: keepsRequired)
         do {
             try record.encode(to: TopEncoder(output: output))
         } catch let error as FieldError {
             throw EncodingError.invalidValue(record, .init(codingPath: [], debugDescription: error.message))
         }
-        return (output.fields, output.hasName)
+        return output
     }
 
     /// Where a record's containers put what they are given.
@@ -33,7 +39,20 @@ struct RecordEncoder {
         private(set) var fields: [EncodedField] = []
         private(set) var hasName = false
 
-        init(nameField: String) { self.nameField = nameField }
+        private let keepsRequired: Bool
+        /// As the properties have them.
+        private(set) var required: [String: Any] = [:]
+
+        init(nameField: String, keepsRequired: Bool) {
+            self.nameField = nameField
+            self.keepsRequired = keepsRequired
+        }
+
+        /// A property that is not optional.
+        func addRequired<Value: Encodable>(_ value: Value, for key: any CodingKey) throws {
+            if keepsRequired, key.stringValue != nameField { required[key.stringValue] = value }
+            try add(value, for: key)
+        }
 
         func add(_ key: any CodingKey, type: FieldType?, content: FieldContent?, isBoolean: Bool = false) {
             guard key.stringValue != nameField else {
@@ -107,12 +126,12 @@ private struct FieldContainer<Key: CodingKey>: KeyedEncodingContainerProtocol {
     var codingPath: [any CodingKey] { [] }
 
     mutating func encodeNil(forKey key: Key) { output.add(key, type: nil, content: nil) }
-    mutating func encode(_ value: Bool, forKey key: Key) throws { try output.add(value, for: key) }
-    mutating func encode(_ value: String, forKey key: Key) throws { try output.add(value, for: key) }
-    mutating func encode(_ value: Double, forKey key: Key) throws { try output.add(value, for: key) }
-    mutating func encode(_ value: Float, forKey key: Key) throws { try output.add(value, for: key) }
-    mutating func encode(_ value: Int, forKey key: Key) throws { try output.add(value, for: key) }
-    mutating func encode<T: Encodable>(_ value: T, forKey key: Key) throws { try output.add(value, for: key) }
+    mutating func encode(_ value: Bool, forKey key: Key) throws { try output.addRequired(value, for: key) }
+    mutating func encode(_ value: String, forKey key: Key) throws { try output.addRequired(value, for: key) }
+    mutating func encode(_ value: Double, forKey key: Key) throws { try output.addRequired(value, for: key) }
+    mutating func encode(_ value: Float, forKey key: Key) throws { try output.addRequired(value, for: key) }
+    mutating func encode(_ value: Int, forKey key: Key) throws { try output.addRequired(value, for: key) }
+    mutating func encode<T: Encodable>(_ value: T, forKey key: Key) throws { try output.addRequired(value, for: key) }
 
     // A property without a value still tells of its field.
     mutating func encodeIfPresent(_ value: Bool?, forKey key: Key) throws { try encodeOptional(value, forKey: key) }

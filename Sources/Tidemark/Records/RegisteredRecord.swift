@@ -161,10 +161,14 @@ extension Record {
     fileprivate func rebased(from old: StoredVersion, on new: StoredVersion, assets: AssetPlace) throws -> Self {
         var (values, pending) = (new.values, assets.pending)
         for field in try RecordEncoder().encode(self).fields {
-            let mine = try field.content?.value { asset in
+            var mine = try field.content?.value { asset in
                 let placeholder = "pending-\(pending.count)"
                 pending[placeholder] = asset
                 return placeholder
+            }
+            // A double property may have a field of int64.
+            if case .int64? = old.values[field.name], case .double(let number)? = mine, let whole = Int64(exactly: number) {
+                mine = .int64(whole)
             }
             if !mine.isSame(as: old.values[field.name]) { values[field.name] = mine }
         }

@@ -18,9 +18,40 @@ extension RecordStore {
     ) throws -> SaveOutcome {
         try transactOrRefuse("save", author: author) { transaction in
             try check(transaction.db)
-            for schema in schemas { try transaction.declare(schema, environment: container.description.environment) }
+            for schema in schemas {
+                try transaction.declare(schema, environment: container.description.environment, fitsNumbers: true)
+            }
             return try transaction.save(edits, blobs: blobs, policy: policy, tellingStates: tellingStates)
         }
+    }
+}
+
+extension StoredType {
+    /// A value as the store has it: a whole number where a field of int64 is given a double.
+    ///
+    /// - Throws: ``StoreError`` `invalid` for any other double.
+    func fitting(_ field: String, _ value: FieldValue) throws(StoreError) -> FieldValue {
+        guard case .double(let number) = value, schema.field(named: field)?.type == .int64 else { return value }
+        guard let whole = Int64(exactly: number) else {
+            throw StoreError(
+                .invalid,
+                "field '\(field)' of \(name) is int64 in the store, and \(number) is no whole number. Round it, or give the property another "
+                    + "name, with '\(field)' as its former name in `formerFieldNames`: then it has a field of its own, of doubles"
+            )
+        }
+        return .int64(whole)
+    }
+}
+
+extension RecordEdit {
+    /// The edit with values that fit the type's fields.
+    fileprivate func fitting(_ type: StoredType) throws(StoreError) -> RecordEdit {
+        guard let values else { return self }
+        var edit = self
+        for (field, value) in values {
+            if case .double = value { edit.values?[field] = try type.fitting(field, value) }
+        }
+        return edit
     }
 }
 
@@ -94,6 +125,7 @@ extension StoreTransaction {
                 "\(edit.record.type) \(edit.record.name) is for a zone that is gone: what was shared was left, or is shared no more"
             )
         }
+        let edit = try edit.fitting(type)
         let found = try find(edit.record.name, type: type, zone: edit.zone)
         // Deleting a damaged record is what may be left to do with it.
         if edit.values != nil { try found?.checkIntact(type) }

@@ -89,7 +89,12 @@ package final class StoreTransaction {
     ///
     /// - Throws: ``StoreError`` `schema` when the environment is production and something is missing, or when a field is there with
     ///   another type.
-    package func declare(_ schema: RecordTypeSchema, environment: StoreEnvironment) throws {
+    ///
+    /// - Parameter fitsNumbers: Whether a double may be declared for a field of int64, whose values then are made to fit: see
+    ///   ``StoredType/fitting(_:_:)``.
+    package func declare(
+        _ schema: RecordTypeSchema, environment: StoreEnvironment, fitsNumbers: Bool = false
+    ) throws {
         // The field of the record names is not one of the store's: its view has one column of that name.
         if schema.nameField != nil, let collision = schema.nameCollision() { throw StoreError(.schema, collision.description) }
         guard let stored = type(named: schema.name) else {
@@ -101,7 +106,7 @@ package final class StoreTransaction {
         var missing: [RecordTypeSchema.Field] = []
         for field in schema.fields {
             if let known = stored.fields.first(where: { $0.name == field.name }) {
-                guard known.type == field.type else {
+                guard known.type == field.type || fitsNumbers && known.type == .int64 && field.type == .double else {
                     throw StoreError(
                         .schema, "field '\(field.name)' of \(schema.name) is \(known.type) in the store, not \(field.type)")
                 }

@@ -31,22 +31,57 @@ extension Guide {
     static func container(_ photo: URL) async throws -> [Destination] {
         let journal = try PersistentContainer(named: "Journal")
         try await journal.save(Destination(caption: "Senja", image: Asset(fileURL: photo)))
-        let newest = try await journal.fetchAll(Destination.self, sortedBy: [.descending("createdAt")], limit: 10)
+        let newest = try await journal.fetchAll(Destination.self, sortedBy: [.descending(\.createdAt)], limit: 10)
         return newest
     }
 
     static func readOnly(show: ([Destination]) -> Void, reload: (ContainerChange) -> Void) async throws {
         let journal = try ReadOnlyContainer(named: "Journal", at: .group("group.com.example.journal"))
-        let newest = try await journal.fetchAll(Destination.self, sortedBy: [.descending("createdAt")], limit: 3)
+        let newest = try await journal.fetchAll(Destination.self, sortedBy: [.descending(\.createdAt)], limit: 3)
         for try await change in journal.changes() { reload(change) }
         show(newest)
     }
 
     static func predicates(_ journal: PersistentContainer, lastWeek: Date) async throws -> [[Destination]] {
         let recent = try await journal.fetchAll(
-            Destination.self, where: .field("createdAt") > lastWeek && .field("caption").contains("fjord"))
-        let by = try await journal.fetchAll(Destination.self, where: .sql("length(details) > ?", 1000))
-        return [recent, by]
+            Destination.self, where: \.createdAt > lastWeek && .field(\.caption).contains("fjord"))
+        let long = try await journal.fetchAll(Destination.self, where: .sql("length(details) > ?", 1000))
+        let rated = try await journal.fetchAll(Destination.self, where: .field("rating") >= 4)
+        let fjords = try await journal.fetchAll(
+            Destination.self, where: .field(\.caption).contains("fjord", options: [.caseInsensitive]))
+        return [recent, long, rated, fjords]
+    }
+
+    static func orders(_ journal: PersistentContainer) async throws -> [[Destination]] {
+        let newestFirst = [RecordSort<Destination>.descending(\.createdAt)]
+        let byCaption = try await journal.fetchAll(
+            Destination.self, sortedBy: [.ascending(\.caption, order: .localizedStandard)])
+
+        let norwegian = TextOrder.localized(Locale(identifier: "nb_NO"))
+        let places = try await journal.fetchAll(Destination.self, sortedBy: [.ascending(\.caption, order: norwegian)])
+        return [try await journal.fetchAll(Destination.self, sortedBy: newestFirst), byCaption, places]
+    }
+
+    static func unreadable(_ journal: PersistentContainer) async throws -> [Destination] {
+        let result = try await journal.fetchResult(Destination.self, sortedBy: [.descending(\.createdAt)])
+        for it in result.unreadable { print("\(it.record.name) needs a newer version") }
+        return result.records
+    }
+
+    struct Stay: Record, Identifiable {
+        enum CodingKeys: String, CodingKey {
+            case id, nights
+            case title = "heading"
+        }
+
+        static let formerFieldNames = ["heading": ["caption", "name"]]
+        static var prototype: Stay? { Stay(title: "") }
+
+        var id = UUID()
+        var title: String
+        var nights = 1
+
+        static func fieldName(of property: PartialKeyPath<Stay>) -> String? { property == \Stay.title ? "heading" : nil }
     }
 
     static func signOut(_ journal: PersistentContainer) async throws {

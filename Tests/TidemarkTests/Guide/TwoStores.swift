@@ -10,7 +10,7 @@ extension Guide {
     static func useBothStores(_ journal: PersistentContainer, _ share: Share) async throws -> [Destination] {
         try await journal.save(Destination(caption: "Senja"))
         try await journal.save([Destination(caption: "Ada's Lofoten")], in: share)
-        let all = try await journal.fetchAll(Destination.self, sortedBy: [.descending("createdAt")])
+        let all = try await journal.fetchAll(Destination.self, sortedBy: [.descending(\.createdAt)])
 
         return all
     }
@@ -20,7 +20,7 @@ extension Guide {
         private(set) var destinations: [Destination] = []
 
         func followBothStores(_ journal: PersistentContainer) async throws {
-            let newestFirst = [RecordSort.descending("createdAt")]
+            let newestFirst = [RecordSort<Destination>.descending(\.createdAt)]
             // First the place in history, then the records: what comes in between is told.
             let token = try journal.historyToken()
             destinations = try await journal.fetchAll(Destination.self, sortedBy: newestFirst)
@@ -30,7 +30,7 @@ extension Guide {
         }
 
         func follow(_ journal: PersistentContainer) async throws {
-            let newestFirst = [RecordSort.descending("createdAt")]
+            let newestFirst = [RecordSort<Destination>.descending(\.createdAt)]
             for try await destinations in journal.observe(Destination.self, sortedBy: newestFirst) {
                 self.destinations = destinations
             }
@@ -47,7 +47,7 @@ extension Guide {
     static func pin(_ journal: PersistentContainer) async throws -> (Int, [Destination]) {
         let pinned = try journal.snapshot()
         let count = try await pinned.count(Destination.self)
-        let newest = try await pinned.fetchAll(Destination.self, sortedBy: [.descending("createdAt")], limit: 10)
+        let newest = try await pinned.fetchAll(Destination.self, sortedBy: [.descending(\.createdAt)], limit: 10)
 
         return (count, newest)
     }

@@ -1,0 +1,119 @@
+import Foundation
+import GRDB
+import TidemarkModel
+import TidemarkSQLite
+import TidemarkStore
+
+/// A predicate without its record type: what is asked, by the names of fields.
+indirect enum PredicateNode: Sendable {
+    case comparison(String, Operator, Operand?)
+    case element(String, [Operand])
+    case text(String, Operator, String, TextOptions)
+    case all([PredicateNode])
+    case any([PredicateNode])
+    case not(PredicateNode)
+    case sql(String, StatementArguments)
+    /// A field or a value that can't be asked for.
+    case invalid(StoreError)
+
+    enum Operator: String, Sendable {
+        case equal = "="
+        case unequal = "<>"
+        case less = "<"
+        case lessOrEqual = "<="
+        case greater = ">"
+        case greaterOrEqual = ">="
+        case contains, beginsWith
+    }
+
+    /// What a field is compared with.
+    struct Operand: Sendable {
+        /// How the value is compared, where its stored text does not tell.
+        enum Form: Sendable { case plain, uuid, decimal }
+
+        let value: FieldValue
+        let form: Form
+        /// The Swift type, for messages.
+        let type: String
+
+        /// - Throws: ``FieldError``, `EncodingError`.
+        init?<Value: Encodable>(_ value: Value) throws {
+            guard let content = try RecordEncoder.content(of: value) else { return nil }
+            self.value = try content.value { _ in throw FieldError("an asset that is not saved can't be compared") }
+            form = (value as? UUID) != nil ? .uuid : (value as? Decimal) != nil ? .decimal : .plain
+            type = "\(Value.self)"
+        }
+    }
+
+    static func compare<Value: Encodable>(_ field: String, _ operation: Operator, _ value: Value?) -> PredicateNode {
+        attempt(field) { .comparison(field, operation, try value.flatMap { try Operand($0) }) }
+    }
+
+    static func isIn(_ field: String, _ values: some Sequence<some Encodable>) -> PredicateNode {
+        attempt(field) { .element(field, try values.compactMap { try Operand($0) }) }
+    }
+
+    private static func attempt(_ field: String, _ body: () throws -> PredicateNode) -> PredicateNode {
+        do {
+            return try body()
+        } catch let error as FieldError {
+            return .invalid(StoreError(.invalid, "'\(field)' can't be compared: \(error.message)"))
+        } catch EncodingError.invalidValue(_, let context) {
+            return .invalid(StoreError(.invalid, "'\(field)' can't be compared: \(context.debugDescription)"))
+        } catch {
+            return .invalid(StoreError(.invalid, "'\(field)' can't be compared: \(error)"))
+        }
+    }
+}
+
+/// What a Swift type says of the fields of its records.
+struct FieldNaming: Sendable {
+    let nameField: String
+    /// Former names, by the name that a field has now.
+    let former: [String: [String]]
+    /// The values of the type's prototype, for fields that must have one.
+    let defaults: [String: FieldValue]
+    /// Whether a name is a coding key of the type.
+    let isProperty: @Sendable (String) -> Bool
+
+    init<R: Record>(_ type: R.Type) {
+        nameField = R.nameField
+        former = R.formerFieldNames
+        defaults = PrototypeValues(of: R.self)?.fields ?? [:]
+        isProperty = { PropertyNames.isProperty($0, of: R.self) }
+    }
+}
+
+extension QueriedType {
+    /// A field in SQL, and its type; no type where no record has a value in it.
+    ///
+    /// - Parameter known: Fields that have no value where the type lacks them.
+    /// - Throws: ``StoreError`` `schema`.
+    func column(_ field: String, _ naming: FieldNaming, known: Set<String>) throws -> (sql: String, type: FieldType?) {
+        let names = [field] + (naming.former[field] ?? [])
+        let columns = names.compactMap { column($0) }
+        let value = naming.defaults[field]
+        guard !columns.isEmpty || value != nil || !known.isDisjoint(with: names) || naming.isProperty(field) else {
+            throw StoreError(
+                .schema,
+                "\(name) has no field '\(field)'; it has \(fields.map(\.name).joined(separator: ", ")). A new property becomes a field with "
+                    + "the first record that is saved")
+        }
+        let type = fields.first { names.contains($0.name) }?.type ?? value?.type
+        let terms = columns + (value.map { [$0.stored.literal] } ?? [])
+        return (terms.count > 1 ? "coalesce(\(terms.joined(separator: ", ")))" : terms.first ?? "NULL", type)
+    }
+}
+
+extension DatabaseValueConvertible {
+    /// The value as SQL has it.
+    fileprivate var literal: String {
+        switch databaseValue.storage {
+        case .null: "NULL"
+        case .int64(let number): "\(number)"
+        case .double(let number): "\(number)"
+        case .string(let text): "'\(text.replacing("'", with: "''"))'"
+        case .blob(let data): "x'\(data.map { String(format: "%02x", $0) }.joined())'"
+        }
+    }
+}

@@ -1,0 +1,152 @@
+public import Foundation
+import GRDB
+
+/// How a sort compares texts.
+///
+/// ```swift
+/// let norwegian = TextOrder.localized(Locale(identifier: "nb_NO"))
+/// let places = try await journal.fetchAll(Destination.self, sortedBy: [.ascending(\.caption, order: norwegian)])
+/// ```
+///
+/// Numbers, times and bytes have one order, whatever is said here.
+public struct TextOrder: Hashable, Sendable {
+    enum Kind: Hashable, Sendable {
+        case binary, caseInsensitive, decimal
+        case localized(String)
+    }
+
+    let kind: Kind
+
+    /// By the bytes of UTF-8: upper case before lower case, letters with diacritics behind `z`. SQLite compares these itself.
+    public static let binary = TextOrder(kind: .binary)
+    /// As ``binary``, without a difference between upper and lower case.
+    public static let caseInsensitive = TextOrder(kind: .caseInsensitive)
+    /// As numbers, which the texts are that `Decimal` properties are stored as. Texts that are no numbers come first.
+    public static let decimal = TextOrder(kind: .decimal)
+    /// As a person expects it in the current locale, with numbers in texts by their value. As `String.localizedStandardCompare`.
+    public static var localizedStandard: TextOrder { localized(.current) }
+    /// As a person expects it in a locale, with numbers in texts by their value.
+    ///
+    /// - Parameter locale: The locale, whose language decides: `Å` is the last letter in Norwegian, and an `A` in German.
+    public static func localized(_ locale: Locale) -> TextOrder { TextOrder(kind: .localized(locale.identifier)) }
+
+    /// The name of the collation in SQL; `nil` for SQLite's own.
+    var collation: String? {
+        switch kind {
+        case .binary: nil
+        case .caseInsensitive: "tide_case_insensitive"
+        case .decimal: "tide_decimal"
+        case .localized(let locale): "tide_locale_" + locale.utf8.map { String(format: "%02x", $0) }.joined()
+        }
+    }
+
+    /// A function that compares two texts; `nil` for SQLite's own order.
+    var comparison: (@Sendable (String, String) -> ComparisonResult)? {
+        switch kind {
+        case .binary: nil
+        case .caseInsensitive:
+            { one, other in
+                let order = TextOrder.binary(TextOptions.caseInsensitive.fold(one), TextOptions.caseInsensitive.fold(other))
+                return order == .orderedSame ? TextOrder.binary(one, other) : order
+            }
+        case .decimal:
+            { one, other in
+                switch (Decimal(number: one), Decimal(number: other)) {
+                case (let one?, let other?): one < other ? .orderedAscending : one > other ? .orderedDescending : .orderedSame
+                case (nil, nil): TextOrder.binary(one, other)
+                case (nil, _): .orderedAscending
+                case (_, nil): .orderedDescending
+                }
+            }
+        case .localized(let identifier):
+            { [locale = Locale(identifier: identifier)] one, other in
+                one.compare(
+                    other, options: [.caseInsensitive, .numeric, .widthInsensitive, .forcedOrdering], range: nil, locale: locale)
+            }
+        }
+    }
+
+    private static func binary(_ one: String, _ other: String) -> ComparisonResult {
+        if one.utf8.elementsEqual(other.utf8) { return .orderedSame }
+        return one.utf8.lexicographicallyPrecedes(other.utf8) ? .orderedAscending : .orderedDescending
+    }
+}
+
+/// Differences between texts that do not count in a search.
+public struct TextOptions: OptionSet, Hashable, Sendable {
+    /// The bits of the options.
+    public let rawValue: Int
+
+    /// Makes options of their bits.
+    public init(rawValue: Int) { self.rawValue = rawValue }
+
+    /// Upper and lower case are the same.
+    public static let caseInsensitive = TextOptions(rawValue: 1)
+    /// A letter is the same with and without diacritics: `Å` is `A`. A letter of its own, such as `Ø`, stays one.
+    public static let diacriticInsensitive = TextOptions(rawValue: 2)
+
+    /// A text without the differences.
+    func fold(_ text: String) -> String {
+        var options: String.CompareOptions = []
+        if contains(.caseInsensitive) { options.insert(.caseInsensitive) }
+        if contains(.diacriticInsensitive) { options.insert(.diacriticInsensitive) }
+        return text.folding(options: options, locale: nil)
+    }
+}
+
+/// What SQL of a query needs that SQLite does not have. Connections get it when the first query needs it.
+enum SQLExtension: Hashable, Sendable {
+    /// A function of two texts: -1, 0 or 1 as the numbers are ordered; `NULL` when one is no number.
+    case decimalOrder
+    /// A function of a text and the bits of ``TextOptions``.
+    case fold
+    /// A collation.
+    case order(TextOrder)
+
+    var name: String {
+        switch self {
+        case .decimalOrder: "tide_decimal_order"
+        case .fold: "tide_fold"
+        case .order(let order): order.collation ?? "BINARY"
+        }
+    }
+
+    /// Adds it to a connection that does not have it.
+    func install(on db: Database) throws {
+        var isCollation = false
+        if case .order = self { isCollation = true }
+        let list = isCollation ? "pragma_collation_list" : "pragma_function_list"
+        guard try Int.fetchOne(db, sql: "SELECT 1 FROM \(list) WHERE name = ? LIMIT 1", arguments: [name]) == nil else { return }
+        switch self {
+        case .order(let order):
+            if let comparison = order.comparison { db.add(collation: DatabaseCollation(name, function: comparison)) }
+        case .decimalOrder:
+            db.add(
+                function: DatabaseFunction(name, argumentCount: 2, pure: true) { values in
+                    guard let one = String.fromDatabaseValue(values[0]).flatMap({ Decimal(number: $0) }),
+                        let other = String.fromDatabaseValue(values[1]).flatMap({ Decimal(number: $0) })
+                    else { return nil }
+                    return one < other ? -1 : one > other ? 1 : 0
+                })
+        case .fold:
+            db.add(
+                function: DatabaseFunction(name, argumentCount: 2, pure: true) { values in
+                    guard let text = String.fromDatabaseValue(values[0]), let bits = Int.fromDatabaseValue(values[1]) else {
+                        return nil
+                    }
+                    return TextOptions(rawValue: bits).fold(text)
+                })
+        }
+    }
+}
+
+extension Decimal {
+    /// The number that all of a text is.
+    fileprivate init?(number text: String) {
+        guard !text.isEmpty, text.utf8.allSatisfy({ Self.characters.contains($0) }) else { return nil }
+        self.init(string: text, locale: Self.plain)
+    }
+
+    private static let characters = Set("0123456789+-.eE".utf8)
+    private static let plain = Locale(identifier: "en_US_POSIX")
+}

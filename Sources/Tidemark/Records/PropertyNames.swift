@@ -1,0 +1,101 @@
+import Foundation
+import Synchronization
+import TidemarkSQLite
+
+/// The names of fields behind key paths of properties, and the coding keys of record types.
+enum PropertyNames {
+    /// A stored property. Its key path has no captured values, so that it never changes.
+    private struct Path: Hashable, @unchecked Sendable {
+        let path: AnyKeyPath
+    }
+
+    /// Of stored properties only: there are as many as the program names.
+    private static let names = Mutex<[Path: String]>([:])
+    private static let keys = Mutex<[ObjectIdentifier: CodingKeyProbe]>([:])
+
+    /// The field of a property.
+    ///
+    /// - Throws: ``StoreError`` `invalid` for a key path that is no stored property, or whose field is not known.
+    static func name<R: Record>(of path: PartialKeyPath<R>) throws(StoreError) -> String {
+        if let name = R.fieldName(of: path) { return name }
+        let known = Path(path: path)
+        if let name = names.withLock({ $0[known] }) { return name }
+        let property = try property(path)
+        let probe = probe(R.self)
+        guard probe.isKey?(property) ?? true else {
+            throw StoreError(
+                .invalid,
+                "\(R.self) has no coding key '\(property)' for its property: the CodingKeys leave it out or give it another name. Declare "
+                    + "`static func fieldName(of: PartialKeyPath<\(R.self)>) -> String?`, which returns the name")
+        }
+        names.withLock { $0[known] = property }
+        return property
+    }
+
+    /// The name of a stored property. Swift tells it only as part of the description, `\Destination.caption`.
+    private static func property<R: Record>(_ path: PartialKeyPath<R>) throws(StoreError) -> String {
+        let text = path.debugDescription
+        let prefix = "\\\(R.self)."
+        let name = text.hasPrefix(prefix) ? String(text.dropFirst(prefix.count)) : text
+        // Without reflection metadata, the place of the property is all that Swift knows.
+        if name.hasPrefix("<offset"), !name.contains(">.") {
+            throw StoreError(
+                .invalid,
+                "the program has no names of the properties of \(R.self): it was compiled with -disable-reflection-metadata. Declare "
+                    + "`static func fieldName(of: PartialKeyPath<\(R.self)>) -> String?`, or use .field(\"…\")")
+        }
+        guard text.hasPrefix(prefix), !name.isEmpty, name != "self",
+            name.allSatisfy({ $0.isLetter || $0.isNumber || $0 == "_" })
+        else {
+            throw StoreError(
+                .invalid,
+                "a key path of \(R.self) is no stored property: a computed property and a property of a property have no field. Use a "
+                    + "stored property, .field(\"…\") or .sql(\"…\")")
+        }
+        return name
+    }
+
+    /// Whether a name is one of the type's coding keys, which have names that are known.
+    static func isProperty<R: Record>(_ name: String, of type: R.Type) -> Bool {
+        guard let isKey = probe(type).isKey else { return false }
+        return isKey(name)
+    }
+
+    private static func probe<R: Record>(_ type: R.Type) -> CodingKeyProbe {
+        let id = ObjectIdentifier(type)
+        if let known = keys.withLock({ $0[id] }) { return known }
+        let output = CodingKeyProbe.Output()
+        _ = try? R(from: ProbingDecoder(output: output))
+        let probe = CodingKeyProbe(isKey: output.isKey)
+        keys.withLock { $0[id] = probe }
+        return probe
+    }
+}
+
+/// What a type's coding keys are.
+private struct CodingKeyProbe: Sendable {
+    /// `nil` where any text can be a key, or the type decodes itself in a way of its own.
+    let isKey: (@Sendable (String) -> Bool)?
+
+    final class Output {
+        var isKey: (@Sendable (String) -> Bool)?
+    }
+}
+
+/// Takes note of the coding keys that a type asks for, and gives it nothing.
+private struct ProbingDecoder: Decoder {
+    struct Stop: Error {}
+
+    let output: CodingKeyProbe.Output
+    var codingPath: [any CodingKey] { [] }
+    var userInfo: [CodingUserInfoKey: Any] { [:] }
+
+    func container<Key: CodingKey>(keyedBy type: Key.Type) throws -> KeyedDecodingContainer<Key> {
+        // Keys that any text makes tell nothing.
+        if Key(stringValue: "\u{1}") == nil { output.isKey = { Key(stringValue: $0) != nil } }
+        throw Stop()
+    }
+
+    func unkeyedContainer() throws -> any UnkeyedDecodingContainer { throw Stop() }
+    func singleValueContainer() throws -> any SingleValueDecodingContainer { throw Stop() }
+}

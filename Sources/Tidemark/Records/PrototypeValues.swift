@@ -1,0 +1,22 @@
+import TidemarkModel
+
+/// The values of a type's prototype, for properties that must have one.
+final class PrototypeValues {
+    /// As properties have them, by coding key.
+    let properties: [String: Any]
+    /// As fields have them.
+    let fields: [String: FieldValue]
+
+    /// `nil` for a type without a prototype.
+    init?<R: Record>(of type: R.Type) {
+        guard let prototype = R.prototype,
+            let output = try? RecordEncoder().encode(prototype, keepsRequired: true)
+        else { return nil }
+        properties = output.required
+        var fields: [String: FieldValue] = [:]
+        for field in output.fields where properties[field.name] != nil {
+            fields[field.name] = try? field.content?.value { _ in throw FieldError("an asset that is not saved") }
+        }
+        self.fields = fields
+    }
+}

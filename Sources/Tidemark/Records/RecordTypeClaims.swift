@@ -1,0 +1,47 @@
+import Synchronization
+import TidemarkSQLite
+
+/// The Swift types that a container's callers read and write its record types as.
+///
+/// Two types of equal name, such as `Trip.Photo` and `Album.Photo`, would share one record type by mistake. A type that declares its
+/// ``Record/recordType`` shares it on purpose.
+final class RecordTypeClaims: Sendable {
+    private let claims = Mutex<[String: any Record.Type]>([:])
+
+    /// Makes sure that no other type has the record type by its name alone.
+    ///
+    /// - Throws: ``StoreError`` `schema`.
+    func check<R: Record>(_ type: R.Type) throws(StoreError) {
+        let name = R.recordType
+        guard ImplicitRecordTypes.contains(type) else { return }
+        let other = claims.withLock { claims -> (any Record.Type)? in
+            guard let known = claims[name] else {
+                claims[name] = type
+                return nil
+            }
+            return ObjectIdentifier(known) == ObjectIdentifier(type) ? nil : known
+        }
+        guard let other else { return }
+        throw StoreError(
+            .schema,
+            "\(String(reflecting: type)) and \(String(reflecting: other)) are both records of type '\(name)', by the names of the Swift types. "
+                + "Declare `static let recordType` in one of them: another name, or the same one if they are to share the records"
+        )
+    }
+}
+
+/// The types whose record type is the name of the Swift type, because they declare none.
+enum ImplicitRecordTypes {
+    private static let names = Mutex<[ObjectIdentifier: String]>([:])
+
+    /// The name of a type, which from now on is known to declare none.
+    static func name(of type: any Record.Type) -> String {
+        let id = ObjectIdentifier(type)
+        if let name = names.withLock({ $0[id] }) { return name }
+        let name = String(describing: type)
+        names.withLock { $0[id] = name }
+        return name
+    }
+
+    static func contains(_ type: any Record.Type) -> Bool { names.withLock { $0[ObjectIdentifier(type)] != nil } }
+}

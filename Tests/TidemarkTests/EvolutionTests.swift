@@ -1,0 +1,196 @@
+import Foundation
+import TestSupport
+import Testing
+import Tidemark
+import TidemarkModel
+import TidemarkSQLite
+import TidemarkStore
+
+/// Goal: a newer version of a type reads, finds and saves what an older one has saved, and the other way round.
+/// Method: two Swift types of one record type stand for the two versions of a program.
+@Suite(.timeLimit(.minutes(30))) struct EvolutionTests {
+    enum Old {
+        struct Place: Tidemark.Record, Equatable {
+            static let recordType = "Place"
+            var id: String
+            var name: String
+            var height: Int?
+            var recordName: String { id }
+        }
+    }
+
+    enum New {
+        struct Place: Tidemark.Record, Equatable {
+            enum Kind: String, Codable, Sendable { case town, island }
+
+            static let recordType = "Place"
+            static var prototype: Place? { Place(id: "", title: "") }
+            static let formerFieldNames = ["title": ["name"]]
+            var id: String
+            var title: String
+            var stars = 3
+            var kind = Kind.town
+            var isQuiet = true
+            var altitude: Double?
+            var remark: String?
+            var recordName: String { id }
+        }
+    }
+
+    @Test func `a new property has the prototype's value in old records, for reading, predicates and sorts`() async throws {
+        let scratch = try Scratch()
+        let journal = try scratch.journal()
+        try await journal.save([Old.Place(id: "a", name: "Senja"), Old.Place(id: "b", name: "Bodø")])
+        #expect(try await journal.count(New.Place.self, where: \.stars == 3 && \.isQuiet == true) == 2)
+        try await journal.save(New.Place(id: "c", title: "Narvik", stars: 1, kind: .island))
+        let all = try await journal.fetchAll(New.Place.self, sortedBy: [.ascending(\.stars), .ascending(\.title)])
+        #expect(
+            all == [
+                New.Place(id: "c", title: "Narvik", stars: 1, kind: .island), New.Place(id: "b", title: "Bodø"),
+                New.Place(id: "a", title: "Senja"),
+            ])
+        #expect(try await journal.fetchAll(New.Place.self, where: \.stars >= 3).map(\.id) == ["a", "b"])
+        #expect(try await journal.fetchAll(New.Place.self, where: \.kind == .town).map(\.id) == ["a", "b"])
+        #expect(try await journal.fetchAll(New.Place.self, where: \.remark == nil).count == 3)
+        // Also in a context, and when it is saved.
+        let context = journal.newContext()
+        var senja = try #require(try await context.fetch(New.Place.self, named: "a"))
+        senja.title = "Senja in winter"
+        try await context.update(senja)
+        try await context.save()
+        #expect(try await journal.fetch(New.Place.self, named: "a") == senja)
+    }
+
+    @Test func `without a prototype the error names it`() async throws {
+        struct Strict: Tidemark.Record {
+            static let recordType = "Place"
+            var id: String
+            var stars: Int
+            var recordName: String { id }
+        }
+        let scratch = try Scratch()
+        let journal = try scratch.journal()
+        try await journal.save(Old.Place(id: "a", name: "Senja"))
+        do {
+            _ = try await journal.fetch(Strict.self, named: "a")
+            Issue.record("was read")
+        } catch DecodingError.valueNotFound(_, let context) {
+            #expect(context.debugDescription.contains("`static var prototype: Strict? { … }`"))
+            #expect(context.debugDescription.contains("Place a can't be read as Strict"))
+        }
+    }
+
+    @Test func `a renamed property is read, found and sorted under its former name, and stays cleared`() async throws {
+        struct Loose: Tidemark.Record, Equatable {
+            static let recordType = "Place"
+            static let formerFieldNames = ["title": ["label", "name"]]
+            var id: String
+            var title: String?
+            var recordName: String { id }
+        }
+        let scratch = try Scratch()
+        let journal = try scratch.journal()
+        try await journal.save([Old.Place(id: "a", name: "Senja"), Old.Place(id: "b", name: "Bodø")])
+        #expect(try await journal.fetchAll(Loose.self, where: \.title == "Senja") == [Loose(id: "a", title: "Senja")])
+        try await journal.save(Loose(id: "a", title: "Andøya"))
+        #expect(try await journal.fetchAll(Loose.self, sortedBy: [.ascending(\.title)]).map(\.title) == ["Andøya", "Bodø"])
+        #expect(try await journal.fetchAll(Loose.self, where: \.title == "Senja") == [])
+        #expect(try await journal.fetchAll(Loose.self, where: .field("title").begins(with: "B")).map(\.id) == ["b"])
+        try await journal.save(Loose(id: "a", title: nil))
+        #expect(try await journal.fetch(Loose.self, named: "a") == Loose(id: "a", title: nil))
+        #expect(try await journal.updateAll(Loose.self, where: \.id == "b", set: ["title": nil]) == ["b"])
+        #expect(try await journal.count(Loose.self, where: \.title == nil) == 2)
+    }
+
+    @Test func `a double is read from an int64 field and saved into it, if it is whole`() async throws {
+        struct Measured: Tidemark.Record, Equatable {
+            static let recordType = "Place"
+            var id: String
+            var height: Double?
+            var recordName: String { id }
+        }
+        let scratch = try Scratch()
+        let journal = try scratch.journal()
+        try await journal.save(Old.Place(id: "a", name: "Senja", height: 12))
+        var senja = try #require(try await journal.fetch(Measured.self, named: "a"))
+        #expect(senja.height == 12)
+        #expect(try await journal.save(senja).counts == ChangeCounts(unchanged: 1))
+        senja.height = 13
+        #expect(try await journal.save(senja).counts == ChangeCounts(updated: 1))
+        #expect(try await journal.fetch(Old.Place.self, named: "a")?.height == 13)
+        #expect(try await journal.fetchAll(Measured.self, where: \.height > 12.5) == [senja])
+        senja.height = 13.5
+        do {
+            try await journal.save(senja)
+            Issue.record("was saved")
+        } catch let error as StoreError {
+            #expect(error.code == .invalid && error.message.contains("is int64 in the store, and 13.5 is no whole number"))
+        }
+        #expect(try await journal.updateAll(Measured.self, set: ["height": 14.0]) == ["a"])
+        // An edit of nothing is none, so that another's edit counts.
+        let context = journal.newContext()
+        let mine = try #require(try await context.fetch(Measured.self, named: "a"))
+        try await journal.save(Old.Place(id: "a", name: "Senja", height: 15))
+        try await context.update(mine)
+        try await context.refreshAll()
+        #expect(try await context.fetch(Measured.self, named: "a")?.height == 15)
+    }
+
+    @Test func `a record that can't be read is left out and reported, and no other one`() async throws {
+        struct Newer: Tidemark.Record {
+            static let recordType = "Place"
+            var id: String
+            var title: String
+            var kind: String
+            var recordName: String { id }
+        }
+        let scratch = try Scratch()
+        let journal = try scratch.journal()
+        try await journal.save((0..<6).map { New.Place(id: "p\($0)", title: "t\($0)") })
+        try await journal.save([Newer(id: "p1", title: "t1", kind: "volcano"), Newer(id: "p3", title: "t3", kind: "lake")])
+        #expect(try await journal.fetchAll(New.Place.self).map(\.id) == ["p0", "p2", "p4", "p5"])
+        // The limit counts those that can be read.
+        #expect(
+            try await journal.fetchAll(New.Place.self, sortedBy: [.ascending(\.title)], limit: 3).map(\.id) == ["p0", "p2", "p4"])
+        let result = try await journal.fetchResult(New.Place.self, sortedBy: [.descending(\.title)])
+        #expect(result.records.map(\.id) == ["p5", "p4", "p2", "p0"])
+        #expect(result.unreadable.map(\.record) == ["p3", "p1"].map { RecordName(type: "Place", name: $0) })
+        #expect(result.unreadable.allSatisfy { $0.error is DecodingError })
+        await #expect(throws: DecodingError.self) { try await journal.fetch(New.Place.self, named: "p1") }
+        #expect(try await journal.newContext().fetchAll(New.Place.self).count == 4)
+    }
+
+    @Test func `two Swift types of one name need a record type of their own`() async throws {
+        enum Trips {
+            struct Photo: Tidemark.Record {
+                var id: String
+                var recordName: String { id }
+            }
+        }
+        enum Albums {
+            struct Photo: Tidemark.Record {
+                var id: String
+                var recordName: String { id }
+            }
+        }
+        struct Portrait: Tidemark.Record {
+            static let recordType = "Photo"
+            var id: String
+            var recordName: String { id }
+        }
+        let scratch = try Scratch()
+        let journal = try scratch.journal()
+        try await journal.save(Trips.Photo(id: "a"))
+        do {
+            try await journal.save(Albums.Photo(id: "b"))
+            Issue.record("was saved")
+        } catch let error as StoreError {
+            #expect(error.code == .schema && error.message.contains("Trips.Photo") && error.message.contains("Albums.Photo"))
+            #expect(error.message.contains("static let recordType"))
+        }
+        await #expect(throws: StoreError(.schema, "")) { try await journal.fetchAll(Albums.Photo.self) }
+        await #expect(throws: StoreError(.schema, "")) { try await journal.count(Albums.Photo.self) }
+        await #expect(throws: StoreError(.schema, "")) { try await journal.deleteAll(Albums.Photo.self) }
+        #expect(try await journal.fetchAll(Portrait.self).map(\.id) == ["a"])
+    }
+}
