@@ -30,6 +30,7 @@ public actor PersistentContainer: RecordReading {
     nonisolated let changeBroadcaster: ChangeBroadcaster
     private nonisolated let notifier: StoreChangeNotifier
     private nonisolated let listener = Mutex<StoreChangeListener?>(nil)
+    private nonisolated let readersFollowOthers = Atomic(false)
     nonisolated let reporter = Mutex<PermissionReporter?>(nil)
 
     /// The merge policy where neither a type nor a save has one.
@@ -119,22 +120,20 @@ public actor PersistentContainer: RecordReading {
     ///
     /// - Throws: ``StoreError`` `io` when the system has no more watches to give.
     nonisolated func listen() throws(StoreError) {
-        let all = stores.all
-        let notice: @Sendable () -> Void = {
-            // What fails now the next notification covers, too; whoever reads until then meets the same error.
-            Task { for store in all { try? await store.refreshAfterExternalChanges() } }
-        }
-        let hasBegun = try listener.withLock { listener throws(StoreError) in
-            guard listener == nil else { return false }
-            let changeBroadcaster = changeBroadcaster
-            listener = try StoreChangeListener(container: directory, ignoring: notifier) {
+        try listener.withLock { listener throws(StoreError) in
+            guard listener == nil else { return }
+            listener = try StoreChangeListener(container: directory, ignoring: notifier) { [weak self] in
+                guard let self else { return }
                 changeBroadcaster.post(isOwn: false)
-                notice()
+                if readersFollowOthers.load(ordering: .acquiring) { refreshReaders() }
             }
-            return true
         }
-        // What came before.
-        if hasBegun { notice() }
+    }
+
+    /// Has GRDB's observations look at what others have written.
+    private nonisolated func refreshReaders() {
+        // What fails now the next notification covers, too; whoever reads until then meets the same error.
+        Task { [stores] in for store in stores.all { try? await store.refreshAfterExternalChanges() } }
     }
 
     /// Sets the merge policy where neither a type nor a save has one.
@@ -326,40 +325,15 @@ public actor PersistentContainer: RecordReading {
         return names.flatMap { $0 }
     }
 
-    /// Has observations of one's own, made with ``reader(_:)``, follow what other processes write. ``observe(_:where:sortedBy:limit:in:)`` and
-    /// ``changes(since:withOwn:)`` do so by themselves.
+    /// Has observations in SQL, which a program makes with GRDB and ``reader(_:)``, follow what other processes write.
+    /// ``RecordObserving/observe(_:where:sortedBy:limit:in:)`` and ``changes(since:withOwn:)`` do so by themselves.
     ///
     /// - Throws: ``StoreError`` `io` when the system has no more watches to give.
-    public nonisolated func followOthers() throws(StoreError) { try listen() }
-
-    /// The records that match, and again whenever they have changed, here or in another process.
-    ///
-    /// - Parameter scope: One store.
-    public nonisolated func observe<R: Record>(
-        _ type: R.Type, where predicate: RecordPredicate<R>? = nil, sortedBy sorts: [RecordSort<R>] = [], limit: Int? = nil,
-        in scope: StoreScope = .private
-    ) -> RecordObservation<R> {
-        let source = sources[scope]
-        let all = recordSources
-        let listening = Result { () throws(StoreError) in try listen() }
-        let observation = ValueObservation.tracking { db -> [Observed<R>] in
-            try listening.get()
-            try all.claims.check(type)
-            try source.checkPlace()
-            try source.container.checkFormat(db, of: source.scope)
-            // So that it notices the table's coming.
-            _ = try Int.fetchOne(db, sql: "SELECT count(*) FROM tide_types")
-            return try all.withKnownFields(of: R.recordType) { known in
-                let part = try source.fetchAll(
-                    db, type, where: predicate, sortedBy: sorts, limit: limit, known: known
-                ) { record, row, _ in
-                    Observed(record: record, name: record.recordName, version: row[QueriedType.versionColumn])
-                }
-                return part.elements
-            }
-        }
-        let changes = observation.removeDuplicates().map { (observed: [Observed<R>]) -> [R] in observed.map(\.record) }
-        return RecordObservation(base: changes.values(in: source.database))
+    public nonisolated func followOthers() throws(StoreError) {
+        let wasFollowing = readersFollowOthers.exchange(true, ordering: .acquiringAndReleasing)
+        try listen()
+        // What came before.
+        if !wasFollowing { refreshReaders() }
     }
 
     // Parts of it
@@ -475,13 +449,4 @@ extension Record {
     func validate(replacing previous: Self?) throws {
         if let previous { try validateForUpdate(from: previous) } else { try validateForInsert() }
     }
-}
-
-/// A record as an observation has last seen it: the same version of it is the same.
-private struct Observed<R: Record>: Equatable, Sendable {
-    let record: R
-    let name: String
-    let version: Int64
-
-    static func == (left: Observed, right: Observed) -> Bool { left.name == right.name && left.version == right.version }
 }

@@ -134,9 +134,7 @@ extension RecordSource {
         known: Set<String>, _ element: (R, Row, QueriedType) throws -> Element
     ) throws -> OrderedPart<Element> {
         var part = OrderedPart<Element>()
-        if let limit, limit < 0 {
-            throw StoreError(.invalid, "a limit of \(limit) is none; it is 0 or more, or nil for all records")
-        }
+        try checkLimit(limit)
         guard let queried = try self.type(db, named: R.recordType) else { return part }
         let decoder = decoder(queried, type)
         let keys = sorts.indices.map { QueriedType.firstField + queried.fields.count + $0 }
@@ -160,6 +158,12 @@ extension RecordSource {
             if part.unreadable.isEmpty || part.elements.count + part.unreadable.count < limit ?? 0 { break }
         }
         return part
+    }
+
+    func checkLimit(_ limit: Int?) throws {
+        if let limit, limit < 0 {
+            throw StoreError(.invalid, "a limit of \(limit) is none; it is 0 or more, or nil for all records")
+        }
     }
 
     func count<R: Record>(
@@ -196,7 +200,7 @@ extension RecordSource {
             prepare: { db in for it in extensions { try it.install(on: db) } })
     }
 
-    private func decoder<R: Record>(_ queried: QueriedType, _ type: R.Type) -> RecordDecoder<R> {
+    func decoder<R: Record>(_ queried: QueriedType, _ type: R.Type) -> RecordDecoder<R> {
         RecordDecoder(
             RecordColumns(
                 fields: queried.fields.enumerated().map {
@@ -207,7 +211,7 @@ extension RecordSource {
 }
 
 /// A query of typed records in SQL.
-private struct TypedQuery<R: Record> {
+struct TypedQuery<R: Record> {
     private let type: QueriedType
     private let condition: SQLCondition?
     private let order: String
@@ -292,7 +296,7 @@ struct OrderedPart<Element> {
 extension OrderedPart: Sendable where Element: Sendable {}
 
 /// Merges what several stores have, each in order already.
-private struct RecordOrder {
+struct RecordOrder {
     private let sorts: [(isDescending: Bool, compare: (@Sendable (String, String) -> ComparisonResult)?)]
 
     init<R: Record>(_ sorts: [RecordSort<R>]) { self.sorts = sorts.map { ($0.isDescending, $0.order.comparison) } }

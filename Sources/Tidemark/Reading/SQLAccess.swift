@@ -7,7 +7,8 @@ extension PersistentContainer {
     /// Returns GRDB's reader of a store, for any SQL and for `ValueObservation`. It sees committed data, and only reads: SQL that wrote past
     /// the container would have no history, no lock and no digest.
     ///
-    /// Observations that use the reader follow writes of this process; with ``followOthers()`` also writes of other processes.
+    /// GRDB's observations that use the reader follow writes of this process; with ``PersistentContainer/followOthers()`` also writes of other
+    /// processes. A save waits for them: for records, use ``RecordObserving/observe(_:where:sortedBy:limit:in:)``.
     ///
     /// ```swift
     /// let captions = try await journal.reader().read { db in

@@ -1,9 +1,11 @@
 public import TidemarkModel
 
-/// A record that a fetch has found and could not read as its type.
+/// A record that a fetch has left out, because it can't be read as the type that was asked for.
+///
+/// As a rule a newer version of the program has written it, or another program.
 public struct UnreadableRecord: Sendable {
-    /// The name of the record.
+    /// The type and the name of the record.
     public let record: RecordName
-    /// Why it can't be read: a `DecodingError`, or what the type's own `init(from:)` throws.
+    /// Why it can't be read: a `DecodingError` that names the property, or what the type's own `init(from:)` has thrown.
     public let error: any Error
 }

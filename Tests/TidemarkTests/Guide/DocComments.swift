@@ -84,6 +84,42 @@ extension Guide {
         static func fieldName(of property: PartialKeyPath<Stay>) -> String? { property == \Stay.title ? "heading" : nil }
     }
 
+    @MainActor
+    static func observe(
+        _ journal: PersistentContainer, show: ([Destination]) -> Void, reloadRow: (Int) -> Void
+    ) async throws -> ([Destination], Destination?, Int, ObservedRecords<Destination>) {
+        var (destinations, senja, badge) = ([Destination](), Destination?.none, 0)
+        let newestFirst = [RecordSort<Destination>.descending(\.createdAt)]
+        for try await list in journal.observe(Destination.self, sortedBy: newestFirst) {
+            destinations = list.records
+        }
+        for try await list in journal.observe(Destination.self, where: \.rating >= 4, limit: 10) {
+            show(list.records)
+        }
+        for try await list in journal.observe(Destination.self, named: "senja") {
+            senja = list.first
+        }
+        for try await count in journal.observeCount(Destination.self, where: \.rating >= 4) {
+            badge = count
+        }
+        for try await list in journal.observe(Destination.self, sortedBy: [.ascending(\.caption)]) {
+            print(list.count, "destinations,", list.changes.inserted.count, "of them new")
+        }
+        for try await list in journal.observe(Destination.self) {
+            for position in list.changes.changed { reloadRow(position.index) }
+        }
+        let good = ObservedRecords(journal, Destination.self, where: \.rating >= 4)
+        return (destinations, senja, badge, good)
+    }
+
+    static func observeJoined(_ journal: PersistentContainer) -> FetchObservation<[Destination]> {
+        let visited = journal.observe(changesOf: [Destination.self, Visit.self]) {
+            let visited = Set(try await journal.fetchAll(Visit.self).map(\.destination))
+            return try await journal.fetchAll(Destination.self).filter { visited.contains(Reference($0)) }
+        }
+        return visited
+    }
+
     static func signOut(_ journal: PersistentContainer) async throws {
         let setAside = try await journal.signOut()
         print("\(setAside?.records ?? 0) records set aside, \(setAside?.pending ?? 0) changes not in the cloud")

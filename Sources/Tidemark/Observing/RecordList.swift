@@ -1,0 +1,58 @@
+import TidemarkModel
+
+/// The records that an observation has found, in their order, and how they differ from the list before.
+///
+/// It is a collection of the records:
+///
+/// ```swift
+/// for try await list in journal.observe(Destination.self, sortedBy: [.ascending(\.caption)]) {
+///     print(list.count, "destinations,", list.changes.inserted.count, "of them new")
+/// }
+/// ```
+public struct RecordList<R: Record>: Sendable {
+    /// The records, in the order that was asked for.
+    public let records: [R]
+    /// What is different from the list before. In the first list all records are inserted.
+    public let changes: RecordListChanges
+    /// Records that match and can't be read as this type, in the same order; they are left out of ``records`` and ``changes``.
+    public let unreadable: [UnreadableRecord]
+
+    private let keys: [RecordListKey]
+    private let unreadableKeys: [RecordListKey]
+
+    /// - Returns: `nil` when nothing is different from the list before.
+    init?(_ entries: [RecordListEntry<R>], after previous: RecordList?) {
+        var (records, keys) = ([R](), [RecordListKey]())
+        var (unreadable, unreadableKeys) = ([UnreadableRecord](), [RecordListKey]())
+        records.reserveCapacity(entries.count)
+        keys.reserveCapacity(entries.count)
+        for entry in entries {
+            switch entry.result {
+            case .success(let record):
+                records.append(record)
+                keys.append(entry.key)
+            case .failure(let error):
+                unreadable.append(UnreadableRecord(record: RecordName(type: R.recordType, name: entry.key.name), error: error))
+                unreadableKeys.append(entry.key)
+            }
+        }
+        changes = RecordListChanges(from: previous?.keys ?? [], to: keys)
+        if let previous, changes.isEmpty, unreadableKeys == previous.unreadableKeys { return nil }
+        (self.records, self.keys, self.unreadable, self.unreadableKeys) = (records, keys, unreadable, unreadableKeys)
+    }
+}
+
+extension RecordList: RandomAccessCollection {
+    /// Zero.
+    public var startIndex: Int { records.startIndex }
+    /// The number of records.
+    public var endIndex: Int { records.endIndex }
+    /// The record at a place.
+    public subscript(position: Int) -> R { records[position] }
+}
+
+/// A record as a fetch has found it.
+struct RecordListEntry<R: Record>: Sendable {
+    let key: RecordListKey
+    let result: Result<R, any Error>
+}

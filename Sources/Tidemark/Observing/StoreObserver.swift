@@ -1,0 +1,159 @@
+import GRDB
+import TidemarkContainers
+import TidemarkModel
+import TidemarkSQLite
+import TidemarkStore
+
+/// What an observation fetches from each store, and what it makes of that.
+struct ObservedQuery<Part: Sendable, Value: Sendable>: Sendable {
+    /// The name of the record type.
+    let type: String
+    /// What a store has, and the numbers of the types that it depends on. The last argument are fields that have no value where the store
+    /// lacks them.
+    let fetch: @Sendable (Database, RecordSource, Set<String>) throws -> (part: Part, types: Set<Int64>)
+    /// The value of the parts, in the order of the stores; `nil` when it is the value before.
+    let combine: @Sendable ([Part], Value?) -> Value?
+}
+
+/// Fetches a query from the stores that have changed since it last looked.
+actor StoreObserver<Part: Sendable, Value: Sendable> {
+    private struct State: Sendable {
+        let mark: ChangeMark
+        let types: Set<Int64>
+        let part: Part
+    }
+
+    private let query: ObservedQuery<Part, Value>
+    private let environment: ObservationEnvironment
+    private var stores: ObservedStores
+    private var states: [StoreScope: State] = [:]
+    private var value: Value?
+
+    init(_ query: ObservedQuery<Part, Value>, in stores: ObservedStores, environment: ObservationEnvironment) {
+        self.query = query
+        self.stores = stores
+        self.environment = environment
+    }
+
+    /// The value, if it has changed; the first time in any case.
+    func refresh() async throws -> Value? {
+        let sources = try stores.all()
+        var (next, fetched, altered) = (states, Set<StoreScope>(), Set<StoreScope>())
+        for source in sources.all {
+            let before = states[source.scope]
+            let (state, isNew) = try await read(source, of: sources, since: before)
+            next[source.scope] = state
+            if isNew { fetched.insert(source.scope) }
+            if state.mark.schema != before?.mark.schema { altered.insert(source.scope) }
+        }
+        guard !fetched.isEmpty else {
+            states = next
+            return nil
+        }
+        // A field that one store has just got may be asked for in the others, too.
+        for source in sources.all where !altered.isEmpty && !fetched.contains(source.scope) {
+            next[source.scope] = try await read(source, of: sources, since: nil).state
+        }
+        states = next
+        guard let combined = query.combine(sources.all.compactMap { next[$0.scope]?.part }, value) else { return nil }
+        value = combined
+        return combined
+    }
+
+    /// Looks into history and, if it has to, fetches, in one transaction.
+    private func read(
+        _ source: RecordSource, of sources: RecordSources, since before: State?
+    ) async throws -> (state: State, isNew: Bool) {
+        try await source.read { [query, environment] db in
+            let mark = try source.changeMark(db)
+            if let before, try !source.hasChanged(db, types: before.types, from: before.mark, to: mark) {
+                return (State(mark: mark, types: before.types, part: before.part), false)
+            }
+            environment.willFetch(source.scope)
+            let (part, types) = try sources.withKnownFields(of: query.type) { try query.fetch(db, source, $0) }
+            return (State(mark: mark, types: types, part: part), true)
+        }
+    }
+}
+
+/// Calls a fetch of the program's when records of some types have changed.
+actor FetchObserver<Value: Sendable> {
+    private let types: Set<String>
+    private let fetch: @Sendable () async throws -> Value
+    private let isSame: @Sendable (Value, Value) -> Bool
+    private let environment: ObservationEnvironment
+    private var stores: ObservedStores
+    private var marks: [StoreScope: ChangeMark] = [:]
+    private var value: Value?
+
+    init(
+        of types: Set<String>, in stores: ObservedStores, environment: ObservationEnvironment,
+        fetch: @escaping @Sendable () async throws -> Value, isSame: @escaping @Sendable (Value, Value) -> Bool
+    ) {
+        self.types = types
+        self.stores = stores
+        self.environment = environment
+        self.fetch = fetch
+        self.isSame = isSame
+    }
+
+    /// The value, if it has changed; the first time in any case.
+    func refresh() async throws -> Value? {
+        var changed: Set<StoreScope> = []
+        for source in try stores.all().all {
+            let before = marks[source.scope]
+            let (mark, hasChanged) = try await source.read { [types] db in
+                let mark = try source.changeMark(db)
+                guard let before else { return (mark, true) }
+                return (mark, try source.hasChanged(db, types: source.types(db, named: types), from: before, to: mark))
+            }
+            marks[source.scope] = mark
+            if hasChanged { changed.insert(source.scope) }
+        }
+        guard !changed.isEmpty else { return nil }
+        for scope in changed { environment.willFetch(scope) }
+        let next = try await fetch()
+        if let value, isSame(value, next) { return nil }
+        value = next
+        return next
+    }
+}
+
+/// The stores that an observation reads.
+struct ObservedStores: Sendable {
+    private var sources: RecordSources
+    /// The container in which a shared store may appear later; `nil` when there is none to wait for.
+    private let container: ContainerDirectory?
+    private let scope: StoreScope?
+
+    /// - Parameter scope: One store; `nil` for all.
+    init(_ container: some RecordObserving, in scope: StoreScope?) {
+        let all = container.recordSources.all
+        sources = RecordSources(all: all.filter { scope == nil || $0.scope == scope })
+        let missing = ContainerDirectory.scopes.contains { it in (scope == nil || scope == it) && !all.contains { $0.scope == it }
+        }
+        self.container = missing ? container.directory : nil
+        self.scope = scope
+    }
+
+    /// The stores that are there now.
+    mutating func all() throws(StoreError) -> RecordSources {
+        guard let container else { return sources }
+        for it in ContainerDirectory.scopes
+        where (scope == nil || scope == it) && !sources.all.contains(where: { $0.scope == it }) {
+            if let source = try Self.open(it, of: container) { sources = RecordSources(all: sources.all + [source]) }
+        }
+        return sources
+    }
+
+    private static func open(_ scope: StoreScope, of container: ContainerDirectory) throws(StoreError) -> RecordSource? {
+        guard container.hasStore(scope) else { return nil }
+        do {
+            return RecordSource(try StoreReader(container: container, scope: scope))
+        } catch {
+            // Another process is about to make it, and posts when it has written to it.
+            guard error.code == .notFound else { throw error }
+            return nil
+        }
+    }
+}
