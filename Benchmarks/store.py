@@ -89,6 +89,15 @@ def measure_notice(program, data, commits):
     return times, len(committed) - len(times), self_heard
 
 
+def measure_bulk(program, data, count):
+    """Milliseconds of saves of many records, and of a small save meanwhile."""
+    folder = data / "bulk"
+    shutil.rmtree(folder, ignore_errors=True)
+    times = json.loads(subprocess.run([program, "bulk", folder, str(count)], check=True, capture_output=True, text=True).stdout)
+    shutil.rmtree(folder)
+    return times
+
+
 def quantile(values, share):
     return sorted(values)[min(len(values) - 1, int(len(values) * share))]
 
@@ -112,6 +121,16 @@ def main():
         else:
             goals.line(name, observed[key], f"≤ {goal}", lambda it, goal=goal: it <= goal)
     report["observed"] = observed
+    counts = [50, 100] if options.smoke else [10_000, 100_000]
+    report["bulk, ms"] = {}
+    for count, full in zip(counts, [10_000, 100_000]):
+        rounds = [measure_bulk(program, options.data, count) for _ in range(options.runs)]
+        report["bulk, ms"][str(count)] = rounds
+        for of, name, key, peer, goal in BULK_FIGURES:
+            if of == full:
+                goals.line(name, [it[key] / it[peer] for it in rounds], f"≤ {goal}", lambda it, goal=goal: it <= goal)
+        goals.line(f"longest wait of a small save beside {full:,} saved in batches", [it["longest wait"] for it in rounds],
+                   "≤ 50 ms", lambda it: it <= 50, " ms")
     times, lost, self_heard = measure_notice(program, options.data, options.commits)
     report["notice, ms"] = {"p50": quantile(times, 0.5), "p99": quantile(times, 0.99), "lost": lost, "self-heard": self_heard}
     goals.line("change notification between processes, p50", [quantile(times, 0.5)], "≤ 2 ms", lambda it: it <= 2, " ms")

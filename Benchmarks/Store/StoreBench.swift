@@ -9,6 +9,7 @@ import TidemarkStore
 ///     StoreBench fetch FOLDER ours|grdb N   fetches all of 10,000 records N times, to be counted from outside
 ///     StoreBench save FOLDER ours|sqlite N  saves N records one by one, likewise
 ///     StoreBench observe FOLDER ROUNDS RECORDS SAVES  prints a JSON object: saves alone, and beside observed lists
+///     StoreBench bulk FOLDER N              prints a JSON object of how long saves of N records take, in milliseconds
 ///     StoreBench listen CONTAINER           prints the time of each change that it hears
 ///     StoreBench notify CONTAINER COMMITS   saves, and prints the time of each commit
 ///     StoreBench open CONTAINER TIMES       prints how long each opening for reading takes
@@ -25,6 +26,7 @@ struct StoreBench {
                 URL(fileURLWithPath: arguments[1]), rounds: Int(arguments[2])!, records: Int(arguments[3])!,
                 saves: Int(arguments[4])!)
         case ("listen", 2): try await listen(URL(fileURLWithPath: arguments[1]))
+        case ("bulk", 3): try await bulk(URL(fileURLWithPath: arguments[1]), count: Int(arguments[2])!)
         case ("notify", 3): try await notify(URL(fileURLWithPath: arguments[1]), commits: Int(arguments[2])!)
         case ("open", 3): try open(URL(fileURLWithPath: arguments[1]), times: Int(arguments[2])!)
         default:
@@ -139,6 +141,13 @@ struct StoreBench {
             }
             for _ in 0..<times { _ = try await peer.read { db in try Peer.fetchAll(db) } }
         }
+    }
+
+    private static func bulk(_ folder: URL, count: Int) async throws {
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .prettyPrinted]
+        print(String(decoding: try encoder.encode(try await BulkBench(folder: folder, count: count).run()), as: UTF8.self))
     }
 
     private static func save(_ folder: URL, _ side: String, times: Int) async throws {

@@ -155,33 +155,12 @@ public actor PersistentContainer: RecordReading {
 
     /// Saves records: in each store all or none, the shared one first: what may not be saved there keeps the rest from being saved. Where the
     /// private store fails afterwards, its ``StoreError`` says so.
+    ///
+    /// - Complexity: O(n log n). Records that the store has with these values are compared, and not written. A save of many keeps others
+    ///   waiting: ``saveInBatches(_:batchSize:in:progress:)`` lets them have their turn.
     @discardableResult
     public func save<R: Record>(_ records: [R], in scope: StoreScope = .private) throws -> SaveResult {
-        try save(records, in: scope, share: nil)
-    }
-
-    /// - Parameter share: The share of that store into which new records go.
-    func save<R: Record>(_ records: [R], in scope: StoreScope, share: SharePlace?) throws -> SaveResult {
-        let policy = policies(nil, types: [R.recordType: R.mergePolicy])
-        return try write { assets in
-            let prepared = try records.map { try PreparedRecord($0, assets: assets) }
-            var parts: [StoreScope: [Int]] = [:]
-            for (index, it) in prepared.enumerated() {
-                parts[try home(of: it.record, default: scope), default: []].append(index)
-            }
-            return parts.map { home, indices in
-                StoreSave(
-                    scope: home, edits: indices.map { prepared[$0].edit(.any, in: home == scope ? share?.zone : nil) },
-                    schemas: Self.union(indices.map { prepared[$0].schema }), policy: policy,
-                    check: { db, source in
-                        if home == scope { try share?.check(db, source) }
-                        for index in indices {
-                            try records[index].validate(
-                                replacing: source.fetch(db, R.self, named: prepared[index].record.name)?.record)
-                        }
-                    })
-            }
-        }
+        try save(records, in: scope, share: nil).result
     }
 
     /// Deletes a record, whatever the store has by then. One that is not there is deleted already.
@@ -202,7 +181,9 @@ public actor PersistentContainer: RecordReading {
                 StoreSave(
                     scope: scope, edits: [RecordEdit(record: record, base: .any, values: nil, fields: [])], schemas: [],
                     policy: policy,
-                    check: { db, source in try source.fetch(db, R.self, named: name)?.record.validateForDelete() })
+                    validate: { db, source, _ in
+                        try StoredRecords(db, source).record(R.self, named: name)?.validateForDelete()
+                    })
             ]
         }
     }
@@ -340,14 +321,28 @@ public actor PersistentContainer: RecordReading {
 
     /// The store that has a record, as a fetch finds it; `scope` when none has it.
     func home(of record: RecordName, default scope: StoreScope) throws -> StoreScope {
-        // Only where another store has it, too, does it matter whether this one has.
-        guard try ContainerDirectory.scopes.contains(where: { try $0 != scope && contains(record, $0) }) else { return scope }
-        return try ContainerDirectory.scopes.first { try contains(record, $0) } ?? scope
+        try homes(of: [record], default: scope)[0]
     }
 
-    private func contains(_ record: RecordName, _ scope: StoreScope) throws -> Bool {
+    /// The store that has each record, as a fetch finds it; `scope` for those that none has.
+    func homes(of records: [RecordName], default scope: StoreScope) throws -> [StoreScope] {
+        var homes = records.map { _ in scope }
+        // Only where another store has it, too, does it matter whether this one has.
+        for other in ContainerDirectory.scopes where other != scope {
+            let elsewhere = try contained(records, other).enumerated().filter(\.element).map(\.offset)
+            guard !elsewhere.isEmpty else { continue }
+            let here = try contained(elsewhere.map { records[$0] }, scope)
+            for (index, isHere) in zip(elsewhere, here) {
+                // The first store is the one that a fetch finds it in.
+                homes[index] = isHere ? ContainerDirectory.scopes.first { [scope, other].contains($0) } ?? scope : other
+            }
+        }
+        return homes
+    }
+
+    private func contained(_ records: [RecordName], _ scope: StoreScope) throws -> [Bool] {
         // On the same queue: without a transaction of its own, which would cost more than the look.
-        try stores[scope].assumeIsolated { store in try store.contains(record) }
+        try stores[scope].assumeIsolated { store in try store.contains(records) }
     }
 
     /// The policy of a save for each type: its own, else the type's, else the container's.
@@ -358,9 +353,14 @@ public actor PersistentContainer: RecordReading {
 
     /// Writes to the stores, one transaction each.
     func write(_ prepare: (AssetIngest) throws -> [StoreSave]) throws -> SaveResult {
-        let committed = try save(tellingStates: false, prepare)
+        try write(tellingStates: false, prepare).result
+    }
+
+    /// As ``write(_:)``; also tells, if wanted, what each edited record is now.
+    func write(tellingStates: Bool, _ prepare: (AssetIngest) throws -> [StoreSave]) throws -> Committed {
+        let committed = try save(tellingStates: tellingStates, prepare)
         switch committed.error {
-        case nil: return committed.result
+        case nil: return committed
         case let error as StoreError:
             throw StoreError(error.code, "\(error.message). What is in the shared store is saved already")
         case let error?: throw error
@@ -372,6 +372,8 @@ public actor PersistentContainer: RecordReading {
         var result = SaveResult()
         /// What each edited record is now, if that was wanted.
         var saved: [RecordName: StoredVersion?] = [:]
+        /// The names of edited records that have another in the store.
+        var names: [RecordName: String] = [:]
         var scopes: Set<StoreScope> = []
         /// Why a store has failed after another one had committed.
         var error: (any Error)?
@@ -396,10 +398,11 @@ public actor PersistentContainer: RecordReading {
                     try store.save(
                         part.edits, schemas: part.schemas, blobs: blobs, author: author, policy: part.policy,
                         tellingStates: tellingStates,
-                        check: { db in try part.check(db, source) })
+                        validate: { db, matches in try part.validate(db, source, matches) })
                 }
                 committed.result.add(outcome, scope: part.scope)
                 committed.saved.merge(outcome.saved) { $1 }
+                committed.names.merge(outcome.names) { $1 }
                 committed.scopes.insert(part.scope)
             } catch {
                 guard !committed.scopes.isEmpty else { throw error }
@@ -421,9 +424,16 @@ public actor PersistentContainer: RecordReading {
     /// Tells those who follow that something has changed.
     nonisolated func broadcastChanges() { changeBroadcaster.post(isOwn: true) }
 
-    static func union(_ schemas: [RecordTypeSchema]) -> [RecordTypeSchema] {
+    /// The schemas, each type's once, with all the fields that any of them has.
+    ///
+    /// - Complexity: O(n), and more only where records of one type have different fields.
+    static func union(_ schemas: some Sequence<RecordTypeSchema>) -> [RecordTypeSchema] {
         var union: [RecordTypeSchema] = []
+        var last: [String: RecordTypeSchema] = [:]
         for schema in schemas {
+            // Of one type most are the very same.
+            guard last[schema.name] != schema else { continue }
+            last[schema.name] = schema
             if let index = union.firstIndex(where: { $0.name == schema.name }) {
                 union[index].fields += schema.fields.filter { !union[index].fields.contains($0) }
             } else {
@@ -440,13 +450,6 @@ struct StoreSave: Sendable {
     let edits: [RecordEdit]
     let schemas: [RecordTypeSchema]
     let policy: @Sendable (String) -> MergePolicy
-    /// The hooks of the records, with what the store has.
-    let check: @Sendable (Database, RecordSource) throws -> Void
-}
-
-extension Record {
-    /// Asks the hooks.
-    func validate(replacing previous: Self?) throws {
-        if let previous { try validateForUpdate(from: previous) } else { try validateForInsert() }
-    }
+    /// Asks the hooks of the records, with what the store has of each edit's record.
+    let validate: @Sendable (Database, RecordSource, [StoredMatch]) throws -> Void
 }

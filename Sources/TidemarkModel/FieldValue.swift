@@ -41,7 +41,7 @@ extension FieldValue {
 
 extension FieldValue {
     /// Whether a value is the same; of text and bytes, byte for byte. A string is not the same as another way to write its characters: that is an edit, too.
-    func isSame(as other: FieldValue) -> Bool {
+    package func isSame(as other: FieldValue) -> Bool {
         switch (self, other) {
         case (.string(let one), .string(let other)), (.reference(let one), .reference(let other)),
             (.asset(let one), .asset(let other)):

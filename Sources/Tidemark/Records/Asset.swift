@@ -61,15 +61,23 @@ public struct Asset: Sendable {
 }
 
 extension Asset: Hashable {
-    /// Assets that are saved are equal when their contents are; others, when they come from the same place.
+    /// Whether two assets have the same content: an asset of a file, or of bytes, is equal to what a fetch returns after it was saved.
+    ///
+    /// Assets that are saved are compared by their identifiers, and those of one file are equal, without reading any content. Others are
+    /// equal when their sizes are and then their bytes, which are read; a file that can't be read equals no other content.
+    ///
+    /// - Complexity: O(1) where both are saved, come from one file or have different sizes; else O(n) in the bytes up to the first difference.
     public static func == (left: Asset, right: Asset) -> Bool {
         if let one = left.identifier, let other = right.identifier { return one == other }
-        return left.content == right.content
+        if left.content == right.content { return true }
+        guard let size = left.size, size == right.size else { return false }
+        guard let one = try? left.data(), let other = try? right.data() else { return false }
+        return one == other
     }
 
-    public func hash(into hasher: inout Hasher) {
-        if let identifier { hasher.combine(identifier) } else { hasher.combine(content) }
-    }
+    /// Hashes the size, which assets of the same content have in common. No content is read; of a file that is not saved yet, the size is asked
+    /// for, so that it must not change while its asset is in a set.
+    public func hash(into hasher: inout Hasher) { hasher.combine(size) }
 }
 
 /// A record's asset is encoded by the container. In any other coder, such as JSON, it is its identifier, which can't be decoded there.

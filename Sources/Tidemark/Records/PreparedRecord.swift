@@ -9,39 +9,86 @@ struct PreparedRecord: Sendable {
     let schema: RecordTypeSchema
     let values: [String: FieldValue]
     /// All that the record speaks of; a property without a value may tell no type of field.
-    private let names: Set<String>
-
-    /// - Parameter assets: Takes in the assets that are not stored yet.
-    /// - Throws: `EncodingError` that names the property; ``StoreError`` `invalid` for an asset that can't be ingested, `schema` where
-    ///   another Swift type has the record type.
-    init<R: Record>(_ record: R, assets: AssetIngest) throws {
-        try assets.claims.check(R.self)
-        let name = record.recordName
-        let (fields, hasName) = try RecordEncoder().encode(record)
-        var values: [String: FieldValue] = [:]
-        for field in fields {
-            values[field.name] = try field.content.map { content in
-                do {
-                    return try content.value(assets.identifier).composingReferences
-                } catch let error as StoreError where error.code == .invalid {
-                    throw StoreError(.invalid, "\(R.recordType) \(name), field '\(field.name)': \(error.message)")
-                }
-            }
-        }
-        self.record = RecordName(type: R.recordType, name: name)
-        self.values = values
-        // A field without a value would be read under its former names.
-        names = Set(fields.flatMap { values[$0.name] == nil ? [$0.name] + (R.formerFieldNames[$0.name] ?? []) : [$0.name] })
-        schema = RecordTypeSchema(
-            name: R.recordType, nameField: hasName ? R.nameField : nil,
-            fields: fields.compactMap { field in field.type.map { .init(name: field.name, type: $0, isBoolean: field.isBoolean) }
-            },
-            uniqueKeys: R.uniqueKeys.map(\.fields))
-    }
+    fileprivate let names: Set<String>
 
     /// - Parameter zone: Where it is made if it is not there.
     func edit(_ base: RecordEdit.Base, in zone: Int64? = nil) -> RecordEdit {
         RecordEdit(record: record, base: base, values: values, fields: names, zone: zone)
+    }
+}
+
+/// Prepares the records of one save.
+///
+/// Records of a type have the same fields, mostly: what follows from these is made once.
+final class RecordPreparation {
+    private let assets: AssetIngest
+    private var shapes: [ObjectIdentifier: Shape] = [:]
+
+    /// What a type's records have in common.
+    private struct Shape {
+        let fields: [EncodedField]
+        let hasName: Bool
+        let schema: RecordTypeSchema
+        let names: Set<String>
+        /// The names that fields had before.
+        let formerNames: [String: [String]]
+
+        init<R: Record>(_ type: R.Type, _ fields: [EncodedField], hasName: Bool) {
+            // The values are a record's own.
+            self.fields = fields.map { EncodedField(name: $0.name, type: $0.type, content: nil, isBoolean: $0.isBoolean) }
+            self.hasName = hasName
+            names = Set(fields.map(\.name))
+            formerNames = R.formerFieldNames
+            schema = RecordTypeSchema(
+                name: R.recordType, nameField: hasName ? R.nameField : nil,
+                fields: fields.compactMap { field in
+                    field.type.map { .init(name: field.name, type: $0, isBoolean: field.isBoolean) }
+                },
+                uniqueKeys: R.uniqueKeys.map(\.fields))
+        }
+
+        func fits(_ others: [EncodedField], hasName: Bool) -> Bool {
+            self.hasName == hasName && fields.count == others.count
+                && zip(fields, others).allSatisfy {
+                    $0.name == $1.name && $0.type == $1.type && $0.isBoolean == $1.isBoolean
+                }
+        }
+    }
+
+    /// - Parameter assets: Takes in the assets that are not stored yet.
+    init(_ assets: AssetIngest) { self.assets = assets }
+
+    /// - Throws: `EncodingError` that names the property; ``StoreError`` `invalid` for an asset that can't be ingested, `schema` where
+    ///   another Swift type has the record type.
+    func prepare<R: Record>(_ record: R) throws -> PreparedRecord {
+        let name = record.recordName
+        let (fields, hasName) = try RecordEncoder().encode(record)
+        let shape = try shape(R.self, fields, hasName: hasName)
+        var values = [String: FieldValue](minimumCapacity: fields.count)
+        var names = shape.names
+        for field in fields {
+            guard let content = field.content else {
+                values[field.name] = nil
+                // A field without a value would be read under its former names.
+                if let former = shape.formerNames[field.name] { names.formUnion(former) }
+                continue
+            }
+            do {
+                values[field.name] = try content.value(assets.identifier).composingReferences
+            } catch let error as StoreError where error.code == .invalid {
+                throw StoreError(.invalid, "\(R.recordType) \(name), field '\(field.name)': \(error.message)")
+            }
+        }
+        return PreparedRecord(
+            record: RecordName(type: shape.schema.name, name: name), schema: shape.schema, values: values, names: names)
+    }
+
+    private func shape<R: Record>(_ type: R.Type, _ fields: [EncodedField], hasName: Bool) throws -> Shape {
+        if let known = shapes[ObjectIdentifier(type)], known.fits(fields, hasName: hasName) { return known }
+        try assets.claims.check(type)
+        let new = Shape(type, fields, hasName: hasName)
+        shapes[ObjectIdentifier(type)] = new
+        return new
     }
 }
 
@@ -55,7 +102,7 @@ final class AssetIngest {
     private let container: ContainerDirectory
     private var store: BlobStore?
     private(set) var blobs: [BlobStore.Blob] = []
-    private var ingested: [Asset: String] = [:]
+    private var ingested: [Asset.Content: String] = [:]
 
     init(_ container: ContainerDirectory, claims: RecordTypeClaims) {
         self.container = container
@@ -64,7 +111,7 @@ final class AssetIngest {
 
     /// The container's identifier of an asset, which is ingested if it is not there yet.
     func identifier(of asset: Asset) throws -> String {
-        if let known = ingested[asset] { return known }
+        if let known = ingested[asset.content] { return known }
         let store = try store ?? BlobStore(container: container)
         self.store = store
         let blob: BlobStore.Blob
@@ -79,7 +126,7 @@ final class AssetIngest {
             blob = try data.withUnsafeBytes { try workers.ingest($0, name: "the data") }
         }
         blobs.append(blob)
-        ingested[asset] = blob.id
+        ingested[asset.content] = blob.id
         return blob.id
     }
 

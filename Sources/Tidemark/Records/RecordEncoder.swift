@@ -46,12 +46,12 @@ struct RecordEncoder {
         init(nameField: String, keepsRequired: Bool) {
             self.nameField = nameField
             self.keepsRequired = keepsRequired
+            fields.reserveCapacity(12)
         }
 
-        /// A property that is not optional.
-        func addRequired<Value: Encodable>(_ value: Value, for key: any CodingKey) throws {
-            if keepsRequired, key.stringValue != nameField { required[key.stringValue] = value }
-            try add(value, for: key)
+        /// Keeps the value of a property that must have one, where these are wanted.
+        func keep(_ value: some Encodable, for key: String) {
+            if keepsRequired, key != nameField { required[key] = value }
         }
 
         func add(_ key: any CodingKey, type: FieldType?, content: FieldContent?, isBoolean: Bool = false) {
@@ -62,7 +62,27 @@ struct RecordEncoder {
             fields.append(EncodedField(name: key.stringValue, type: type, content: content, isBoolean: isBoolean))
         }
 
+        /// Adds a value whose kind of field is known when this is compiled.
+        func addKnown<Value: FieldConvertible>(_ value: Value, for key: String) throws {
+            guard key != nameField else {
+                hasName = true
+                return
+            }
+            do {
+                fields.append(
+                    EncodedField(
+                        name: key, type: Value.fieldType, content: try value.fieldContent(), isBoolean: Value.self == Bool.self))
+            } catch let error as FieldError {
+                throw EncodingError.invalidValue(
+                    value, .init(codingPath: [FieldKey(stringValue: key)], debugDescription: error.message))
+            }
+        }
+
         func add<Value: Encodable>(_ value: Value, for key: any CodingKey) throws {
+            // The usual ones first: asking for a conformance costs more than all the rest. The casts are to the type itself.
+            if Value.self == Date.self { return try addKnown(value as! Date, for: key.stringValue) }
+            if Value.self == UUID.self { return try addKnown(value as! UUID, for: key.stringValue) }
+            if Value.self == Asset.self { return try addKnown(value as! Asset, for: key.stringValue) }
             guard key.stringValue != nameField else {
                 hasName = true
                 return
@@ -126,20 +146,36 @@ private struct FieldContainer<Key: CodingKey>: KeyedEncodingContainerProtocol {
     var codingPath: [any CodingKey] { [] }
 
     mutating func encodeNil(forKey key: Key) { output.add(key, type: nil, content: nil) }
-    mutating func encode(_ value: Bool, forKey key: Key) throws { try output.addRequired(value, for: key) }
-    mutating func encode(_ value: String, forKey key: Key) throws { try output.addRequired(value, for: key) }
-    mutating func encode(_ value: Double, forKey key: Key) throws { try output.addRequired(value, for: key) }
-    mutating func encode(_ value: Float, forKey key: Key) throws { try output.addRequired(value, for: key) }
-    mutating func encode(_ value: Int, forKey key: Key) throws { try output.addRequired(value, for: key) }
-    mutating func encode<T: Encodable>(_ value: T, forKey key: Key) throws { try output.addRequired(value, for: key) }
+    mutating func encode(_ value: Bool, forKey key: Key) throws { try encodeRequired(value, forKey: key) }
+    mutating func encode(_ value: String, forKey key: Key) throws { try encodeRequired(value, forKey: key) }
+    mutating func encode(_ value: Double, forKey key: Key) throws { try encodeRequired(value, forKey: key) }
+    mutating func encode(_ value: Float, forKey key: Key) throws { try encodeRequired(value, forKey: key) }
+    mutating func encode(_ value: Int, forKey key: Key) throws { try encodeRequired(value, forKey: key) }
+    mutating func encode<T: Encodable>(_ value: T, forKey key: Key) throws {
+        output.keep(value, for: key.stringValue)
+        try output.add(value, for: key)
+    }
+
+    private func encodeRequired<T: FieldConvertible & Encodable>(_ value: T, forKey key: Key) throws {
+        output.keep(value, for: key.stringValue)
+        try output.addKnown(value, for: key.stringValue)
+    }
 
     // A property without a value still tells of its field.
-    mutating func encodeIfPresent(_ value: Bool?, forKey key: Key) throws { try encodeOptional(value, forKey: key) }
-    mutating func encodeIfPresent(_ value: String?, forKey key: Key) throws { try encodeOptional(value, forKey: key) }
-    mutating func encodeIfPresent(_ value: Double?, forKey key: Key) throws { try encodeOptional(value, forKey: key) }
-    mutating func encodeIfPresent(_ value: Float?, forKey key: Key) throws { try encodeOptional(value, forKey: key) }
-    mutating func encodeIfPresent(_ value: Int?, forKey key: Key) throws { try encodeOptional(value, forKey: key) }
+    mutating func encodeIfPresent(_ value: Bool?, forKey key: Key) throws { try encodeKnown(value, forKey: key) }
+    mutating func encodeIfPresent(_ value: String?, forKey key: Key) throws { try encodeKnown(value, forKey: key) }
+    mutating func encodeIfPresent(_ value: Double?, forKey key: Key) throws { try encodeKnown(value, forKey: key) }
+    mutating func encodeIfPresent(_ value: Float?, forKey key: Key) throws { try encodeKnown(value, forKey: key) }
+    mutating func encodeIfPresent(_ value: Int?, forKey key: Key) throws { try encodeKnown(value, forKey: key) }
     mutating func encodeIfPresent<T: Encodable>(_ value: T?, forKey key: Key) throws { try encodeOptional(value, forKey: key) }
+
+    private func encodeKnown<T: FieldConvertible>(_ value: T?, forKey key: Key) throws {
+        if let value {
+            try output.addKnown(value, for: key.stringValue)
+        } else {
+            output.add(key, type: T.fieldType, content: nil, isBoolean: T.self == Bool.self)
+        }
+    }
 
     private func encodeOptional<T: Encodable>(_ value: T?, forKey key: Key) throws {
         if let value {
@@ -194,6 +230,15 @@ private struct SingleContainer: SingleValueEncodingContainer {
 
     mutating func encodeNil() { output.content = nil }
     mutating func encode<T: Encodable>(_ value: T) throws { output.content = try RecordEncoder.content(of: value) }
+}
+
+/// Names a property in an error.
+private struct FieldKey: CodingKey {
+    let stringValue: String
+    var intValue: Int? { nil }
+
+    init(stringValue: String) { self.stringValue = stringValue }
+    init?(intValue: Int) { nil }
 }
 
 /// The keys of a container that has none.

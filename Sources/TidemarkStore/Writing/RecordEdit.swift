@@ -45,6 +45,8 @@ package struct SaveOutcome: Sendable {
     package var conflicts: [MergeConflict] = []
     /// Records that were edited, as they are now; `nil` where they are gone.
     package var saved: [RecordName: StoredVersion?] = [:]
+    /// Of these, the names of those that have another than the edit's.
+    package var names: [RecordName: String] = [:]
     /// Records that have become one with another of their unique key, and the name it has.
     package var replaced: [RecordName: String] = [:]
     /// Edits of a store that was set aside which can't be made here, and were added to what was refused.

@@ -10,19 +10,32 @@ extension RecordStore {
     ///   - schemas: Types that the edits need.
     ///   - policy: The merge policy of a type.
     ///   - tellingStates: Whether the outcome tells what each record is now.
-    ///   - check: Runs first, in the transaction; what it throws keeps everything back.
-    /// - Throws: ``UnresolvedConflicts`` under ``MergePolicy/error``; what a rule of one's own or `check` throws; ``StoreError``.
+    ///   - validate: Runs first, in the transaction, with what the store has of each edit's record; what it throws keeps everything back.
+    /// - Throws: ``UnresolvedConflicts`` under ``MergePolicy/error``; what a rule of one's own or `validate` throws; ``StoreError``.
+    /// - Complexity: A look-up for each edit; values of records that stay as they are, are compared and not written.
+    package func save(
+        _ edits: [RecordEdit], schemas: [RecordTypeSchema], blobs: [BlobStore.Blob], author: TransactionAuthor,
+        policy: @Sendable (String) -> MergePolicy, tellingStates: Bool = false,
+        validate: @Sendable (Database, [StoredMatch]) throws -> Void
+    ) throws -> SaveOutcome {
+        try transactOrRefuse("save", author: author) { transaction in
+            let known = try edits.map { try transaction.lookUp($0) }
+            try validate(transaction.db, known.map(\.match))
+            for schema in schemas {
+                try transaction.declare(schema, environment: container.description.environment, fitsNumbers: true)
+            }
+            return try transaction.save(edits, known: known, blobs: blobs, policy: policy, tellingStates: tellingStates)
+        }
+    }
+
+    /// Saves edits of which nobody needs to know what the store has.
     package func save(
         _ edits: [RecordEdit], schemas: [RecordTypeSchema], blobs: [BlobStore.Blob], author: TransactionAuthor,
         policy: @Sendable (String) -> MergePolicy, tellingStates: Bool = false, check: @Sendable (Database) throws -> Void
     ) throws -> SaveOutcome {
-        try transactOrRefuse("save", author: author) { transaction in
-            try check(transaction.db)
-            for schema in schemas {
-                try transaction.declare(schema, environment: container.description.environment, fitsNumbers: true)
-            }
-            return try transaction.save(edits, blobs: blobs, policy: policy, tellingStates: tellingStates)
-        }
+        try save(
+            edits, schemas: schemas, blobs: blobs, author: author, policy: policy, tellingStates: tellingStates,
+            validate: { db, _ in try check(db) })
     }
 }
 
@@ -63,23 +76,53 @@ struct MergedRecord {
     let zone: Int64
     /// Its row; `nil` where it is not there.
     let row: Int64?
-    let current: [String: FieldValue]
-    /// `nil` for its deletion.
-    let values: [String: FieldValue]?
+    /// What is to be written, by the places of the fields in the type; `nil` for its deletion.
+    let changes: [(field: Int, value: FieldValue?)]?
+
+    /// Whether it is there, and stays as it is.
+    var isUnchanged: Bool { row != nil && changes?.isEmpty == true }
+
+    init(type: StoredType, name: String, zone: Int64, row: Int64?, changes: [(field: Int, value: FieldValue?)]?) {
+        self.type = type
+        self.name = name
+        self.zone = zone
+        self.row = row
+        self.changes = changes
+    }
+
+    /// - Parameters:
+    ///   - current: The values that the store has.
+    ///   - values: All values that it is to have; `nil` for its deletion.
+    init(
+        type: StoredType, name: String, zone: Int64, row: Int64?, current: [String: FieldValue], values: [String: FieldValue]?
+    ) {
+        let changes = values.map { values in
+            type.fields.enumerated().compactMap { index, field -> (field: Int, value: FieldValue?)? in
+                let value = values[field.name]
+                return value.isSame(as: current[field.name]) ? nil : (index, value)
+            }
+        }
+        self.init(type: type, name: name, zone: zone, row: row, changes: changes)
+    }
 }
 
 extension StoreTransaction {
-    /// - Parameter refuse: Is told the place of an edit that is not permitted, which is left out; without it, all are refused then.
+    /// - Parameters:
+    ///   - known: What the store has of them, if that was looked up in this transaction.
+    ///   - refuse: Is told the place of an edit that is not permitted, which is left out; without it, all are refused then.
     func save(
-        _ edits: [RecordEdit], blobs: [BlobStore.Blob], policy: (String) -> MergePolicy, tellingStates: Bool = false,
+        _ edits: [RecordEdit], known lookUps: [LookedUpRecord]? = nil, blobs: [BlobStore.Blob], policy: (String) -> MergePolicy,
+        tellingStates: Bool = false,
         refuse: ((Int, PermissionDenied) throws -> Void)? = nil
     ) throws -> SaveOutcome {
         var merged: [MergedRecord] = []
+        merged.reserveCapacity(edits.count)
         var unresolved: [RecordMerge.Unresolved] = []
         for (index, edit) in edits.enumerated() {
             let known = conflicts.count
             do {
-                guard let record = try merge(edit, policy: policy(edit.record.type)) else { continue }
+                let found = try lookUps?[index] ?? lookUp(edit)
+                guard let record = try merge(edit, found, policy: policy(edit.record.type)) else { continue }
                 if refuse != nil { try permissions.get()?.check([record]) }
                 merged.append(record)
             } catch let denied as PermissionDenied {
@@ -97,7 +140,9 @@ extension StoreTransaction {
         for edit in edits where tellingStates {
             guard let type = type(named: edit.record.type) else { continue }
             let name = replaced[edit.record] ?? edit.record.name
-            outcome.saved[edit.record] = .some(try find(name, type: type, zone: edit.zone)?.state)
+            let found = try find(name, type: type, zone: edit.zone)
+            outcome.saved[edit.record] = .some(found?.state)
+            if let found, found.name != edit.record.name { outcome.names[edit.record] = found.name }
         }
         outcome.transaction = counts.isUnchanged ? nil : id
         return outcome
@@ -112,7 +157,7 @@ extension StoreTransaction {
 
     // Merging
 
-    private func merge(_ edit: RecordEdit, policy: MergePolicy) throws -> MergedRecord? {
+    private func merge(_ edit: RecordEdit, _ lookUp: LookedUpRecord, policy: MergePolicy) throws -> MergedRecord? {
         guard let type = type(named: edit.record.type) else {
             // What is to be deleted from a type that there is not is gone already.
             guard edit.values != nil else { return nil }
@@ -126,14 +171,13 @@ extension StoreTransaction {
             )
         }
         let edit = try edit.fitting(type)
-        let found = try find(edit.record.name, type: type, zone: edit.zone)
+        let found = lookUp.found
         // Deleting a damaged record is what may be left to do with it.
-        if edit.values != nil { try found?.checkIntact(type) }
-        let current = found?.state.values
-        func merged(_ values: [String: FieldValue]?) throws -> MergedRecord {
+        if edit.values != nil { try found?.checkIntact() }
+        func merged(_ changes: [(field: Int, value: FieldValue?)]?) throws -> MergedRecord {
             MergedRecord(
                 type: type, name: found?.name ?? edit.record.name.composed, zone: try found?.zone ?? home(edit), row: found?.row,
-                current: current ?? [:], values: values)
+                changes: changes)
         }
         /// The values given, and the store's for fields that they do not speak of.
         func completed(_ values: [String: FieldValue], with others: [String: FieldValue]?) -> [String: FieldValue] {
@@ -141,13 +185,17 @@ extension StoreTransaction {
         }
         switch edit.base {
         case .any:
-            return try merged(edit.values.map { completed($0, with: current) })
-        case .loaded(let version, let values) where version == found?.state.version:
-            return try merged(edit.values.map { completed($0, with: values) })
+            if lookUp.match == .equal { return try merged([]) }
+            return try merged(edit.changes(of: found, type: type))
+        case .loaded(let version, _) where version == found?.version:
+            // What was loaded is what the store has.
+            if lookUp.match == .equal { return try merged([]) }
+            return try merged(edit.changes(of: found, type: type))
         case .none, .loaded:
             var ancestor: RecordVersion?
             var since: Int64 = 0
             if case .loaded(let version, let values) = edit.base { (ancestor, since) = (RecordVersion(values), version) }
+            let current = found?.state.values
             let local = edit.values.map { given in
                 let values = completed(given, with: ancestor?.values ?? current)
                 let now = EditTime(microseconds: time, device: connection.identity.device.uuidString)
@@ -155,13 +203,15 @@ extension StoreTransaction {
                 return RecordVersion(values, times: Dictionary(times, uniquingKeysWith: { $1 }))
             }
             let store = try found.map { found in
-                RecordVersion(found.state.values, times: try editTimes(type: type, row: found.row, since: since))
+                RecordVersion(current ?? [:], times: try editTimes(type: type, row: found.row, since: since))
             }
             let merge = RecordMerge(type: type.name, record: edit.record.name, ancestor: ancestor, local: local, store: store)
             let (values, conflicts) = try merge.run(policy)
             log(conflicts)
             if values == nil, found == nil { return nil }
-            return try merged(values)
+            return MergedRecord(
+                type: type, name: found?.name ?? edit.record.name.composed, zone: try found?.zone ?? home(edit), row: found?.row,
+                current: current ?? [:], values: values)
         }
     }
 
@@ -202,48 +252,7 @@ extension StoreTransaction {
         return times
     }
 
-    // Records
-
-    struct FoundRecord {
-        let row: Int64
-        let name: String
-        let zone: Int64
-
-        let state: StoredVersion
-        /// Whether its values are what its digest says.
-        let isIntact: Bool
-
-        static func columns(_ type: StoredType) -> String {
-            (["_id", "_key", "_version"] + type.fields.map { "\"\($0.column)\"" } + ["_zone", "_digest"]).joined(separator: ", ")
-        }
-
-        /// - Throws: ``StoreError`` `damaged`.
-        func checkIntact(_ type: StoredType) throws(StoreError) {
-            guard isIntact else { throw StoreError.damaged(RecordName(type: type.name, name: name)) }
-        }
-    }
-
-    /// The record of a name; of a UUID also where it is written in the other case.
-    ///
-    /// - Parameter zone: In a shared store, where it is to be looked for: names are there once in each zone. `nil` for any zone.
-    func find(_ name: String, type: StoredType, zone: Int64? = nil) throws -> FoundRecord? {
-        let zone = connection.scope == .shared ? zone : nil
-        let statement = try db.cachedStatement(
-            sql: """
-                SELECT \(FoundRecord.columns(type)) FROM "\(type.table)" WHERE _key IN (?1, ?2)\(zone == nil ? "" : " AND _zone = ?3")
-                ORDER BY _key <> ?1, _zone LIMIT 1
-                """)
-        let keys = RecordKey.all(name: name)
-        var arguments: StatementArguments = [keys[0], keys[keys.count - 1]]
-        if let zone { arguments += [zone] }
-        return try FoundRecord.fetchOne(statement, arguments: arguments, type: type)
-    }
-
-    func find(row id: Int64, type: StoredType) throws -> FoundRecord? {
-        let columns = FoundRecord.columns(type)
-        let statement = try db.cachedStatement(sql: "SELECT \(columns) FROM \"\(type.table)\" WHERE _id = ?")
-        return try FoundRecord.fetchOne(statement, arguments: [id], type: type)
-    }
+    // Writing
 
     /// As ``apply(_:policy:)``; what a unique key leaves unresolved is told like every other conflict.
     func applyOrRefuse(_ records: [MergedRecord], policy: (String) -> MergePolicy) throws {
@@ -261,21 +270,19 @@ extension StoreTransaction {
             places.append((record.type, record.zone))
         }
         for (type, zone) in places {
-            let mine = records.filter { $0.type.id == type.id && $0.zone == zone }
-            let gone = mine.compactMap { $0.values == nil ? $0.row : nil }.sorted()
+            let mine = places.count == 1 ? records : records.filter { $0.type.id == type.id && $0.zone == zone }
+            let gone = mine.compactMap { $0.changes == nil ? $0.row : nil }.sorted()
             if !gone.isEmpty { try delete(gone, type: type) }
             let batch = try RecordBatch(rowLimit: .max, byteLimit: .max)
+            let columns = try batch.columns(of: type.fields)
             for record in mine {
-                guard let values = record.values else { continue }
-                let fields = type.schema.fields.filter { field in
-                    record.row == nil ? values[field.name] != nil : values[field.name] != record.current[field.name]
-                }
-                // A record without values is still one.
-                if record.row != nil, fields.isEmpty {
+                guard let changes = record.changes else { continue }
+                // A new record without values is still one.
+                if record.isUnchanged {
                     noteUnchanged()
-                    continue
+                } else {
+                    try batch.add(name: record.name, changes: changes, fields: type.fields, columns: columns)
                 }
-                try batch.add(name: record.name, values: fields.map { ($0, values[$0.name]) })
             }
             guard batch.rowCount > 0 else { continue }
             batch.digest(seed: connection.identity.digestSeed)
@@ -302,24 +309,5 @@ extension StoreTransaction {
                 conflict.store?.logText, conflict.winner.rawValue, conflict.policy,
             ])
         }
-    }
-}
-
-extension StoreTransaction.FoundRecord {
-    fileprivate static func fetchOne(_ statement: Statement, arguments: StatementArguments, type: StoredType) throws -> Self? {
-        try statement.withRow(arguments) { row in
-            let (record, count) = (try StoredRecord(row, type: type), type.fields.count)
-            return Self(
-                row: row[0], name: record.name, zone: row[count + 3], state: StoredVersion(record, type: type),
-                isIntact: type.digest.isIntact(statement, key: 1, digest: count + 4, fields: 3))
-        }
-    }
-}
-
-extension StoredVersion {
-    init(_ record: StoredRecord, type: StoredType) {
-        var values: [String: FieldValue] = [:]
-        for (field, value) in zip(type.fields, record.values) { values[field.name] = value }
-        self.init(version: record.version, values: values)
     }
 }

@@ -45,6 +45,8 @@ package final class StoreTransaction {
     private(set) lazy var severalZones = Result { try StoreZone.areSeveral(db) }
     /// What one may do in a shared store; `nil` where nobody needs to be asked.
     private(set) lazy var permissions = Result { try isFromCloud ? nil : SharedPermissions(db, scope: connection.scope) }
+    /// The statement that looked for the last record; many are looked for in one go.
+    var lookUpStatement: LookUpStatement?
     /// Nothing of it is to be written; said when a result is found out that rules it out.
     var isAbandoned = false
     /// What is known of shares has changed.

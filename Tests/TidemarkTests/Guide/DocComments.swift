@@ -143,4 +143,23 @@ extension Guide {
         Task { try await engine.run() }
         for await event in engine.events { show(event) }
     }
+
+    static func several(_ journal: PersistentContainer) async throws {
+        let senja = Destination(caption: "Senja")
+        try await journal.save([senja, Visit(destination: Reference(senja))])
+    }
+
+    static func saveAndFetch(_ journal: PersistentContainer) async throws -> Bool {
+        let senja = try await journal.saveAndFetch(Destination(caption: "Senja"))
+        let fetched = try await journal.fetch(Destination.self, id: senja.id) // is equal to `senja`
+        return fetched?.caption == senja.caption
+    }
+
+    static func inBatches(_ journal: PersistentContainer, _ destinations: [Destination]) async throws {
+        try await journal.saveInBatches(destinations) { saved in print("\(saved) of \(destinations.count)") }
+    }
+
+    static func rounded(_ destination: inout Destination) {
+        destination.createdAt = Date().stored
+    }
 }
