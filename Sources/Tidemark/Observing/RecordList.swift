@@ -55,4 +55,11 @@ extension RecordList: RandomAccessCollection {
 struct RecordListEntry<R: Record>: Sendable {
     let key: RecordListKey
     let result: Result<R, any Error>
+
+    var isReadable: Bool {
+        switch result {
+        case .success: true
+        case .failure: false
+        }
+    }
 }

@@ -158,7 +158,7 @@ extension RecordObserving {
             type: R.recordType, fetch: fetch,
             combine: { parts, previous in
                 let found = parts.filter { !$0.elements.isEmpty }
-                let merged = found.count > 1 ? RecordOrder(sorts).merge(found, limit: limit) : found.first?.elements ?? []
+                let merged = found.count > 1 ? RecordOrder(sorts).merge(found, limit: limit, counting: \.isReadable) : found.first?.elements ?? []
                 return RecordList(merged, after: previous)
             })
         return RecordObservation(base: observation(query, in: scope))
@@ -196,14 +196,17 @@ extension RecordSource {
         var part = OrderedPart<RecordListEntry<R>>()
         try checkLimit(limit)
         guard let queried = try self.type(db, named: R.recordType) else { return (part, []) }
-        let query = try TypedQuery(queried, predicate?.node, sorts, limit: limit, known: known)
         let decoder = decoder(queried, type)
-        let firstKey = QueriedType.firstField + queried.fields.count
-        let rows = try query.rows(db)
-        let types = try types(db, readIn: rows.databaseRegion)
-        while let row = try query.next(rows) {
-            part.elements.append(entry(row, decoder))
-            if !sorts.isEmpty { part.keys.append(sorts.indices.map { row[firstKey + $0] }) }
+        let keys = queried.sortColumns(sorts.count)
+        var types: Set<Int64> = []
+        try readRows(db, queried, where: predicate, sortedBy: sorts, limit: limit, known: known) { query, rows in
+            part = OrderedPart(areTexts: query.areTexts)
+            types = try self.types(db, readIn: rows.databaseRegion)
+        } _: { row in
+            let entry = entry(row, decoder)
+            part.elements.append(entry)
+            if !keys.isEmpty { part.keys.append(keys.map { row[$0] }) }
+            return entry.isReadable
         }
         return (part, types)
     }

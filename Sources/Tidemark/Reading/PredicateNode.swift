@@ -78,18 +78,28 @@ struct FieldNaming: Sendable {
 
     init<R: Record>(_ type: R.Type) {
         nameField = R.nameField
-        former = R.formerFieldNames
-        defaults = PrototypeValues(of: R.self)?.fields ?? [:]
+        let naming = RecordNaming.of(type)
+        former = naming.formerNames
+        defaults = naming.prototype?.fields ?? [:]
         isProperty = { PropertyNames.isProperty($0, of: R.self) }
     }
 }
 
+/// A field in SQL.
+struct QueriedField {
+    let sql: String
+    /// `nil` where no record has a value in it.
+    let type: FieldType?
+    /// Whether the store has a column for it; else all records have the same value.
+    let hasColumn: Bool
+}
+
 extension QueriedType {
-    /// A field in SQL, and its type; no type where no record has a value in it.
+    /// Finds a field by its name or a former one.
     ///
     /// - Parameter known: Fields that have no value where the type lacks them.
     /// - Throws: ``StoreError`` `schema`.
-    func column(_ field: String, _ naming: FieldNaming, known: Set<String>) throws -> (sql: String, type: FieldType?) {
+    func column(_ field: String, _ naming: FieldNaming, known: Set<String>) throws -> QueriedField {
         let names = [field] + (naming.former[field] ?? [])
         let columns = names.compactMap { column($0) }
         let value = naming.defaults[field]
@@ -99,9 +109,12 @@ extension QueriedType {
                 "\(name) has no field '\(field)'; it has \(fields.map(\.name).joined(separator: ", ")). A new property becomes a field with "
                     + "the first record that is saved")
         }
-        let type = fields.first { names.contains($0.name) }?.type ?? value?.type
+        // The type of the newest name that the store has.
+        let stored = names.lazy.compactMap { name in fields.first { $0.name == name } }.first
         let terms = columns + (value.map { [$0.stored.literal] } ?? [])
-        return (terms.count > 1 ? "coalesce(\(terms.joined(separator: ", ")))" : terms.first ?? "NULL", type)
+        return QueriedField(
+            sql: terms.count > 1 ? "coalesce(\(terms.joined(separator: ", ")))" : terms.first ?? "NULL",
+            type: stored?.type ?? value?.type, hasColumn: !columns.isEmpty)
     }
 }
 

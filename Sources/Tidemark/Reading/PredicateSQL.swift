@@ -64,12 +64,12 @@ private struct ConditionBuilder {
         }
     }
 
-    private func column(_ field: String) throws -> (sql: String, type: FieldType?) {
+    private func column(_ field: String) throws -> QueriedField {
         try type.column(field, naming, known: known)
     }
 
     private mutating func compare(
-        _ field: String, _ column: (sql: String, type: FieldType?), _ operation: PredicateNode.Operator, _ value: Operand
+        _ field: String, _ column: QueriedField, _ operation: PredicateNode.Operator, _ value: Operand
     ) throws -> String {
         if let known = column.type {
             guard known.isComparable(with: value) else { throw mismatch(field, known, value) }
@@ -100,10 +100,18 @@ private struct ConditionBuilder {
 
     private mutating func isIn(_ field: String, _ values: [Operand]) throws -> String {
         let column = try column(field)
-        let numbers = try values.filter { $0.form == .decimal }.map { try compare(field, column, .equal, $0) }
+        let numbers = values.filter { $0.form == .decimal }
         let others = values.filter { $0.form != .decimal }
-        if let known = column.type, let other = others.first(where: { !known.isComparable(with: $0) }) {
+        if let known = column.type, let other = values.first(where: { !known.isComparable(with: $0) }) {
             throw mismatch(field, known, other)
+        }
+        var terms: [String] = []
+        if !numbers.isEmpty {
+            extensions.insert(.decimalOrder)
+            let texts = numbers.compactMap { if case .string(let text) = $0.value { text } else { nil } }
+            arguments += [String(decoding: try JSONEncoder().encode(texts), as: UTF8.self)]
+            let name = SQLExtension.decimalOrder.name
+            terms.append("EXISTS (SELECT 1 FROM json_each(?) AS tide_number WHERE \(name)(\(column.sql), tide_number.value) = 0)")
         }
         // One list, however long: SQLite bounds the depth of an expression.
         var count = 0
@@ -112,8 +120,8 @@ private struct ConditionBuilder {
             arguments += StatementArguments(forms)
             count += forms.count
         }
-        let list = "\(column.sql) IN (\(Array(repeating: "?", count: count).joined(separator: ", ")))"
-        return "(\((numbers + [list]).joined(separator: " OR ")))"
+        terms.append("\(column.sql) IN (\(Array(repeating: "?", count: count).joined(separator: ", ")))")
+        return "(\(terms.joined(separator: " OR ")))"
     }
 
     private mutating func compareName(_ operation: PredicateNode.Operator, _ value: Operand) throws -> String {

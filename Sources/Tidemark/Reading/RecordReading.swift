@@ -137,27 +137,47 @@ extension RecordSource {
         try checkLimit(limit)
         guard let queried = try self.type(db, named: R.recordType) else { return part }
         let decoder = decoder(queried, type)
-        let keys = sorts.indices.map { QueriedType.firstField + queried.fields.count + $0 }
-        // Where records can't be read, the limit is reached later.
-        for bound in limit.map({ [$0, nil] }) ?? [nil] {
-            part = OrderedPart()
-            let query = try TypedQuery(queried, predicate?.node, sorts, limit: bound, known: known)
-            let rows = try query.rows(db)
-            while part.elements.count < limit ?? .max, let row = try query.next(rows) {
-                let record: R
-                do {
-                    record = try decoder.decode(row)
-                } catch {
-                    let name = StoreReader.recordName(key: row[QueriedType.keyColumn]) ?? "?"
-                    part.unreadable.append(UnreadableRecord(record: RecordName(type: R.recordType, name: name), error: error))
-                    continue
-                }
-                part.elements.append(try element(record, row, queried))
-                if !keys.isEmpty { part.keys.append(keys.map { row[$0] }) }
+        let keys = queried.sortColumns(sorts.count)
+        try readRows(db, queried, where: predicate, sortedBy: sorts, limit: limit, known: known) { query, _ in
+            part = OrderedPart(areTexts: query.areTexts)
+        } _: { row in
+            let record: R
+            do {
+                record = try decoder.decode(row)
+            } catch {
+                let name = StoreReader.recordName(key: row[QueriedType.keyColumn]) ?? "?"
+                part.unreadable.append(UnreadableRecord(record: RecordName(type: R.recordType, name: name), error: error))
+                return false
             }
-            if part.unreadable.isEmpty || part.elements.count + part.unreadable.count < limit ?? 0 { break }
+            part.elements.append(try element(record, row, queried))
+            if !keys.isEmpty { part.keys.append(keys.map { row[$0] }) }
+            return true
         }
         return part
+    }
+
+    /// Reads rows until as many as the limit count. SQL can't tell which can be read as the type, so that more may have to be asked for.
+    ///
+    /// - Parameters:
+    ///   - restart: Is called before the first row, each time.
+    ///   - body: Returns whether a row counts.
+    func readRows<R: Record>(
+        _ db: Database, _ queried: QueriedType, where predicate: RecordPredicate<R>?, sortedBy sorts: [RecordSort<R>],
+        limit: Int?, known: Set<String>, restart: (TypedQuery<R>, RowCursor) throws -> Void, _ body: (Row) throws -> Bool
+    ) throws {
+        var bound = limit
+        while true {
+            let query = try TypedQuery(queried, predicate?.node, sorts, limit: bound, known: known)
+            let rows = try query.rows(db)
+            try restart(query, rows)
+            var (read, count) = (0, 0)
+            while count < limit ?? .max, let row = try query.next(rows) {
+                read += 1
+                if try body(row) { count += 1 }
+            }
+            guard let reached = bound, count < limit ?? 0, read == reached else { return }
+            bound = reached.multipliedReportingOverflow(by: 2).overflow ? nil : reached * 2
+        }
     }
 
     func checkLimit(_ limit: Int?) throws {
@@ -210,12 +230,19 @@ extension RecordSource {
     }
 }
 
+extension QueriedType {
+    /// The columns of a query's rows that have what the rows are sorted by.
+    func sortColumns(_ count: Int) -> [Int] { (0..<count).map { Self.firstField + fields.count + $0 } }
+}
+
 /// A query of typed records in SQL.
 struct TypedQuery<R: Record> {
     private let type: QueriedType
     private let condition: SQLCondition?
     private let order: String
     private let sortColumns: [String]
+    /// Whether the records are sorted by a text, for each sort.
+    let areTexts: [Bool]
     private let extensions: Set<SQLExtension>
 
     init(_ type: QueriedType, _ predicate: PredicateNode?, _ sorts: [RecordSort<R>], limit: Int?, known: Set<String>) throws {
@@ -224,22 +251,29 @@ struct TypedQuery<R: Record> {
         condition = try predicate?.condition(type, naming, known: known)
         var extensions = condition?.extensions ?? []
         var columns: [String] = []
+        var texts: [Bool] = []
         var terms: [String] = []
         for sort in sorts {
             if let failure = sort.failure { throw StoreError(.invalid, failure.message) }
             let isName = sort.field == naming.nameField || sort.field == "_name"
-            let (column, known) =
-                isName ? (QueriedType.nameSQL, .string) : try type.column(sort.field, naming, known: known)
-            columns.append(column)
-            let isText = known.map { !$0.isList && ($0.scalar == .string || $0.scalar == .reference) } ?? false
+            let field =
+                isName
+                ? QueriedField(sql: QueriedType.nameSQL, type: .string, hasColumn: true)
+                : try type.column(sort.field, naming, known: known)
+            columns.append(field.sql)
+            let isText = field.type.map { !$0.isList && ($0.scalar == .string || $0.scalar == .reference) } ?? false
+            texts.append(isText)
+            // Of a value that all records have, SQLite would make the number of a column.
+            guard field.hasColumn else { continue }
             if isText, let collation = sort.order.collation {
                 extensions.insert(.order(sort.order))
-                terms.append("\(column) COLLATE \(collation) \(sort.isDescending ? "DESC" : "ASC")")
+                terms.append("\(field.sql) COLLATE \(collation) \(sort.isDescending ? "DESC" : "ASC")")
             } else {
-                terms.append("\(column) \(sort.isDescending ? "DESC" : "ASC")")
+                terms.append("\(field.sql) \(sort.isDescending ? "DESC" : "ASC")")
             }
         }
         sortColumns = columns
+        areTexts = texts
         self.extensions = extensions
         order = " ORDER BY \((terms + ["_id"]).joined(separator: ", "))" + (limit.map { " LIMIT \($0)" } ?? "")
     }
@@ -289,6 +323,8 @@ struct OrderedPart<Element> {
     var elements: [Element] = []
     /// What each is sorted by; empty where there is no order.
     var keys: [[DatabaseValue]] = []
+    /// Whether a sort is by a text, which may have an order of its own.
+    var areTexts: [Bool] = []
     /// What can't be read as the type.
     var unreadable: [UnreadableRecord] = []
 }
@@ -301,28 +337,36 @@ struct RecordOrder {
 
     init<R: Record>(_ sorts: [RecordSort<R>]) { self.sorts = sorts.map { ($0.isDescending, $0.order.comparison) } }
 
-    func merge<Element>(_ parts: [OrderedPart<Element>], limit: Int?) -> [Element] {
+    /// - Parameter counts: Whether an element is one of those that the limit is about.
+    func merge<Element>(
+        _ parts: [OrderedPart<Element>], limit: Int?, counting counts: (Element) -> Bool = { _ in true }
+    ) -> [Element] {
         var next = parts.map { _ in 0 }
         var merged: [Element] = []
-        while merged.count < limit ?? .max {
+        var count = 0
+        // A store without the field does not know its type.
+        let areTexts = sorts.indices.map { sort in parts.contains { $0.areTexts[sort] } }
+        while count < limit ?? .max {
             var first: Int?
             for (index, part) in parts.enumerated() where next[index] < part.elements.count {
                 guard let best = first, !sorts.isEmpty else {
                     first = first ?? index
                     continue
                 }
-                if comesBefore(part.keys[next[index]], parts[best].keys[next[best]]) { first = index }
+                if comesBefore(part.keys[next[index]], parts[best].keys[next[best]], areTexts: areTexts) { first = index }
             }
             guard let first else { break }
-            merged.append(parts[first].elements[next[first]])
+            let element = parts[first].elements[next[first]]
+            merged.append(element)
+            if counts(element) { count += 1 }
             next[first] += 1
         }
         return merged
     }
 
-    private func comesBefore(_ left: [DatabaseValue], _ right: [DatabaseValue]) -> Bool {
-        for (sort, (one, other)) in zip(sorts, zip(left, right)) {
-            let order = Self.compare(one, other, sort.compare)
+    private func comesBefore(_ left: [DatabaseValue], _ right: [DatabaseValue], areTexts: [Bool]) -> Bool {
+        for (index, (sort, (one, other))) in zip(sorts, zip(left, right)).enumerated() {
+            let order = Self.compare(one, other, areTexts[index] ? sort.compare : nil)
             if order != 0 { return sort.isDescending ? order > 0 : order < 0 }
         }
         return false

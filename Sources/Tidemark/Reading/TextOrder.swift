@@ -143,10 +143,34 @@ enum SQLExtension: Hashable, Sendable {
 extension Decimal {
     /// The number that all of a text is.
     fileprivate init?(number text: String) {
-        guard !text.isEmpty, text.utf8.allSatisfy({ Self.characters.contains($0) }) else { return nil }
+        guard Self.isNumber(text) else { return nil }
         self.init(string: text, locale: Self.plain)
+        guard !isNaN else { return nil }
     }
 
-    private static let characters = Set("0123456789+-.eE".utf8)
+    /// Whether all of a text is a number: a sign, digits, a point with digits, an exponent. `Decimal` reads no more than the beginning.
+    private static func isNumber(_ text: String) -> Bool {
+        var rest = Substring(text).utf8
+        func skip(_ characters: String) -> Bool {
+            guard let first = rest.first, characters.utf8.contains(first) else { return false }
+            rest = rest.dropFirst()
+            return true
+        }
+        func skipDigits() -> Int {
+            let digits = rest.prefix { (0x30...0x39).contains($0) }.count
+            rest = rest.dropFirst(digits)
+            return digits
+        }
+        _ = skip("+-")
+        var digits = skipDigits()
+        if skip(".") { digits += skipDigits() }
+        guard digits > 0 else { return false }
+        if skip("eE") {
+            _ = skip("+-")
+            guard skipDigits() > 0 else { return false }
+        }
+        return rest.isEmpty
+    }
+
     private static let plain = Locale(identifier: "en_US_POSIX")
 }

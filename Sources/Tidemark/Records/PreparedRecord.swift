@@ -15,6 +15,12 @@ struct PreparedRecord: Sendable {
     func edit(_ base: RecordEdit.Base, in zone: Int64? = nil) -> RecordEdit {
         RecordEdit(record: record, base: base, values: values, fields: names, zone: zone)
     }
+
+    /// Only what is different from the same record as it was loaded.
+    func edited(since loaded: PreparedRecord) -> PreparedRecord {
+        let names = names.filter { !loaded.names.contains($0) || !values[$0].isSame(as: loaded.values[$0]) }
+        return PreparedRecord(record: record, schema: schema, values: values.filter { names.contains($0.key) }, names: names)
+    }
 }
 
 /// Prepares the records of one save.
@@ -38,7 +44,7 @@ final class RecordPreparation {
             self.fields = fields.map { EncodedField(name: $0.name, type: $0.type, content: nil, isBoolean: $0.isBoolean) }
             self.hasName = hasName
             names = Set(fields.map(\.name))
-            formerNames = R.formerFieldNames
+            formerNames = RecordNaming.of(type).formerNames
             schema = RecordTypeSchema(
                 name: R.recordType, nameField: hasName ? R.nameField : nil,
                 fields: fields.compactMap { field in
@@ -86,6 +92,12 @@ final class RecordPreparation {
     private func shape<R: Record>(_ type: R.Type, _ fields: [EncodedField], hasName: Bool) throws -> Shape {
         if let known = shapes[ObjectIdentifier(type)], known.fits(fields, hasName: hasName) { return known }
         try assets.claims.check(type)
+        if let field = R.uniqueKeys.lazy.flatMap(\.fields).first(where: { RecordNaming.of(type).formerNames[$0] != nil }) {
+            throw StoreError(
+                .schema,
+                "'\(field)' is a field of a unique key of \(R.recordType) and has former names, under which a unique key does not look. Give "
+                    + "the property a coding key with the name that the field has had, instead of `formerFieldNames`")
+        }
         let new = Shape(type, fields, hasName: hasName)
         shapes[ObjectIdentifier(type)] = new
         return new

@@ -1,7 +1,9 @@
 import TidemarkModel
 
 /// The values of a type's prototype, for properties that must have one.
-final class PrototypeValues {
+///
+/// Unchecked: the values are those of a record's properties, which are `Sendable`, and never change.
+final class PrototypeValues: @unchecked Sendable {
     /// As properties have them, by coding key.
     let properties: [String: Any]
     /// As fields have them.

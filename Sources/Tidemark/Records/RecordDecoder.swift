@@ -55,18 +55,15 @@ final class RecordColumns {
     private let name: FieldPlace
     let assets: AssetPlace
     private var next = 0
-    private let former: [String: [String]]
+    private let naming: RecordNaming
     /// The Swift type, for messages.
     let type: any Record.Type
-    private let makePrototype: () -> PrototypeValues?
-    private lazy var prototype = makePrototype()
 
     init<R: Record>(fields: [(name: String, place: FieldPlace)], key: Int, of type: R.Type, assets: AssetPlace) {
         self.fields = fields
         self.type = type
         nameField = R.nameField
-        former = R.formerFieldNames
-        makePrototype = { PrototypeValues(of: R.self) }
+        naming = RecordNaming.of(type)
         name = FieldPlace(column: key, type: .string)
         self.assets = assets
     }
@@ -88,7 +85,7 @@ final class RecordColumns {
 
     /// The place of a property under a former name that has a value.
     func formerPlace(of property: String, _ row: Row) -> FieldPlace? {
-        guard let names = former[property] else { return nil }
+        guard let names = naming.formerNames[property] else { return nil }
         for name in names {
             if let place = fields.first(where: { $0.name == name })?.place, !row.hasNull(atIndex: place.column) { return place }
         }
@@ -97,7 +94,7 @@ final class RecordColumns {
 
     /// The value that stands for a property without one.
     func prototypeValue<Value>(of property: String, as type: Value.Type) -> Value? {
-        prototype?.properties[property] as? Value
+        naming.prototype?.properties[property] as? Value
     }
 
     func name(_ row: Row) -> String? { StoreReader.recordName(key: row[key]) }

@@ -128,7 +128,7 @@ struct RegisteredRecord: Sendable {
 
     mutating func delete<R: Record>(_ type: R.Type) {
         // What was never saved is just not saved.
-        edit = loaded.flatMap { $0.type is R.Type ? Edit(deleting: type) : nil }
+        edit = loaded.map { _ in Edit(deleting: type) }
     }
 
     /// What the store is to do.
@@ -139,7 +139,9 @@ struct RegisteredRecord: Sendable {
         guard let record = edit?.record else {
             return (RecordEdit(record: name, base: base, values: nil, fields: []), nil)
         }
-        let prepared = try preparation.prepare(record)
+        var prepared = try preparation.prepare(record)
+        // A value that stands for one that the store does not have is no edit.
+        if let loaded, let original = try record.asLoaded(loaded, preparation) { prepared = prepared.edited(since: original) }
         return (prepared.edit(base, in: zone), prepared.schema)
     }
 
@@ -182,20 +184,41 @@ extension Record {
         try stored.record(Self.self, named: name.name)?.validateForDelete()
     }
 
+    /// The record as it was loaded; `nil` where its fields are what the store has, and where it was loaded as another type.
+    fileprivate func asLoaded(_ loaded: RegisteredRecord.Loaded, _ preparation: RecordPreparation) throws -> PreparedRecord? {
+        guard loaded.type is Self.Type, !RecordNaming.of(Self.self).isEmpty, let original = try? loaded.record() as? Self else {
+            return nil
+        }
+        return try preparation.prepare(original)
+    }
+
+    /// The values of fields that a record of a state has, with those that stand for missing ones.
+    private func values(of state: StoredVersion, _ assets: AssetPlace) -> [String: FieldValue] {
+        guard !RecordNaming.of(Self.self).isEmpty,
+            let record = try? RecordDecoder<Self>.record(recordName, values: state.values, assets: assets),
+            let fields = try? RecordEncoder().encode(record).fields
+        else { return state.values }
+        var values = state.values
+        for field in fields { values[field.name] = (try? field.content?.value { $0.identifier ?? "" }) ?? nil }
+        return values
+    }
+
     /// The record with a newer state's values where it is as in the old one.
     fileprivate func rebased(from old: StoredVersion, on new: StoredVersion, assets: AssetPlace) throws -> Self {
         var (values, pending) = (new.values, assets.pending)
+        let before = self.values(of: old, assets)
+        let formerNames = RecordNaming.of(Self.self).formerNames
         for field in try RecordEncoder().encode(self).fields {
             var mine = try field.content?.value { asset in
                 let placeholder = "pending-\(pending.count)"
                 pending[placeholder] = asset
                 return placeholder
             }
-            // A double property may have a field of int64.
-            if case .int64? = old.values[field.name], case .double(let number)? = mine, let whole = Int64(exactly: number) {
-                mine = .int64(whole)
-            }
-            if !mine.isSame(as: old.values[field.name]) { values[field.name] = mine }
+            mine = mine?.fitting(before[field.name])
+            guard !mine.isSame(as: before[field.name]) else { continue }
+            values[field.name] = mine
+            // A property without a value would be read under its former names.
+            if mine == nil { for former in formerNames[field.name] ?? [] { values[former] = nil } }
         }
         return try RecordDecoder<Self>.record(
             recordName, values: values, assets: AssetPlace(folder: assets.folder, pending: pending))

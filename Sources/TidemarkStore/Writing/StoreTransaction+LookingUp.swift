@@ -41,6 +41,11 @@ extension StoreTransaction {
             return StoredVersion(version: version, values: values)
         }
 
+        func value(of field: String) -> FieldValue? {
+            guard let index = type.fields.firstIndex(where: { $0.name == field }), index < values.count else { return nil }
+            return values[index]
+        }
+
         static func columns(_ type: StoredType) -> String {
             (["_id", "_key", "_version"] + type.fields.map { "\"\($0.column)\"" } + ["_zone", "_digest"]).joined(separator: ", ")
         }

@@ -39,12 +39,44 @@ extension RecordStore {
     }
 }
 
+extension FieldValue {
+    /// The value as it is beside what a field has: a property that reads whole numbers as doubles, whose precision is less, and was not
+    /// edited, leaves the number as it is.
+    package func fitting(_ stored: FieldValue?) -> FieldValue {
+        switch (self, stored) {
+        case (.double(let number), .int64(let whole)?) where Double(whole) == number: .int64(whole)
+        case (.double(let number), .int64?): Int64(exactly: number).map { .int64($0) } ?? self
+        case (.list(let elements, .double), .list(let others, .int64)?) where elements.count == others.count:
+            .list(zip(elements, others).map { $0.fitting($1) }, of: .int64)
+        default: self
+        }
+    }
+}
+
 extension StoredType {
-    /// A value as the store has it: a whole number where a field of int64 is given a double.
+    /// A value as the store has it: whole numbers where a field of int64, or of a list of them, is given doubles.
     ///
+    /// - Parameter stored: What the record has in the field.
     /// - Throws: ``StoreError`` `invalid` for any other double.
-    func fitting(_ field: String, _ value: FieldValue) throws(StoreError) -> FieldValue {
-        guard case .double(let number) = value, schema.field(named: field)?.type == .int64 else { return value }
+    func fitting(_ field: String, _ value: FieldValue, _ stored: FieldValue? = nil) throws(StoreError) -> FieldValue {
+        let known = schema.field(named: field)?.type
+        switch value {
+        case .double(let number) where known == .int64: return try whole(field, number, stored)
+        case .list(let elements, .double) where known == .list(of: .int64):
+            var others: [FieldValue] = []
+            if case .list(let list, .int64)? = stored, list.count == elements.count { others = list }
+            var numbers: [FieldValue] = []
+            for (index, element) in elements.enumerated() {
+                guard case .double(let number) = element else { return value }
+                numbers.append(try whole(field, number, others.isEmpty ? nil : others[index]))
+            }
+            return .list(numbers, of: .int64)
+        default: return value
+        }
+    }
+
+    private func whole(_ field: String, _ number: Double, _ stored: FieldValue?) throws(StoreError) -> FieldValue {
+        if case .int64? = stored, case .int64(let same) = FieldValue.double(number).fitting(stored) { return .int64(same) }
         guard let whole = Int64(exactly: number) else {
             throw StoreError(
                 .invalid,
@@ -57,12 +89,20 @@ extension StoredType {
 }
 
 extension RecordEdit {
-    /// The edit with values that fit the type's fields.
-    fileprivate func fitting(_ type: StoredType) throws(StoreError) -> RecordEdit {
+    /// The edit with values that fit the type's fields. A number that was not edited stays as it was loaded, or as the store has it.
+    fileprivate func fitting(
+        _ type: StoredType, _ found: StoreTransaction.FoundRecord?
+    ) throws(StoreError) -> RecordEdit {
         guard let values else { return self }
         var edit = self
         for (field, value) in values {
-            if case .double = value { edit.values?[field] = try type.fitting(field, value) }
+            switch value {
+            case .double, .list(_, of: .double):
+                var before = found?.value(of: field)
+                if case .loaded(_, let loaded) = base { before = loaded[field] }
+                edit.values?[field] = try type.fitting(field, value, before)
+            default: break
+            }
         }
         return edit
     }
@@ -170,8 +210,8 @@ extension StoreTransaction {
                 "\(edit.record.type) \(edit.record.name) is for a zone that is gone: what was shared was left, or is shared no more"
             )
         }
-        let edit = try edit.fitting(type)
         let found = lookUp.found
+        let edit = try edit.fitting(type, found)
         // Deleting a damaged record is what may be left to do with it.
         if edit.values != nil { try found?.checkIntact() }
         func merged(_ changes: [(field: Int, value: FieldValue?)]?) throws -> MergedRecord {

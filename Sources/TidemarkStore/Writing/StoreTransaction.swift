@@ -92,8 +92,8 @@ package final class StoreTransaction {
     /// - Throws: ``StoreError`` `schema` when the environment is production and something is missing, or when a field is there with
     ///   another type.
     ///
-    /// - Parameter fitsNumbers: Whether a double may be declared for a field of int64, whose values then are made to fit: see
-    ///   ``StoredType/fitting(_:_:)``.
+    /// - Parameter fitsNumbers: Whether a double may be declared for a field of int64, and a list for a list. Their values are made to fit
+    ///   by ``StoredType/fitting(_:_:_:)``.
     package func declare(
         _ schema: RecordTypeSchema, environment: StoreEnvironment, fitsNumbers: Bool = false
     ) throws {
@@ -108,7 +108,8 @@ package final class StoreTransaction {
         var missing: [RecordTypeSchema.Field] = []
         for field in schema.fields {
             if let known = stored.fields.first(where: { $0.name == field.name }) {
-                guard known.type == field.type || fitsNumbers && known.type == .int64 && field.type == .double else {
+                let fits = fitsNumbers && known.type.scalar == .int64 && field.type.scalar == .double
+                guard known.type == field.type || fits && known.type.isList == field.type.isList else {
                     throw StoreError(
                         .schema, "field '\(field.name)' of \(schema.name) is \(known.type) in the store, not \(field.type)")
                 }
