@@ -8,14 +8,14 @@ import TidemarkStore
 struct SQLCondition: Sendable {
     let sql: String
     let arguments: StatementArguments
-    /// What the connection needs for it.
+    /// The functions and collations that the connection needs for the condition.
     let extensions: Set<SQLExtension>
 }
 
 extension PredicateNode {
-    /// The condition in SQL.
+    /// Returns the condition in SQL.
     ///
-    /// - Parameter known: Fields that have no value where the type lacks them.
+    /// - Parameter known: Fields that count as fields without a value when the type lacks them.
     /// - Throws: ``StoreError`` `schema` for a field that the type lacks, `invalid` for a value that can't be compared.
     func condition(_ type: QueriedType, _ naming: FieldNaming, known: Set<String>) throws -> SQLCondition {
         var builder = ConditionBuilder(type: type, naming: naming, known: known)
@@ -42,7 +42,7 @@ private struct ConditionBuilder {
         case .sql(let text, let values):
             try type.checkCondition()
             arguments += values
-            // On lines of their own, so that a comment in it ends there.
+            // The line break ends a comment in the text.
             return "(\(text)\n)"
         case .element(let field, let values):
             guard field != naming.nameField else { return try keys(values) }
@@ -105,7 +105,7 @@ private struct ConditionBuilder {
         if let known = column.type, let other = others.first(where: { !known.isComparable(with: $0) }) {
             throw mismatch(field, known, other)
         }
-        // One list, however long: SQLite bounds the depth of an expression.
+        // One list of any length, because SQLite limits the depth of an expression.
         var count = 0
         for value in others {
             let forms: [any DatabaseValueConvertible] = value.form == .uuid ? value.caseVariants : [value.value.stored]
@@ -126,7 +126,7 @@ private struct ConditionBuilder {
         }
     }
 
-    /// That a text has another in it, or a list an element.
+    /// Returns the condition that a text contains another one, or a list an element.
     private mutating func contains(_ field: String, _ value: Operand) throws -> String {
         if field != naming.nameField {
             let (sql, known) = try column(field)
@@ -181,14 +181,14 @@ private struct ConditionBuilder {
         return "substr(\(sql), 1, length(?)) = ?"
     }
 
-    /// That a record has one of some names.
+    /// Returns the condition that a record has one of the names.
     private mutating func keys(_ names: [Operand]) throws -> String {
         let keys = try names.flatMap { QueriedType.keys(try nameText($0)) }
         for key in keys { arguments += [key] }
         return "_key IN (\(keys.map { _ in "?" }.joined(separator: ", ")))"
     }
 
-    /// What a record's name is compared with; UUIDs are in lower case there.
+    /// Returns the text to compare with a record's name. UUIDs in names are in lower case.
     private func nameText(_ operand: Operand) throws -> String {
         switch operand.value {
         case .string(let text): return UUID(uuidString: text).map { $0.uuidString.lowercased() } ?? text
@@ -207,7 +207,7 @@ private struct ConditionBuilder {
 }
 
 extension PredicateNode.Operand {
-    /// A UUID as references and as strings have it.
+    /// The UUID in lower case, as references have it, and in upper case, as strings have it.
     fileprivate var caseVariants: [String] {
         guard case .string(let text) = value else { return [] }
         return [text.lowercased(), text.uppercased()]
@@ -215,7 +215,7 @@ extension PredicateNode.Operand {
 }
 
 extension FieldType {
-    /// Whether values of the type may be equal to another.
+    /// Returns whether values of the type can be compared with an operand.
     fileprivate func isComparable(with operand: PredicateNode.Operand) -> Bool {
         let other = operand.value.type
         if self == other { return true }
