@@ -356,7 +356,7 @@ public actor PersistentContainer: RecordReading {
         try write(tellingStates: false, prepare).result
     }
 
-    /// As ``write(_:)``; also tells, if wanted, what each edited record is now.
+    /// Works like ``write(_:)``, and also returns the new state of each edited record if `tellingStates` is set.
     func write(tellingStates: Bool, _ prepare: (AssetIngest) throws -> [StoreSave]) throws -> Committed {
         let committed = try save(tellingStates: tellingStates, prepare)
         switch committed.error {
@@ -379,9 +379,9 @@ public actor PersistentContainer: RecordReading {
         var error: (any Error)?
     }
 
-    /// As ``write(_:)``; also tells, if wanted, what each edited record is now.
+    /// Works like ``write(_:)``, and also returns the new state of each edited record if `tellingStates` is set.
     ///
-    /// - Throws: What fails before anything is committed.
+    /// - Throws: The errors that occur before anything is committed.
     private func save(tellingStates: Bool, _ prepare: (AssetIngest) throws -> [StoreSave]) throws -> Committed {
         let assets = AssetIngest(directory, claims: recordSources.claims)
         let parts = try prepare(assets)

@@ -45,7 +45,7 @@ package final class StoreTransaction {
     private(set) lazy var severalZones = Result { try StoreZone.areSeveral(db) }
     /// What one may do in a shared store; `nil` where nobody needs to be asked.
     private(set) lazy var permissions = Result { try isFromCloud ? nil : SharedPermissions(db, scope: connection.scope) }
-    /// The statement that looked for the last record; many are looked for in one go.
+    /// The statement of the last look-up, which the next look-up uses again.
     var lookUpStatement: LookUpStatement?
     /// Nothing of it is to be written; said when a result is found out that rules it out.
     var isAbandoned = false
@@ -92,8 +92,8 @@ package final class StoreTransaction {
     /// - Throws: ``StoreError`` `schema` when the environment is production and something is missing, or when a field is there with
     ///   another type.
     ///
-    /// - Parameter fitsNumbers: Whether a double may be declared for a field of int64, whose values then are made to fit: see
-    ///   ``StoredType/fitting(_:_:)``.
+    /// - Parameter fitsNumbers: Whether a double may be declared for an int64 field; ``StoredType/fitting(_:_:)`` then converts its
+    ///   values.
     package func declare(
         _ schema: RecordTypeSchema, environment: StoreEnvironment, fitsNumbers: Bool = false
     ) throws {
