@@ -39,7 +39,7 @@ indirect enum PredicateNode: Sendable {
         /// - Throws: ``FieldError``, `EncodingError`.
         init?<Value: Encodable>(_ value: Value) throws {
             guard let content = try RecordEncoder.content(of: value) else { return nil }
-            self.value = try content.value { _ in throw FieldError("an asset that is not saved can't be compared") }
+            self.value = try content.value { _ in throw FieldError("the asset is not saved yet") }
             form = (value as? UUID) != nil ? .uuid : (value as? Decimal) != nil ? .decimal : .plain
             type = "\(Value.self)"
         }

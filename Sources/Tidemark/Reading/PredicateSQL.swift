@@ -75,7 +75,7 @@ private struct ConditionBuilder {
             guard known.isComparable(with: value) else { throw mismatch(field, known, value) }
             if known.isList || known == .location, operation != .equal, operation != .unequal {
                 throw StoreError(
-                    .invalid, "'\(field)' is a \(known) field and has no order; it can be equal or unequal to a value")
+                    .invalid, "'\(field)' is of type \(known), which has no order; compare it with == or !=")
             }
         }
         switch value.form {
@@ -147,12 +147,13 @@ private struct ConditionBuilder {
                 }
             }
             if let known, known.scalar != .string && known.scalar != .reference && known.scalar != .asset {
-                throw StoreError(.invalid, "'\(field)' is a \(known) field; only a text or a list can contain a \(value.type)")
+                throw StoreError(
+                    .invalid, "'\(field)' is of type \(known); only a text or a list can contain a value of type \(value.type)")
             }
         }
         switch value.value {
         case .string(let text), .reference(let text): return try search(field, .contains, text, [])
-        default: throw StoreError(.invalid, "'\(field)' is a text and can't contain a \(value.type)")
+        default: throw StoreError(.invalid, "'\(field)' is a text and can't contain a value of type \(value.type)")
         }
     }
 
@@ -163,7 +164,7 @@ private struct ConditionBuilder {
         if field != naming.nameField {
             let column = try column(field)
             if let known = column.type, known.isList || ![.string, .reference, .asset].contains(known.scalar) {
-                throw StoreError(.invalid, "'\(field)' is a \(known) field and no text to look for a text in")
+                throw StoreError(.invalid, "'\(field)' is of type \(known); only a text can be searched for a text")
             }
             sql = column.sql
         }
@@ -197,12 +198,13 @@ private struct ConditionBuilder {
         case .double, .timestamp, .bytes, .location, .asset, .list:
             throw StoreError(
                 .invalid,
-                "'\(naming.nameField)' is the name of \(type.name) records, a text, and can't be compared with a \(operand.type)")
+                "'\(naming.nameField)' is the name of \(type.name) records and can't be compared with a value of type "
+                    + "\(operand.type)")
         }
     }
 
     private func mismatch(_ field: String, _ known: FieldType, _ value: Operand) -> StoreError {
-        StoreError(.invalid, "'\(field)' is a \(known) field and can't be compared with a \(value.type)")
+        StoreError(.invalid, "'\(field)' is of type \(known) and can't be compared with a value of type \(value.type)")
     }
 }
 

@@ -164,7 +164,7 @@ extension RecordSource {
 
     func checkLimit(_ limit: Int?) throws {
         if let limit, limit < 0 {
-            throw StoreError(.invalid, "a limit of \(limit) is none; it is 0 or more, or nil for all records")
+            throw StoreError(.invalid, "the limit can't be \(limit); use 0 or more, or nil for all records")
         }
     }
 

@@ -25,7 +25,7 @@ enum PropertyNames {
         guard probe.isKey?(property) ?? true else {
             throw StoreError(
                 .invalid,
-                "\(R.self) has no coding key '\(property)' for its property: the CodingKeys leave it out or give it another name. Declare "
+                "\(R.self) has no coding key '\(property)': its CodingKeys leave the property out or rename it. Declare "
                     + "`static func fieldName(of: PartialKeyPath<\(R.self)>) -> String?`, which returns the name")
         }
         names.withLock { $0[known] = property }
@@ -41,15 +41,16 @@ enum PropertyNames {
         if name.hasPrefix("<offset"), !name.contains(">.") {
             throw StoreError(
                 .invalid,
-                "the program has no names of the properties of \(R.self): it was compiled with -disable-reflection-metadata. Declare "
-                    + "`static func fieldName(of: PartialKeyPath<\(R.self)>) -> String?`, or use .field(\"…\")")
+                "the program does not have the names of the properties of \(R.self): it was compiled with "
+                    + "-disable-reflection-metadata. Declare `static func fieldName(of: PartialKeyPath<\(R.self)>) -> String?`, "
+                    + "or use .field(\"…\")")
         }
         guard text.hasPrefix(prefix), !name.isEmpty, name != "self",
             name.allSatisfy({ $0.isLetter || $0.isNumber || $0 == "_" })
         else {
             throw StoreError(
                 .invalid,
-                "a key path of \(R.self) is no stored property: a computed property and a property of a property have no field. Use a "
+                "a key path of \(R.self) does not name a stored property: computed and nested properties have no field. Use a "
                     + "stored property, .field(\"…\") or .sql(\"…\")")
         }
         return name

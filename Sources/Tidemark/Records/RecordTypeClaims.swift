@@ -24,8 +24,8 @@ final class RecordTypeClaims: Sendable {
         guard let other else { return }
         throw StoreError(
             .schema,
-            "\(String(reflecting: type)) and \(String(reflecting: other)) are both records of type '\(name)', by the names of the Swift types. "
-                + "Declare `static let recordType` in one of them: another name, or the same one if they are to share the records"
+            "\(String(reflecting: type)) and \(String(reflecting: other)) both have the record type '\(name)', by the default "
+                + "name. Declare `static let recordType` in one of them: another name, or the same name if they should share the records"
         )
     }
 }

@@ -49,8 +49,8 @@ extension StoredType {
         guard let whole = Int64(exactly: number) else {
             throw StoreError(
                 .invalid,
-                "field '\(field)' of \(name) is int64 in the store, and \(number) is no whole number. Round it, or give the property another "
-                    + "name, with '\(field)' as its former name in `formerFieldNames`: then it has a field of its own, of doubles"
+                "field '\(field)' of \(name) is int64 in the store, and \(number) is not a whole number. Round it, or rename the "
+                    + "property and declare '\(field)' as its former name in `formerFieldNames`: then it gets a field of doubles"
             )
         }
         return .int64(whole)
