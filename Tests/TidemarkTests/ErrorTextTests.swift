@@ -15,7 +15,7 @@ import TidemarkStore
 
     @Test func `every error has its text, and its remedy if it has one`() {
         #expect(texts(ValidationError("a destination needs a caption")) == ["a destination needs a caption", nil])
-        #expect(texts(StoreError(.invalid, "a limit of -1 is none")) == ["a limit of -1 is none", nil])
+        #expect(texts(StoreError(.invalid, "the limit can't be -1")) == ["the limit can't be -1", nil])
         #expect(texts(StoreError(.busy, "another process writes")) == ["another process writes", "Try again later."])
         #expect(texts(StoreError(.diskFull, "no space")) == ["no space", "Delete files, then try again."])
         let decision = ShareDecision(operation: .update, rule: .readOnly)

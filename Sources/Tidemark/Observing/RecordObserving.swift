@@ -65,7 +65,7 @@ extension RecordObserving {
         }
     }
 
-    /// Observes the record of a name. Each list has this record, or is empty while there is none.
+    /// Observes the record of a name. Each list has this record, or is empty while no store has it.
     ///
     /// ```swift
     /// for try await list in journal.observe(Destination.self, named: "senja") {

@@ -25,7 +25,7 @@ final class StoredRecords {
         self.source = source
     }
 
-    /// Returns the record of a name; `nil` when there is none.
+    /// Returns the record of a name; `nil` when the store does not have it.
     ///
     /// - Throws: `DecodingError`, ``StoreError``.
     func record<R: Record>(_ type: R.Type, named name: String) throws -> R? {
