@@ -144,10 +144,11 @@ public actor PersistentContainer: RecordReading {
     /// Saves a record as it is, whatever the store has by then: inserts it, or gives it these values. Fields that the Swift type does not
     /// have stay.
     ///
-    /// - Parameter scope: The store of a new record; a record that is there stays where it is. A new record of the shared store belongs to a
-    ///   share: save it with ``save(_:in:)-(_,Share)``.
-    /// - Throws: ``StoreError`` `invalid` for a new record in the shared store without a share; What ``Record/validate()`` and its kin throw; `EncodingError`; ``StoreError`` `invalid` for an asset or a value that
-    ///   can't be stored, `schema` in production, `diskFull`, `busy`, `io`. Then nothing is saved.
+    /// - Parameter scope: The store of a new record; an existing record stays in its store. A new record in the shared store must
+    ///   belong to a share: save it with ``save(_:in:)-(_,Share)``.
+    /// - Throws: ``StoreError`` `invalid` for a new record in the shared store without a share; the errors of the record's hooks,
+    ///   such as ``Record/validate()``; `EncodingError`; ``StoreError`` `invalid` for an asset or a value that can't be stored,
+    ///   `schema` in production, `diskFull`, `busy`, `io`. Then nothing is saved.
     @discardableResult
     public func save<R: Record>(_ record: R, in scope: StoreScope = .private) throws -> SaveResult {
         try save([record], in: scope)

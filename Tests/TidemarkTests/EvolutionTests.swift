@@ -160,7 +160,7 @@ import TidemarkStore
         #expect(try await journal.newContext().fetchAll(New.Place.self).count == 4)
     }
 
-    @Test func `two Swift types of the same name need different record types`() async throws {
+    @Test func `two Swift types of the same name share a record type only if one of them declares it`() async throws {
         enum Trips {
             struct Photo: Tidemark.Record {
                 var id: String

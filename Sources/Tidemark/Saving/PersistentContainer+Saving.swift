@@ -16,8 +16,8 @@ extension PersistentContainer {
     ///
     /// - Parameters:
     ///   - records: The records, which are written in this order.
-    ///   - scope: The store for new records. Existing records stay in their store. A new record in the shared store belongs to a
-    ///     share.
+    ///   - scope: The store for new records. Existing records stay in their store. A new record in the shared store must belong to
+    ///     a share.
     /// - Returns: The result of the save, with one transaction for each store that has changed.
     /// - Throws: The errors of ``save(_:in:)-(R,_)``. The store that fails saves nothing.
     /// - Complexity: O(n log n).
