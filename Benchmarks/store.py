@@ -25,6 +25,16 @@ OBSERVED = [
     ("fetches of the top ten", "fetches of top ten", None),
 ]
 
+# By the number of records, and what is divided by what.
+BULK_FIGURES = [
+    (10_000, "10,000 typed records saved ÷ GRDB Codable insert, both durable", "save", "GRDB insert", 1.5),
+    (10_000, "the same again, unchanged ÷ the first save", "save unchanged", "save", 0.5),
+    (10_000, "10,000 inserts by a context ÷ by the container", "context insert", "save", 2.0),
+    (10_000, "10,000 updates by a context ÷ by the container", "context update", "save changed", 2.0),
+    (100_000, "100,000 inserts by a context ÷ by the container", "context insert", "save", 2.0),
+    (100_000, "100,000 updates by a context ÷ by the container", "context update", "save changed", 2.0),
+]
+
 
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__)

@@ -3,13 +3,13 @@ import GRDB
 import Synchronization
 import Tidemark
 
-/// Measures saves of many records, by the container and by a context, beside GRDB's `Codable` insert of as many.
+/// Measures saves of many records by a container and by a context, and GRDB's `Codable` insert of as many records.
 struct BulkBench {
     /// A folder that exists.
     let folder: URL
     let count: Int
 
-    /// Milliseconds by what was done. Both sides are durable.
+    /// Returns milliseconds by the name of the operation. Both sides are durable.
     func run() async throws -> [String: Double] {
         let records = (0..<count).map(Destination.init(number:))
         let changed = records.map {
@@ -59,7 +59,7 @@ struct BulkBench {
         var configuration = Configuration()
         configuration.prepareDatabase { db in try db.execute(sql: "PRAGMA page_size = 16384") }
         let peer = try DatabasePool(path: folder.appendingPathComponent("bulk.sqlite").path, configuration: configuration)
-        // A pool has made it NORMAL, which is not durable.
+        // `DatabasePool` sets `synchronous` to NORMAL, which is not durable; restore FULL.
         try peer.writeWithoutTransaction { db in try db.execute(sql: "PRAGMA synchronous = FULL") }
         try peer.write(Peer.create)
         return peer
@@ -67,7 +67,7 @@ struct BulkBench {
 }
 
 extension BulkBench {
-    /// How long small saves wait while many records are saved, the longest one, in milliseconds.
+    /// Returns the longest wait of a small save while many records are saved, in milliseconds.
     fileprivate func longestWait(
         _ records: [Destination], _ save: @escaping @Sendable (PersistentContainer) async throws -> Void
     ) async throws -> Double {
@@ -90,7 +90,7 @@ extension BulkBench {
     }
 }
 
-/// A record that somebody saves meanwhile.
+/// A record that is saved during the save of many.
 private struct Small: Tidemark.Record, Identifiable {
     var id: String
 }

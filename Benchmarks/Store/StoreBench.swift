@@ -30,7 +30,7 @@ struct StoreBench {
         case ("notify", 3): try await notify(URL(fileURLWithPath: arguments[1]), commits: Int(arguments[2])!)
         case ("open", 3): try open(URL(fileURLWithPath: arguments[1]), times: Int(arguments[2])!)
         default:
-            FileHandle.standardError.write(Data("usage: StoreBench api|observe|listen|notify|open …\n".utf8))
+            FileHandle.standardError.write(Data("usage: StoreBench api|fetch|save|observe|bulk|listen|notify|open …\n".utf8))
             exit(64)
         }
     }
@@ -175,7 +175,7 @@ struct StoreBench {
         let newestFirst = [RecordSort<Destination>.descending(\.createdAt)]
         var report: [String: [Double]] = [:]
         for round in 0..<rounds {
-            // Turn by turn in small parts, so that what else goes on weighs on all three.
+            // The three take turns in small parts, so that other load affects all of them.
             let parts = 4
             var times: [String: Int64] = [:]
             var lists: [String: Int] = [:]
@@ -206,7 +206,7 @@ struct StoreBench {
                     }
                     times[side, default: 0] += now() - start
                     observing?.cancel()
-                    // The first list is not one of a save.
+                    // The first list does not follow a save.
                     lists[side, default: 0] += max(0, (try await observing?.value ?? 1) - 1)
                 }
             }

@@ -29,7 +29,7 @@ public actor EditingContext {
     public private(set) var refreshError: (any Error)?
 
     private var registered: [RecordName: RegisteredRecord] = [:]
-    /// The records with edits, in the order of these.
+    /// The names of the records with edits, in the order of the edits.
     private var edited = OrderedNames()
     private var following: Task<Void, Never>?
     /// Saves and refreshes come one after the other: each relies on what the one before has left.
@@ -173,7 +173,7 @@ public actor EditingContext {
     /// What others have saved since a record was loaded is merged under the policy given here, or the context's, the type's, or the
     /// container's. Edits that come while a save is under way are for the next one, on top of what was saved.
     ///
-    /// - Complexity: O(n log n) in the edits, as a save of as many records by the container.
+    /// - Complexity: O(n log n) in the number of edits, like a container's save of as many records.
     /// - Throws: ``UnresolvedConflicts`` under ``MergePolicy/error``; what hooks and a rule of one's own throw; those of
     ///   ``PersistentContainer/save(_:in:)-(R,_)``. Then the edits are still there, but for those of a store that had been saved when
     ///   the other one failed.
@@ -347,18 +347,18 @@ extension Record {
     fileprivate var name: RecordName { RecordName(type: Self.recordType, name: recordName) }
 }
 
-/// Names in the order in which they came, each once.
+/// Distinct names, in the order in which they were added.
 ///
-/// - Complexity: Each operation takes O(1), on average.
+/// - Complexity: `append` and `remove` take O(1) on average.
 private struct OrderedNames {
     private var places: [RecordName: Int] = [:]
-    /// `nil` for one that was removed.
+    /// The names in their order; `nil` for a name that was removed.
     private var names: [RecordName?] = []
 
     var isEmpty: Bool { places.isEmpty }
     var all: [RecordName] { names.compactMap(\.self) }
 
-    /// Adds a name at the end; one that is there stays in its place.
+    /// Adds a name at the end. A name that is there already keeps its place.
     mutating func append(_ name: RecordName) {
         guard places[name] == nil else { return }
         places[name] = names.count

@@ -130,9 +130,9 @@ public actor PersistentContainer: RecordReading {
         }
     }
 
-    /// Has GRDB's observations look at what others have written.
+    /// Makes GRDB's observations read the changes of other processes.
     private nonisolated func refreshReaders() {
-        // What fails now the next notification covers, too; whoever reads until then meets the same error.
+        // The next notification repeats a refresh that fails. A read before that throws the same error.
         Task { [stores] in for store in stores.all { try? await store.refreshAfterExternalChanges() } }
     }
 
@@ -144,20 +144,21 @@ public actor PersistentContainer: RecordReading {
     /// Saves a record as it is, whatever the store has by then: inserts it, or gives it these values. Fields that the Swift type does not
     /// have stay.
     ///
-    /// - Parameter scope: The store of a new record; a record that is there stays where it is. A new record of the shared store belongs to a
-    ///   share: save it with ``save(_:in:)-(_,Share)``.
-    /// - Throws: ``StoreError`` `invalid` for a new record in the shared store without a share; What ``Record/validate()`` and its kin throw; `EncodingError`; ``StoreError`` `invalid` for an asset or a value that
-    ///   can't be stored, `schema` in production, `diskFull`, `busy`, `io`. Then nothing is saved.
+    /// - Parameter scope: The store of a new record; an existing record stays in its store. A new record in the shared store must
+    ///   belong to a share: save it with ``save(_:in:)-(_,Share)``.
+    /// - Throws: ``StoreError`` `invalid` for a new record in the shared store without a share; the errors of the record's hooks,
+    ///   such as ``Record/validate()``; `EncodingError`; ``StoreError`` `invalid` for an asset or a value that can't be stored,
+    ///   `schema` in production, `diskFull`, `busy`, `io`. Then nothing is saved.
     @discardableResult
     public func save<R: Record>(_ record: R, in scope: StoreScope = .private) throws -> SaveResult {
         try save([record], in: scope)
     }
 
-    /// Saves records: in each store all or none, the shared one first: what may not be saved there keeps the rest from being saved. Where the
-    /// private store fails afterwards, its ``StoreError`` says so.
+    /// Saves records. Each store saves all of its records or none. The shared store is first: if it refuses a record, nothing is
+    /// saved. If the private store fails afterwards, its ``StoreError`` says so.
     ///
-    /// - Complexity: O(n log n). Records that the store has with these values are compared, and not written. A save of many keeps others
-    ///   waiting: ``saveInBatches(_:batchSize:in:progress:)`` lets them have their turn.
+    /// - Complexity: O(n log n). Records that the store has with the same values are compared and not written. Other saves wait for
+    ///   a save of many records; ``saveInBatches(_:batchSize:in:progress:)`` lets them run between its batches.
     @discardableResult
     public func save<R: Record>(_ records: [R], in scope: StoreScope = .private) throws -> SaveResult {
         try save(records, in: scope, share: nil).result
@@ -198,22 +199,22 @@ public actor PersistentContainer: RecordReading {
         try batch(type, predicate) { store, query, author in try store.delete(matching: query, author: author) }
     }
 
-    /// Gives the records that match new values, without loading them. As `NSBatchUpdateRequest`; the hooks are not asked.
+    /// Sets fields of the records that match, without loading them, like `NSBatchUpdateRequest`. The hooks are not called.
     ///
     /// ```swift
     /// try await journal.updateAll(Destination.self, where: \.rating == nil, set: ["rating": 3])
     /// ```
     ///
-    /// A property of the type that no record has had a value for yet becomes a field, in development.
+    /// In the development environment, a property that no record has had a value for yet becomes a field.
     ///
     /// - Parameters:
     ///   - type: The record type.
     ///   - predicate: The condition; `nil` for all records.
-    ///   - values: By field; `nil` for no value.
+    ///   - values: The new values by field; `nil` removes the value.
     /// - Returns: The names of the records that matched.
-    /// - Throws: ``StoreError`` `invalid` for values with which a record could not be read as the type any longer, such as `nil` for a property
-    ///   that is not optional; `schema` for a field that neither the store nor the type has; `sql`, `diskFull`, `busy`, `io`;
-    ///   ``PermissionDenied``.
+    /// - Throws: ``StoreError`` `invalid` for values with which a record could no longer be read as the type, such as `nil` for a
+    ///   property that is not optional; `schema` for a field that neither the store nor the type has; `sql`, `diskFull`, `busy`,
+    ///   `io`; ``PermissionDenied``.
     @discardableResult
     public func updateAll<R: Record>(
         _ type: R.Type, where predicate: RecordPredicate<R>? = nil, set values: [String: (any Encodable & Sendable)?]
@@ -231,7 +232,7 @@ public actor PersistentContainer: RecordReading {
             return .init(name: name, type: value.type, isBoolean: values[name].map { $0 is Bool } ?? false)
         }
         var optional = Set(stored.keys.filter { PropertyNames.isProperty($0, of: type) })
-        // A field without a value would be read under its former names.
+        // The former names are cleared, too: a field without a value is read under them.
         for former in stored.filter({ $0.value == nil }).keys.flatMap({ R.formerFieldNames[$0] ?? [] })
         where stored[former] == nil {
             stored[former] = .some(nil)
@@ -244,7 +245,7 @@ public actor PersistentContainer: RecordReading {
         }
     }
 
-    /// Makes sure that a record that matches can still be read with new values.
+    /// Checks that a record that matches can still be read with the new values.
     private func checkReadable<R: Record>(
         _ type: R.Type, where predicate: RecordPredicate<R>?, with values: [String: FieldValue?]
     ) throws {
@@ -256,7 +257,7 @@ public actor PersistentContainer: RecordReading {
                     return try source.versions(db, type, where: predicate, limit: 10, known: known)
                 }
                 let assets = AssetPlace(folder: source.assets)
-                // A record that can't be read anyway may be mended by this.
+                // Skip records that can't be read now: the update may repair them.
                 guard
                     let (name, before) = found.first(where: {
                         (try? RecordDecoder<R>.record($0, values: $1, assets: assets)) != nil
@@ -280,7 +281,7 @@ public actor PersistentContainer: RecordReading {
         _ run: @Sendable (isolated RecordStore, RecordQuery, TransactionAuthor) throws -> [String]
     ) throws -> [String] {
         try recordSources.claims.check(type)
-        // What is wrong with the question is found out before anything is written.
+        // Errors in the query are found before anything is written.
         let queries = try recordSources.withKnownFields(of: R.recordType) { known in
             try recordSources.all.compactMap { source in
                 try source.checkPlace()
@@ -306,34 +307,34 @@ public actor PersistentContainer: RecordReading {
         return names.flatMap { $0 }
     }
 
-    /// Has observations in SQL, which a program makes with GRDB and ``reader(_:)``, follow what other processes write.
-    /// ``RecordObserving/observe(_:where:sortedBy:limit:in:)`` and ``changes(since:withOwn:)`` do so by themselves.
+    /// Makes observations in SQL, which a program creates with GRDB and ``reader(_:)``, follow the writes of other processes.
+    /// ``RecordObserving/observe(_:where:sortedBy:limit:in:)`` and ``changes(since:withOwn:)`` follow them without this call.
     ///
     /// - Throws: ``StoreError`` `io` when the system has no more watches to give.
     public nonisolated func followOthers() throws(StoreError) {
         let wasFollowing = readersFollowOthers.exchange(true, ordering: .acquiringAndReleasing)
         try listen()
-        // What came before.
+        // Read the changes from before the call.
         if !wasFollowing { refreshReaders() }
     }
 
     // Parts of it
 
-    /// The store that has a record, as a fetch finds it; `scope` when none has it.
+    /// Returns the store in which a fetch finds a record; `scope` when no store has it.
     func home(of record: RecordName, default scope: StoreScope) throws -> StoreScope {
         try homes(of: [record], default: scope)[0]
     }
 
-    /// The store that has each record, as a fetch finds it; `scope` for those that none has.
+    /// Returns, for each record, the store in which a fetch finds it; `scope` when no store has it.
     func homes(of records: [RecordName], default scope: StoreScope) throws -> [StoreScope] {
         var homes = records.map { _ in scope }
-        // Only where another store has it, too, does it matter whether this one has.
+        // A look into `scope` is needed only for records that another store has.
         for other in ContainerDirectory.scopes where other != scope {
             let elsewhere = try contained(records, other).enumerated().filter(\.element).map(\.offset)
             guard !elsewhere.isEmpty else { continue }
             let here = try contained(elsewhere.map { records[$0] }, scope)
             for (index, isHere) in zip(elsewhere, here) {
-                // The first store is the one that a fetch finds it in.
+                // If both stores have a record, a fetch finds it in the first one.
                 homes[index] = isHere ? ContainerDirectory.scopes.first { [scope, other].contains($0) } ?? scope : other
             }
         }
@@ -341,7 +342,7 @@ public actor PersistentContainer: RecordReading {
     }
 
     private func contained(_ records: [RecordName], _ scope: StoreScope) throws -> [Bool] {
-        // On the same queue: without a transaction of its own, which would cost more than the look.
+        // This runs on the same queue, without a separate transaction, which would cost more than the look-up.
         try stores[scope].assumeIsolated { store in try store.contains(records) }
     }
 
@@ -356,7 +357,7 @@ public actor PersistentContainer: RecordReading {
         try write(tellingStates: false, prepare).result
     }
 
-    /// As ``write(_:)``; also tells, if wanted, what each edited record is now.
+    /// Works like ``write(_:)``, and also returns the new state of each edited record if `tellingStates` is set.
     func write(tellingStates: Bool, _ prepare: (AssetIngest) throws -> [StoreSave]) throws -> Committed {
         let committed = try save(tellingStates: tellingStates, prepare)
         switch committed.error {
@@ -370,18 +371,18 @@ public actor PersistentContainer: RecordReading {
     /// What was committed, by the stores that did so before one failed.
     struct Committed {
         var result = SaveResult()
-        /// What each edited record is now, if that was wanted.
+        /// The new state of each edited record, if it was requested.
         var saved: [RecordName: StoredVersion?] = [:]
-        /// The names of edited records that have another in the store.
+        /// The names in the store of edited records, if they differ from the names of the edits.
         var names: [RecordName: String] = [:]
         var scopes: Set<StoreScope> = []
-        /// Why a store has failed after another one had committed.
+        /// The error of a store that failed after another one had committed.
         var error: (any Error)?
     }
 
-    /// As ``write(_:)``; also tells, if wanted, what each edited record is now.
+    /// Works like ``write(_:)``, and also returns the new state of each edited record if `tellingStates` is set.
     ///
-    /// - Throws: What fails before anything is committed.
+    /// - Throws: The errors that occur before anything is committed.
     private func save(tellingStates: Bool, _ prepare: (AssetIngest) throws -> [StoreSave]) throws -> Committed {
         let assets = AssetIngest(directory, claims: recordSources.claims)
         let parts = try prepare(assets)
@@ -421,17 +422,17 @@ public actor PersistentContainer: RecordReading {
         try save(tellingStates: true, prepare)
     }
 
-    /// Tells those who follow that something has changed.
+    /// Posts to the followers of the container that something has changed.
     nonisolated func broadcastChanges() { changeBroadcaster.post(isOwn: true) }
 
-    /// The schemas, each type's once, with all the fields that any of them has.
+    /// Returns one schema for each type, with the fields of all its schemas.
     ///
-    /// - Complexity: O(n), and more only where records of one type have different fields.
+    /// - Complexity: O(n), and more only when records of one type have different fields.
     static func union(_ schemas: some Sequence<RecordTypeSchema>) -> [RecordTypeSchema] {
         var union: [RecordTypeSchema] = []
         var last: [String: RecordTypeSchema] = [:]
         for schema in schemas {
-            // Of one type most are the very same.
+            // Most schemas of a type are equal.
             guard last[schema.name] != schema else { continue }
             last[schema.name] = schema
             if let index = union.firstIndex(where: { $0.name == schema.name }) {
@@ -450,6 +451,6 @@ struct StoreSave: Sendable {
     let edits: [RecordEdit]
     let schemas: [RecordTypeSchema]
     let policy: @Sendable (String) -> MergePolicy
-    /// Asks the hooks of the records, with what the store has of each edit's record.
+    /// Calls the hooks of the records, with the match in the store for each edit.
     let validate: @Sendable (Database, RecordSource, [StoredMatch]) throws -> Void
 }

@@ -15,10 +15,10 @@ public struct SaveResult: Hashable, Sendable {
 
     init() {}
 
-    /// That of a transaction of which nothing else is known.
+    /// Creates the result of a transaction of which nothing else is known.
     package init(transaction: Int64, in scope: StoreScope) { transactions = [scope: transaction] }
 
-    /// Adds what a later save did.
+    /// Adds the result of a later save.
     mutating func add(_ later: SaveResult) {
         counts += later.counts
         conflicts += later.conflicts

@@ -121,8 +121,8 @@ extension CloudError: CustomStringConvertible {
 }
 
 extension CloudError: LocalizedError {
-    /// What is wrong: the text of `localizedDescription`.
+    /// The error message: the text of `localizedDescription`.
     public var errorDescription: String? { reason }
-    /// What helps; `nil` where that is not known, or the description says it.
+    /// The remedy; `nil` when none is known, or when the description has it.
     public var recoverySuggestion: String? { remedy?.sentence ?? denial?.remedy?.sentence }
 }

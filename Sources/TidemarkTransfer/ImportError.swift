@@ -59,8 +59,8 @@ extension ImportError: CustomStringConvertible {
 }
 
 extension ImportError: LocalizedError {
-    /// What is wrong: the text of `localizedDescription`.
+    /// The error message: the text of `localizedDescription`.
     public var errorDescription: String? { message }
-    /// What helps; `nil` where that is not known, or the description says it.
+    /// The remedy; `nil` when none is known, or when the description has it.
     public var recoverySuggestion: String? { cause?.recoverySuggestion }
 }

@@ -8,8 +8,8 @@ import TidemarkModel
 import TidemarkSQLite
 import TidemarkStore
 
-/// Goal: many records are saved as few are, and others get their turn meanwhile.
-/// Method: real containers; what the store has is compared as a whole. `make bench-store` measures the time.
+/// Goal: a save of many records works like a save of few, and other saves run between its batches.
+/// Method: real containers; the whole content of the store is compared. `make bench-store` measures the time.
 @Suite(.timeLimit(.minutes(30))) struct BulkSaveTests {
     struct Trip: Tidemark.Record, Identifiable, Equatable {
         var id: String
@@ -45,13 +45,13 @@ import TidemarkStore
         #expect(try await journal.count(Trip.self, where: \.days == 10) == trips.count)
     }
 
-    @Test func `a context writes its edits in their order, whatever was taken back in between`() async throws {
+    @Test func `a context writes its edits in their order, even if some were withdrawn in between`() async throws {
         let scratch = try Scratch()
         let journal = try scratch.journal()
         let context = journal.newContext()
         let trips = Self.trips(200)
         for trip in trips { await context.insert(trip) }
-        // An edit that comes again stays in its place; one that was taken back and comes again is the last.
+        // A second edit of a record keeps its place; an edit that was withdrawn and made again is the last.
         for trip in trips where trip.days == 3 { try await context.update(Trip(id: trip.id, title: "edited")) }
         for trip in trips[..<150] { try await context.delete(trip) }
         await context.insert(trips[7])
@@ -67,7 +67,7 @@ import TidemarkStore
 
     // Hooks
 
-    @Test func `hooks are asked with what the store has, also where nothing changes`() async throws {
+    @Test func `hooks get the stored record, even if nothing changes`() async throws {
         struct Asked: Tidemark.Record, Identifiable, Equatable {
             static let told = Mutex<[String]>([])
             var id: String
@@ -124,7 +124,7 @@ import TidemarkStore
         let saved = try await journal.saveAndFetch(records)
         #expect(saved == (try await journal.fetchAll(Destination.self)))
         #expect(saved.map(\.id) == records.map(\.id))
-        // The dates as they are given differ, for the most part; rounded they don't, and assets are equal by their contents.
+        // Most of the given dates differ; rounded dates are equal, and so are assets of the same content.
         #expect(zip(saved, records).contains { $0.createdAt != $1.createdAt })
         #expect(saved.map(\.createdAt) == records.map(\.createdAt.stored))
         #expect(saved.map(\.image) == records.map(\.image))
@@ -132,7 +132,7 @@ import TidemarkStore
         #expect(try await journal.saveAndFetch(saved[3]) == saved[3])
     }
 
-    @Test func `an asset equals another of the same content, wherever that lies`() async throws {
+    @Test func `an asset equals another of the same content, wherever the files are`() async throws {
         let scratch = try Scratch()
         let journal = try scratch.journal()
         let (one, other) = (Data(repeating: 7, count: 5000), Data(repeating: 7, count: 4999) + [8])
@@ -152,7 +152,7 @@ import TidemarkStore
         #expect(gone == gone)
     }
 
-    @Test func `a record that becomes one with another is returned as that`() async throws {
+    @Test func `saveAndFetch returns the record that a unique key merges with`() async throws {
         struct Named: Tidemark.Record, Identifiable, Equatable {
             static let uniqueKeys = [UniqueKey("name")]
             var id: String
@@ -173,7 +173,7 @@ import TidemarkStore
 
     // Batches
 
-    @Test func `batches are transactions of their own, and tell how far they have come`() async throws {
+    @Test func `each batch is a separate transaction, and reports the progress`() async throws {
         let scratch = try Scratch()
         let journal = try scratch.journal()
         let trips = Self.trips(250)
@@ -187,7 +187,7 @@ import TidemarkStore
         #expect(try await journal.saveInBatches([] as [Trip]).counts == ChangeCounts())
     }
 
-    @Test func `a cancelled save in batches keeps its whole batches, and the same call does the rest`() async throws {
+    @Test func `a cancelled save in batches keeps its complete batches, and the same call saves the rest`() async throws {
         let scratch = try Scratch()
         let journal = try scratch.journal()
         let trips = Self.trips(100)
@@ -206,7 +206,7 @@ import TidemarkStore
         #expect(try await journal.saveInBatches(trips).counts == ChangeCounts(inserted: 70, unchanged: 30))
     }
 
-    @Test func `a batch that fails ends it, and the batches before stay`() async throws {
+    @Test func `a batch that fails ends the save, and the batches before it stay saved`() async throws {
         let scratch = try Scratch()
         let journal = try scratch.journal()
         var trips = Self.trips(30)
@@ -215,7 +215,7 @@ import TidemarkStore
         #expect(try await journal.fetchAll(Trip.self) == Array(trips[..<10]))
     }
 
-    @Test func `others save between the batches`() async throws {
+    @Test func `other saves run between the batches`() async throws {
         let scratch = try Scratch()
         let journal = try scratch.journal()
         let isDone = Mutex(false)
@@ -231,7 +231,7 @@ import TidemarkStore
         try await journal.saveInBatches(Self.trips(200), batchSize: 1)
         isDone.withLock { $0 = true }
         _ = try await others.value
-        // Newest first. Between the first batch and the last there are others' transactions.
+        // Transactions of other saves are between the first batch and the last.
         let types = try await journal.reader().read { db in
             try Int.fetchAll(db, sql: "SELECT type_id FROM tide_changes ORDER BY id")
         }
@@ -240,7 +240,7 @@ import TidemarkStore
         #expect(within.count > 200, "\(within.count - 200) saves of others within 200 batches")
     }
 
-    @Test func `an asynchronous sequence is saved as it comes, and others save while it is waited for`() async throws {
+    @Test func `an asynchronous sequence is saved as it arrives, and other saves run while it waits`() async throws {
         let scratch = try Scratch()
         let journal = try scratch.journal()
         let (records, source) = AsyncStream.makeStream(of: Trip.self)
@@ -248,7 +248,7 @@ import TidemarkStore
         let saving = Task { try await journal.saveInBatches(records, batchSize: 2) }
         for trip in trips[..<3] { source.yield(trip) }
         while try await journal.count(Trip.self) < 2 { await Task.yield() }
-        // The third waits for the batch to be whole.
+        // The third record waits until its batch is complete.
         try await journal.save(Tag(id: "meanwhile", trips: []))
         #expect(try await journal.fetchAll(Trip.self) == Array(trips[..<2]))
         for trip in trips[3...] { source.yield(trip) }

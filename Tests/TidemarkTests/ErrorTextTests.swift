@@ -6,16 +6,16 @@ import TidemarkModel
 import TidemarkSQLite
 import TidemarkStore
 
-/// Goal: an alert that shows `localizedDescription` shows what is wrong, and what helps.
+/// Goal: `localizedDescription` has the error message, and `recoverySuggestion` the remedy, for an alert.
 /// Method: each public error, as `any Error`.
 @Suite(.timeLimit(.minutes(30))) struct ErrorTextTests {
     private func texts(_ error: any Error) -> [String?] {
         [error.localizedDescription, (error as? any LocalizedError)?.recoverySuggestion]
     }
 
-    @Test func `every error has its text, and its remedy where there is one`() {
+    @Test func `every error has its text, and its remedy if it has one`() {
         #expect(texts(ValidationError("a destination needs a caption")) == ["a destination needs a caption", nil])
-        #expect(texts(StoreError(.invalid, "a limit of -1 is none")) == ["a limit of -1 is none", nil])
+        #expect(texts(StoreError(.invalid, "the limit can't be -1")) == ["the limit can't be -1", nil])
         #expect(texts(StoreError(.busy, "another process writes")) == ["another process writes", "Try again later."])
         #expect(texts(StoreError(.diskFull, "no space")) == ["no space", "Delete files, then try again."])
         let decision = ShareDecision(operation: .update, rule: .readOnly)

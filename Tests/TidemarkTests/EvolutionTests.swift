@@ -6,7 +6,7 @@ import TidemarkModel
 import TidemarkSQLite
 import TidemarkStore
 
-/// Goal: a newer version of a type reads, finds and saves what an older one has saved, and the other way round.
+/// Goal: a newer version of a type reads, finds and saves the records of an older version, and the other way round.
 /// Method: two Swift types of one record type stand for the two versions of a program.
 @Suite(.timeLimit(.minutes(30))) struct EvolutionTests {
     enum Old {
@@ -52,7 +52,7 @@ import TidemarkStore
         #expect(try await journal.fetchAll(New.Place.self, where: \.stars >= 3).map(\.id) == ["a", "b"])
         #expect(try await journal.fetchAll(New.Place.self, where: \.kind == .town).map(\.id) == ["a", "b"])
         #expect(try await journal.fetchAll(New.Place.self, where: \.remark == nil).count == 3)
-        // Also in a context, and when it is saved.
+        // A context and a save use the prototype, too.
         let context = journal.newContext()
         var senja = try #require(try await context.fetch(New.Place.self, named: "a"))
         senja.title = "Senja in winter"
@@ -61,7 +61,7 @@ import TidemarkStore
         #expect(try await journal.fetch(New.Place.self, named: "a") == senja)
     }
 
-    @Test func `without a prototype the error names it`() async throws {
+    @Test func `without a prototype the error names the remedy`() async throws {
         struct Strict: Tidemark.Record {
             static let recordType = "Place"
             var id: String
@@ -124,10 +124,10 @@ import TidemarkStore
             try await journal.save(senja)
             Issue.record("was saved")
         } catch let error as StoreError {
-            #expect(error.code == .invalid && error.message.contains("is int64 in the store, and 13.5 is no whole number"))
+            #expect(error.code == .invalid && error.message.contains("is int64 in the store, and 13.5 is not a whole number"))
         }
         #expect(try await journal.updateAll(Measured.self, set: ["height": 14.0]) == ["a"])
-        // An edit of nothing is none, so that another's edit counts.
+        // A save without a change is not an edit, so the other edit counts.
         let context = journal.newContext()
         let mine = try #require(try await context.fetch(Measured.self, named: "a"))
         try await journal.save(Old.Place(id: "a", name: "Senja", height: 15))
@@ -136,7 +136,7 @@ import TidemarkStore
         #expect(try await context.fetch(Measured.self, named: "a")?.height == 15)
     }
 
-    @Test func `a record that can't be read is left out and reported, and no other one`() async throws {
+    @Test func `only a record that can't be read is left out and reported`() async throws {
         struct Newer: Tidemark.Record {
             static let recordType = "Place"
             var id: String
@@ -149,7 +149,7 @@ import TidemarkStore
         try await journal.save((0..<6).map { New.Place(id: "p\($0)", title: "t\($0)") })
         try await journal.save([Newer(id: "p1", title: "t1", kind: "volcano"), Newer(id: "p3", title: "t3", kind: "lake")])
         #expect(try await journal.fetchAll(New.Place.self).map(\.id) == ["p0", "p2", "p4", "p5"])
-        // The limit counts those that can be read.
+        // The limit counts the records that can be read.
         #expect(
             try await journal.fetchAll(New.Place.self, sortedBy: [.ascending(\.title)], limit: 3).map(\.id) == ["p0", "p2", "p4"])
         let result = try await journal.fetchResult(New.Place.self, sortedBy: [.descending(\.title)])
@@ -160,7 +160,7 @@ import TidemarkStore
         #expect(try await journal.newContext().fetchAll(New.Place.self).count == 4)
     }
 
-    @Test func `two Swift types of one name need a record type of their own`() async throws {
+    @Test func `two Swift types of the same name share a record type only if one of them declares it`() async throws {
         enum Trips {
             struct Photo: Tidemark.Record {
                 var id: String

@@ -6,8 +6,8 @@ import TidemarkModel
 import TidemarkSQLite
 import TidemarkStore
 
-/// Goal: predicates and sorts find what a reader of them expects, or are refused; none is silently wrong.
-/// Method: a few records whose answers are known, in a container of the test's own.
+/// Goal: predicates and sorts give the expected records, or are refused; no result is silently wrong.
+/// Method: a few records with known answers, in a separate container for each test.
 @Suite(.timeLimit(.minutes(30))) struct QueryTests {
     struct Trip: Tidemark.Record, Identifiable, Equatable {
         var id = UUID()
@@ -75,7 +75,7 @@ import TidemarkStore
         #expect(try await names(journal, nil, [.descending(\.createdAt), .descending(\.stars)]) == ["b", "a", "c"])
     }
 
-    @Test func `a key path that is no stored property, or has no coding key, is refused with the remedy`() async throws {
+    @Test func `a key path without a stored property or a coding key is refused, and the error has the remedy`() async throws {
         struct Renamed: Tidemark.Record {
             enum CodingKeys: String, CodingKey {
                 case id
@@ -99,8 +99,10 @@ import TidemarkStore
         let scratch = try Scratch()
         let journal = try scratch.journal()
         try await journal.save(Stay(id: "a"))
-        #expect(await refusal(journal, \.isLong == true).hasPrefix("invalid: a key path of Stay is no stored property"))
-        #expect(await refusal(journal, \.position?.latitude == 1).hasPrefix("invalid: a key path of Stay is no stored property"))
+        #expect(await refusal(journal, \.isLong == true).hasPrefix("invalid: a key path of Stay does not name a stored property"))
+        #expect(
+            await refusal(journal, \.position?.latitude == 1).hasPrefix(
+                "invalid: a key path of Stay does not name a stored property"))
         await #expect(throws: StoreError(.invalid, "")) { try await names(journal, nil, [.ascending(\.isLong)]) }
         try await journal.save(Renamed(id: "r", title: "x"))
         do {
@@ -141,7 +143,7 @@ import TidemarkStore
         #expect(try await names(journal, \.limit != 3).count == 6)
         #expect(try await names(journal, nil, [.ascending(\.budget)]) == ["2", "5", "1", "0", "3", "4"])
         #expect(try await names(journal, nil, [.descending("budget", order: .decimal)]) == ["4", "3", "0", "1", "5", "2"])
-        // Also where the writer evaluates it, and in a pinned state.
+        // The writer and a pinned state give the same answers.
         #expect(try await journal.snapshot().count(Stay.self, where: \.budget > 999) == 3)
         #expect(try await journal.deleteAll(Stay.self, where: \.budget > 999) == ["0", "3", "4"])
     }
@@ -168,7 +170,7 @@ import TidemarkStore
         #expect(try await journal.count(Stay.self, where: .field("trips").contains(UUID())) == 0)
     }
 
-    @Test func `what can't match is refused with both types`() async throws {
+    @Test func `a comparison that can't match is refused, and the error names both types`() async throws {
         let scratch = try Scratch()
         let journal = try scratch.journal()
         var full = Stay(id: "a", rating: 1, trip: Reference("x"), trips: [Reference("x")], tags: ["t"])
@@ -176,31 +178,35 @@ import TidemarkStore
         try await journal.save([full, Stay(id: "b", tags: [])])
         #expect(
             await refusal(journal, .field("rating") == "4")
-                == "invalid: 'rating' is a int64 field and can't be compared with a String")
+                == "invalid: 'rating' is of type int64 and can't be compared with a value of type String")
         #expect(
             await refusal(journal, .field("rating") == UUID()).hasSuffix(
-                "'rating' is a int64 field and can't be compared with a UUID"))
+                "'rating' is of type int64 and can't be compared with a value of type UUID"))
         #expect(
-            await refusal(journal, .field("rating") > Decimal(3)).hasSuffix("int64 field and can't be compared with a Decimal"))
-        #expect(await refusal(journal, .field("createdAt") > 5).hasSuffix("timestamp field and can't be compared with a Int"))
+            await refusal(journal, .field("rating") > Decimal(3)).hasSuffix(
+                "of type int64 and can't be compared with a value of type Decimal"))
         #expect(
-            await refusal(journal, .field("position") == "north").hasSuffix("location field and can't be compared with a String"))
+            await refusal(journal, .field("createdAt") > 5).hasSuffix(
+                "of type timestamp and can't be compared with a value of type Int"))
+        #expect(
+            await refusal(journal, .field("position") == "north").hasSuffix(
+                "of type location and can't be compared with a value of type String"))
         #expect(
             await refusal(journal, .field("trips").contains(7)).hasSuffix(
-                "list<reference> field and can't be compared with a Int"))
-        #expect(await refusal(journal, .field("rating").contains("7")).hasPrefix("invalid: 'rating' is a int64 field"))
-        #expect(await refusal(journal, .field("tags") > ["a"]).hasSuffix("has no order; it can be equal or unequal to a value"))
+                "of type list<reference> and can't be compared with a value of type Int"))
+        #expect(await refusal(journal, .field("rating").contains("7")).hasPrefix("invalid: 'rating' is of type int64"))
+        #expect(await refusal(journal, .field("tags") > ["a"]).hasSuffix("has no order; compare it with == or !="))
         #expect(await refusal(journal, .field("id") == 1.5).hasPrefix("invalid: 'id' is the name of Stay records"))
         #expect(
             await refusal(journal, .field("image") == Asset(data: Data([1])))
-                == "invalid: 'image' can't be compared: an asset that is not saved can't be compared")
+                == "invalid: 'image' can't be compared: the asset is not saved yet")
         #expect(try await names(journal, .field("tags") == ["t"]) == ["a"])
         #expect(try await names(journal, .field("tags") == [String]()) == ["b"])
         await #expect(throws: StoreError(.invalid, "")) { try await journal.fetchAll(Stay.self, limit: -1) }
         #expect(try await journal.fetchAll(Stay.self, limit: 0) == [])
     }
 
-    @Test func `new values that a type could not read are refused, and a new property becomes a field`() async throws {
+    @Test func `an update that a type could not read is refused, and a new property becomes a field`() async throws {
         struct Before: Tidemark.Record {
             static let recordType = "Stay"
             var id: String

@@ -4,7 +4,7 @@ import Testing
 import Tidemark
 import TidemarkModel
 
-/// Goal: texts are sorted and searched as a person of a language expects.
+/// Goal: texts are sorted and searched as a speaker of the language expects.
 /// Method: names of places whose order is known in Norwegian and in German.
 @Suite(.timeLimit(.minutes(30))) struct TextOrderTests {
     static let captions = ["Oslo", "Senja", "bergen", "Ålesund", "Österdalen", "Aalborg", "Etappe 10", "Etappe 9"]
@@ -13,7 +13,7 @@ import TidemarkModel
         let journal = try scratch.journal()
         let all = Self.captions.enumerated().map { Destination("d\($0)", caption: $1) }
         try await journal.save(Array(all.dropLast(4)))
-        // The two stores are merged in the same order.
+        // The records of the two stores are merged in the same order.
         try await journal.save(Array(all.suffix(4)), in: scratch.acceptedShare())
         return journal
     }
@@ -38,13 +38,13 @@ import TidemarkModel
             ])
         #expect(try await sorted(.binary) == Self.captions.sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) })
         #expect(Set(try await sorted(.localizedStandard)) == Set(Self.captions))
-        // The same connection again, from the end, by name and with a limit.
+        // The same connection sorts again: by name, from the greatest to the least, with a limit.
         let last = try await journal.fetchAll(
             Destination.self, sortedBy: [.descending("caption", order: .localized(Locale(identifier: "nb_NO")))], limit: 2)
         #expect(last.map(\.caption) == ["Ålesund", "Aalborg"])
     }
 
-    @Test func `searches pass over case and diacritics where they are told to`() async throws {
+    @Test func `searches ignore case and diacritics with options`() async throws {
         let scratch = try Scratch()
         let journal = try await journal(scratch)
         func found(_ predicate: Tidemark.RecordPredicate<Destination>) async throws -> [String] {

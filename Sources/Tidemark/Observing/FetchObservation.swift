@@ -1,5 +1,6 @@
-/// A value that is fetched again after each change of what it was made of: what ``RecordObserving/observeCount(_:where:in:)`` and
-/// ``RecordObserving/observe(changesOf:fetch:)`` return.
+/// A sequence of values, which are fetched again after each change of the records behind them.
+///
+/// ``RecordObserving/observeCount(_:where:in:)`` and ``RecordObserving/observe(changesOf:fetch:)`` return it:
 ///
 /// ```swift
 /// for try await count in journal.observeCount(Destination.self, where: \.rating >= 4) {
@@ -7,20 +8,21 @@
 /// }
 /// ```
 ///
-/// The first value comes at once, and the next ones when something has changed. There is one fetch at a time, none while nobody waits for
-/// a value, and changes that come during a fetch become one more fetch. So values may be left out; the newest one always comes.
+/// The sequence delivers the first value at once, and the next ones when something has changed. One fetch runs at a time, and none
+/// runs while no task waits for a value. Changes that are committed during a fetch lead to one more fetch. So values may be
+/// skipped; the newest one is always delivered.
 ///
-/// Iteration throws `StoreError` when the stores can't be read any longer, and what the program's own fetch throws. It ends when its task is
-/// cancelled.
+/// Iteration throws `StoreError` when a store can no longer be read, and the errors of the program's own fetch. It ends when its
+/// task is cancelled.
 public struct FetchObservation<Value: Sendable>: AsyncSequence, Sendable {
     public typealias Element = Value
 
-    /// Fetches if something has changed, and the first time; `nil` when the value is as before.
+    /// Fetches the value the first time, and when something has changed. Returns `nil` when the value is the same as before.
     typealias Fetch = @Sendable () async throws -> Value?
 
     private let signals: CommitSignals
     private let makeFetch: @Sendable (ObservationEnvironment) -> Fetch
-    /// The clock, and what tests follow.
+    /// The clock, and the hook for tests.
     package var environment = ObservationEnvironment()
 
     init(_ signals: CommitSignals, makeFetch: @escaping @Sendable (ObservationEnvironment) -> Fetch) {
@@ -28,10 +30,10 @@ public struct FetchObservation<Value: Sendable>: AsyncSequence, Sendable {
         self.makeFetch = makeFetch
     }
 
-    /// Begins an observation of its own, which ends with the iterator.
+    /// Starts a separate observation, which ends with the iterator.
     public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(self) }
 
-    /// Waits for the value, and for each change of it; one task at a time.
+    /// Waits for the value and for each change of it. Only one task may use it at a time.
     public struct AsyncIterator: AsyncIteratorProtocol {
         private let signals: CommitSignals
         private let fetch: Fetch
@@ -48,12 +50,13 @@ public struct FetchObservation<Value: Sendable>: AsyncSequence, Sendable {
 
         /// Returns the value after the next change; `nil` when the task is cancelled.
         ///
-        /// - Throws: `StoreError` when a store can't be read any longer; what the program's own fetch throws. After that it returns `nil`.
+        /// - Throws: `StoreError` when a store can no longer be read; the errors of the program's own fetch. After an error, `next`
+        ///   returns `nil`.
         public mutating func next(isolation actor: isolated (any Actor)? = #isolation) async throws -> Value? {
             while !isDone {
                 do {
                     if commits == nil {
-                        // Listening comes first, so that nothing is missed between fetching and listening.
+                        // Listen before the first fetch, so that no commit between the two is missed.
                         commits = try signals.listen().makeAsyncIterator()
                     } else {
                         guard try await waitForCommit(isolation: actor) else { break }
@@ -75,7 +78,7 @@ public struct FetchObservation<Value: Sendable>: AsyncSequence, Sendable {
 
         /// Returns `false` when the task is cancelled.
         private mutating func waitForCommit(isolation actor: isolated (any Actor)?) async throws -> Bool {
-            // The commits of the pause become one signal.
+            // Commits during the pause become one signal.
             let pause = pauseEnd - environment.now()
             if pause > .zero { try await environment.sleep(pause) }
             return await commits?.next(isolation: actor) != nil

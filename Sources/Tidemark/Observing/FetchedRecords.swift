@@ -2,27 +2,28 @@
     public import SwiftUI
     public import TidemarkModel
 
-    /// The records that match a query, in a view of SwiftUI. As `FetchRequest`.
+    /// Gives a SwiftUI view the records that match a query, like SwiftUI's `FetchRequest`.
     ///
     /// > Important: This wrapper is untested: no test builds it. ``ObservedRecords``, which does all the work, is tested.
     ///
-    /// The view is updated when the records have changed. The projected value is the ``ObservedRecords`` behind it, with its errors.
+    /// SwiftUI updates the view when the records change. The projected value is the underlying ``ObservedRecords``, which also has
+    /// the error.
     @MainActor @propertyWrapper
     public struct FetchedRecords<R: Record>: @preconcurrency DynamicProperty {
         @State private var observed: ObservedRecords<R>
 
-        /// The records, in the order that was asked for; none until the first fetch.
+        /// The records in the requested order; empty until the first fetch.
         public var wrappedValue: [R] { observed.records }
-        /// The observation behind the records.
+        /// The object that observes the records.
         public var projectedValue: ObservedRecords<R> { observed }
 
-        /// Makes a wrapper that begins to observe with the first update of its view.
+        /// Creates a wrapper that starts to observe with the first update of its view.
         ///
         /// - Parameters:
         ///   - container: A ``PersistentContainer`` or a ``ReadOnlyContainer``.
-        ///   - predicate: Which records are wanted; `nil` for all.
-        ///   - sorts: Their order; without one, as they came.
-        ///   - limit: The most that are wanted.
+        ///   - predicate: The condition; `nil` for all records.
+        ///   - sorts: The order; without one, the order of insertion.
+        ///   - limit: The maximum number of records; `nil` for all.
         public init(
             _ container: some RecordObserving, where predicate: RecordPredicate<R>? = nil, sortedBy sorts: [RecordSort<R>] = [],
             limit: Int? = nil
@@ -31,7 +32,7 @@
             _observed = State(initialValue: ObservedRecords(notStarted: observation))
         }
 
-        /// Begins to observe.
+        /// Starts the observation.
         public func update() { observed.start() }
     }
 #endif

@@ -1,23 +1,23 @@
 import TidemarkModel
 
-/// The clock of an observation, and what tests follow of it.
+/// The clock of an observation, and the hook by which tests follow its fetches.
 package struct ObservationEnvironment: Sendable {
-    /// The time since any fixed moment.
+    /// Returns the time since a fixed moment.
     package var now: @Sendable () -> Duration
-    /// Waits that long.
+    /// Waits for a duration.
     package var sleep: @Sendable (Duration) async throws -> Void
-    /// Is called where a store is about to be fetched from, on the thread that fetches. A fetch waits until it returns.
+    /// Called before each fetch from a store, on the thread of the fetch. The fetch waits until the call returns.
     package var willFetch: @Sendable (StoreScope) -> Void = { _ in }
 
     private static let start = ContinuousClock.now
 
-    /// The clock of the system.
+    /// Creates an environment with the clock of the system.
     package init() {
         now = { Self.start.duration(to: .now) }
         sleep = { try await Task.sleep(for: $0) }
     }
 
-    /// Makes an environment with a clock of one's own.
+    /// Creates an environment with the given clock.
     package init(
         now: @escaping @Sendable () -> Duration, sleep: @escaping @Sendable (Duration) async throws -> Void,
         willFetch: @escaping @Sendable (StoreScope) -> Void = { _ in }
@@ -27,7 +27,7 @@ package struct ObservationEnvironment: Sendable {
         self.willFetch = willFetch
     }
 
-    /// The pause after a fetch: four times as long as that took, so that an observation takes a fifth of a core while others write; and
-    /// never longer than a person notices.
+    /// Returns the pause after a fetch that took `work`: four times as long, at most 100 ms. So an observation uses at most a fifth
+    /// of a core while others write, and no person notices the delay.
     static func pause(after work: Duration) -> Duration { min(max(.zero, work * 4), .milliseconds(100)) }
 }

@@ -1,26 +1,27 @@
 public import Observation
 public import TidemarkSQLite
 
-/// A list of records for views, which follows the container by itself.
+/// A list of records for views, which updates itself when the container changes.
 ///
 /// ```swift
 /// let good = ObservedRecords(journal, Destination.self, where: \.rating >= 4)
 /// ```
 ///
-/// A view that reads ``records`` is updated when they have changed, here or in another process. It belongs to the main actor; fetches run
-/// on other threads, and no save waits for them. The observation ends with the object.
+/// A view that reads ``records`` is updated when they change, in this process or another. The object belongs to the main actor.
+/// Fetches run on other threads, and no save waits for them. The observation ends with the object.
 @MainActor @Observable
 public final class ObservedRecords<R: Record> {
-    /// The newest list with its changes; `nil` until the first one has come.
+    /// The newest list with its changes; `nil` until the first list is there.
     public private(set) var list: RecordList<R>?
-    /// Why the observation has ended: a store can't be read any longer, or the query can't be answered. ``records`` stay as they were.
+    /// The error that has ended the observation: a store can no longer be read, or the query is not valid. ``records`` keep their
+    /// values.
     public private(set) var error: StoreError?
 
-    /// The records, in the order that was asked for; none until the first list has come.
+    /// The records in the requested order; empty until the first list is there.
     public var records: [R] { list?.records ?? [] }
-    /// Records that match and can't be read as this type.
+    /// Records that match the query and can't be read as this type.
     public var unreadable: [UnreadableRecord] { list?.unreadable ?? [] }
-    /// Whether the first list has come.
+    /// Whether the first list is there.
     public var isLoaded: Bool { list != nil }
 
     @ObservationIgnored private var observation: RecordObservation<R>
@@ -31,9 +32,9 @@ public final class ObservedRecords<R: Record> {
     /// - Parameters:
     ///   - container: A ``PersistentContainer`` or a ``ReadOnlyContainer``.
     ///   - type: The type of the records.
-    ///   - predicate: Which are wanted; `nil` for all.
-    ///   - sorts: Their order; without one, as they came.
-    ///   - limit: The most that are wanted.
+    ///   - predicate: The condition; `nil` for all records.
+    ///   - sorts: The order; without one, the order of insertion.
+    ///   - limit: The maximum number of records; `nil` for all.
     public convenience init(
         _ container: some RecordObserving, _ type: R.Type = R.self, where predicate: RecordPredicate<R>? = nil,
         sortedBy sorts: [RecordSort<R>] = [], limit: Int? = nil
@@ -41,20 +42,25 @@ public final class ObservedRecords<R: Record> {
         self.init(container.observe(type, where: predicate, sortedBy: sorts, limit: limit))
     }
 
-    /// Follows an observation from now on.
+    /// Creates a list that follows an observation.
+    ///
+    /// - Parameter observation: The observation to follow.
     public convenience init(_ observation: RecordObservation<R>) {
         self.init(notStarted: observation)
         start()
     }
 
-    /// - Parameter notStarted: Is followed from ``start()`` on.
+    /// Creates a list that follows an observation after ``start()``.
+    ///
+    /// - Parameter notStarted: The observation to follow.
     init(notStarted observation: RecordObservation<R>) { self.observation = observation }
 
     deinit { task?.cancel() }
 
-    /// Follows another observation in place of this one, such as with the predicate of a search. The records stay until its first list comes.
+    /// Follows another observation instead, such as one with the predicate of a search. The records stay until its first list is
+    /// there.
     ///
-    /// - Parameter observation: What is to be followed.
+    /// - Parameter observation: The observation to follow.
     public func follow(_ observation: RecordObservation<R>) {
         task?.cancel()
         task = nil
@@ -62,7 +68,7 @@ public final class ObservedRecords<R: Record> {
         start()
     }
 
-    /// Begins again where the observation has ended with an ``error``, or was stopped; does nothing while it goes on.
+    /// Starts the observation again after an ``error`` or ``stop()``. Does nothing while the observation runs.
     public func start() {
         guard task == nil else { return }
         error = nil
@@ -79,7 +85,7 @@ public final class ObservedRecords<R: Record> {
         }
     }
 
-    /// Stops following; ``records`` stay as they are.
+    /// Stops the observation. ``records`` keep their values.
     public func stop() {
         task?.cancel()
         task = nil

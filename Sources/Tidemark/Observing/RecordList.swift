@@ -1,8 +1,8 @@
 import TidemarkModel
 
-/// The records that an observation has found, in their order, and how they differ from the list before.
+/// The records that an observation has found, in their order, and the differences from the previous list.
 ///
-/// It is a collection of the records:
+/// A list is a collection of its records:
 ///
 /// ```swift
 /// for try await list in journal.observe(Destination.self, sortedBy: [.ascending(\.caption)]) {
@@ -10,17 +10,19 @@ import TidemarkModel
 /// }
 /// ```
 public struct RecordList<R: Record>: Sendable {
-    /// The records, in the order that was asked for.
+    /// The records in the requested order.
     public let records: [R]
-    /// What is different from the list before. In the first list all records are inserted.
+    /// The differences from the previous list. In the first list, all records count as inserted.
     public let changes: RecordListChanges
-    /// Records that match and can't be read as this type, in the same order; they are left out of ``records`` and ``changes``.
+    /// Records that match the query and can't be read as this type, in the same order. ``records`` and ``changes`` leave them out.
     public let unreadable: [UnreadableRecord]
 
     private let keys: [RecordListKey]
     private let unreadableKeys: [RecordListKey]
 
-    /// - Returns: `nil` when nothing is different from the list before.
+    /// Creates the list that follows a previous one.
+    ///
+    /// - Returns: `nil` when the list is the same as the previous one.
     init?(_ entries: [RecordListEntry<R>], after previous: RecordList?) {
         var (records, keys) = ([R](), [RecordListKey]())
         var (unreadable, unreadableKeys) = ([UnreadableRecord](), [RecordListKey]())
@@ -51,7 +53,7 @@ extension RecordList: RandomAccessCollection {
     public subscript(position: Int) -> R { records[position] }
 }
 
-/// A record as a fetch has found it.
+/// A record in the result of a fetch, readable or not.
 struct RecordListEntry<R: Record>: Sendable {
     let key: RecordListKey
     let result: Result<R, any Error>

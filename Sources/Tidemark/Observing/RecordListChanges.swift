@@ -1,7 +1,7 @@
-/// How a list of records differs from the list before: what a table view has to insert, delete, move and reload.
+/// The differences between a list of records and the previous list: the rows that a table view inserts, deletes, moves and reloads.
 ///
-/// A record that was edited is in ``changed``; if the edit has moved it within the order, it is in ``moved`` as well. As few records as
-/// possible count as moved. As the changes of `NSFetchedResultsController`.
+/// An edited record is in ``changed``. If the edit has changed its place in the order, it is in ``moved`` as well. As few records
+/// as possible count as moved. `NSFetchedResultsController` reports the same changes.
 ///
 /// ```swift
 /// for position in list.changes.changed { reloadRow(position.index) }
@@ -15,29 +15,30 @@ public struct RecordListChanges: Hashable, Sendable {
         public let index: Int
     }
 
-    /// A record that has another place among the others.
+    /// A record whose place among the others has changed.
     public struct Move: Hashable, Sendable {
         /// The record's name.
         public let recordName: String
-        /// The index in the list before.
+        /// The index in the previous list.
         public let oldIndex: Int
-        /// The index in the list now.
+        /// The index in the new list.
         public let newIndex: Int
     }
 
-    /// The records that have come, with their indices in the list now, which rise.
+    /// The records that are new in the list, with their indices in the new list, in ascending order.
     public let inserted: [Position]
-    /// The records that are gone, with their indices in the list before, which rise.
+    /// The records that are no longer in the list, with their indices in the previous list, in ascending order.
     public let deleted: [Position]
-    /// The records that have another place among those that stayed; ``Move/newIndex`` rises.
+    /// The records that stayed in the list and have changed their place among the others, in ascending order of ``Move/newIndex``.
     public let moved: [Move]
-    /// The records that stayed and have other values, with their indices in the list now, which rise.
+    /// The records that stayed in the list and have other values, with their indices in the new list, in ascending order.
     public let changed: [Position]
 
     /// Whether both lists are the same.
     public var isEmpty: Bool { inserted.isEmpty && deleted.isEmpty && moved.isEmpty && changed.isEmpty }
 
-    /// The difference of the lists of record names. A move is a removal and an insertion that are associated with each other.
+    /// The difference between the two lists of record names. A move is a removal and an insertion that are associated with each
+    /// other.
     ///
     /// - Complexity: O(*n* log *n*) in the insertions, deletions and moves.
     public var difference: CollectionDifference<String> {
@@ -51,7 +52,7 @@ public struct RecordListChanges: Hashable, Sendable {
     }
 }
 
-/// What tells the records of a list apart, and one state of a record from another.
+/// Identifies a record in a list, and its version.
 struct RecordListKey: Hashable, Sendable {
     let name: String
     let scope: Int
@@ -60,13 +61,13 @@ struct RecordListKey: Hashable, Sendable {
 }
 
 extension RecordListChanges {
-    /// Compares two lists by name and version. Records of one name, which several zones may have, are paired in their order.
+    /// Compares two lists by name and version. Records of the same name, which several zones may have, are paired in their order.
     ///
-    /// - Complexity: O(*n*); O(*n* log *n*) where records have moved.
+    /// - Complexity: O(*n*); O(*n* log *n*) when records have moved.
     init(from old: [RecordListKey], to new: [RecordListKey]) {
         var pairs: [(old: Int, new: Int)] = []
         pairs.reserveCapacity(min(old.count, new.count))
-        // Most lists begin and end as before.
+        // Most lists keep their beginning and their end.
         var start = 0
         while start < min(old.count, new.count), old[start].name == new[start].name {
             pairs.append((start, start))
@@ -91,11 +92,11 @@ extension RecordListChanges {
         changed = pairs.filter { old[$0.old] != new[$0.new] }.map { Position(recordName: new[$0.new].name, index: $0.new) }
     }
 
-    /// The places of the records that are in both stretches, in the new order.
+    /// Returns the indices of the records that are in both ranges, in the new order.
     private static func pairs(
         of old: [RecordListKey], _ oldRange: Range<Int>, and new: [RecordListKey], _ newRange: Range<Int>
     ) -> [(old: Int, new: Int)] {
-        // The first place of each name, and for each place the next one of the same name.
+        // The first index of each name, and for each index the next one of the same name.
         var first: [String: Int] = [:]
         first.reserveCapacity(oldRange.count)
         var next: [Int: Int] = [:]
@@ -109,10 +110,11 @@ extension RecordListChanges {
         }
     }
 
-    /// The places of a longest rising subsequence of different numbers.
+    /// Returns the indices of a longest increasing subsequence of distinct numbers.
     private static func longestRise(_ numbers: [Int]) -> Set<Int> {
         if zip(numbers, numbers.dropFirst()).allSatisfy(<) { return Set(numbers.indices) }
-        // For each length, where the subsequence of that length ends whose last number is the least; and what comes before each number.
+        // `ends` has, for each length, the index at which the subsequence with the least last number ends. `previous` has, for each
+        // number, the index of the number before it in its subsequence.
         var ends: [Int] = []
         var previous = [Int](repeating: -1, count: numbers.count)
         for (index, number) in numbers.enumerated() {

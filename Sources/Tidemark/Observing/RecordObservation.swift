@@ -1,6 +1,8 @@
 public import TidemarkSQLite
 
-/// The records that match a query, delivered again after each change: what ``RecordObserving/observe(_:where:sortedBy:limit:in:)`` returns.
+/// A sequence of lists of the records that match a query.
+///
+/// ``RecordObserving/observe(_:where:sortedBy:limit:in:)`` returns it:
 ///
 /// ```swift
 /// let newestFirst = [RecordSort<Destination>.descending(\.createdAt)]
@@ -9,31 +11,32 @@ public import TidemarkSQLite
 /// }
 /// ```
 ///
-/// The first list comes at once, also an empty one. After that a list comes when it differs from the one before: a commit that
-/// does not change it delivers nothing. No save waits for an observation. There is one fetch at a time, and none while nobody waits for a
-/// list; changes that come during a fetch become one more fetch. Between two fetches there is a pause of at most 100 ms. So lists that
-/// follow each other quickly may be left out; the newest one always comes.
+/// The sequence delivers the first list at once, even if it is empty. After that it delivers a list when it differs from the
+/// previous one: a commit that does not change the list delivers nothing. No save waits for an observation. One fetch runs at a
+/// time, and none runs while no task waits for a list. Changes that are committed during a fetch lead to one more fetch. Between
+/// two fetches there is a pause of at most 100 ms. So lists that follow each other quickly may be skipped; the newest one is always
+/// delivered.
 ///
-/// A record that can't be decoded is left out: see ``RecordList/unreadable``.
+/// ``RecordList/unreadable`` has the records that can't be decoded.
 public struct RecordObservation<R: Record>: AsyncSequence, Sendable {
     public typealias Element = RecordList<R>
-    /// What iteration throws.
+    /// The error that iteration throws.
     public typealias Failure = StoreError
 
-    /// What fetches the lists.
+    /// The observation that fetches the lists.
     package var base: FetchObservation<RecordList<R>>
 
-    /// Begins an observation of its own, which ends with the iterator.
+    /// Starts a separate observation, which ends with the iterator.
     public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(base: base.makeAsyncIterator()) }
 
-    /// Waits for the records, and for each change of them; one task at a time.
+    /// Waits for the records and for each change of them. Only one task may use it at a time.
     public struct AsyncIterator: AsyncIteratorProtocol {
         fileprivate var base: FetchObservation<RecordList<R>>.AsyncIterator
 
         /// Returns the list after the next change; `nil` when the task is cancelled.
         ///
-        /// - Throws: `StoreError` when a store can't be read any longer, such as `moved` or `newerFormat`; `schema` or `sql` when the query
-        ///   can't be answered. After that it returns `nil`.
+        /// - Throws: `StoreError` when a store can no longer be read, such as `moved` or `newerFormat`; `invalid`, `schema` or
+        ///   `sql` when the query is not valid. After an error, `next` returns `nil`.
         public mutating func next(isolation actor: isolated (any Actor)? = #isolation) async throws(StoreError) -> RecordList<R>?
         {
             do {

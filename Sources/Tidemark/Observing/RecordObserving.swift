@@ -3,29 +3,29 @@ public import TidemarkModel
 import TidemarkSQLite
 public import TidemarkStore
 
-/// What records can be observed in: a ``PersistentContainer``, a ``ReadOnlyContainer``.
+/// A container whose records can be observed: a ``PersistentContainer`` or a ``ReadOnlyContainer``.
 public protocol RecordObserving: RecordReading {
     /// The container's directory.
     var directory: ContainerDirectory { get }
-    /// What tells of commits; not for programs.
+    /// The signals of commits. Programs do not need them.
     var commitSignals: CommitSignals { get }
 }
 
-/// Tells those who observe a container that something may have been committed, here or in another process.
+/// Signals to the observers of a container that this process or another one may have committed something.
 public struct CommitSignals: Sendable {
-    /// The signals from now on; those that nobody has waited for become one.
+    /// Returns the signals from now on. Signals that no task has waited for become one.
     let listen: @Sendable () throws(StoreError) -> AsyncStream<Void>
 }
 
 extension PersistentContainer: RecordObserving {
-    /// What tells of commits; not for programs.
+    /// The signals of commits. Programs do not need them.
     public nonisolated var commitSignals: CommitSignals {
         CommitSignals { [self] () throws(StoreError) in try notifications(withOwn: true) }
     }
 }
 
 extension ReadOnlyContainer: RecordObserving {
-    /// What tells of commits; not for programs.
+    /// The signals of commits. Programs do not need them.
     public var commitSignals: CommitSignals {
         let directory = directory
         return CommitSignals { () throws(StoreError) in try StoreChangeListener.notifications(at: directory) }
@@ -33,7 +33,8 @@ extension ReadOnlyContainer: RecordObserving {
 }
 
 extension RecordObserving {
-    /// Observes the records that match, in both stores: they come at once, and again whenever they have changed, here or in another process.
+    /// Observes the records that match in both stores. The sequence delivers them at once, and again after each change in this
+    /// process or another.
     ///
     /// ```swift
     /// for try await list in journal.observe(Destination.self, where: \.rating >= 4, limit: 10) {
@@ -41,18 +42,18 @@ extension RecordObserving {
     /// }
     /// ```
     ///
-    /// An SQL predicate may name other types in a subquery; then changes of those are followed, too. The type need not exist yet.
-    /// The stores are read on threads of their own, each in one transaction; a store that has not changed is not read again.
+    /// If an SQL predicate names other types in a subquery, the observation follows their changes, too. The type need not exist
+    /// yet. The stores are read on other threads, each in one transaction. A store that has not changed is not read again.
     ///
     /// - Parameters:
     ///   - type: The type of the records.
-    ///   - predicate: Which are wanted; `nil` for all.
-    ///   - sorts: Their order; without one, as they came, those of the private store first.
-    ///   - limit: The most that are wanted.
-    ///   - scope: One store; `nil` for both.
-    /// - Returns: A sequence of lists. Each iteration observes for itself, and its `next` throws `StoreError`.
-    /// - Complexity: After a commit O(1) where it has not changed the types that are read, else that of the fetch, and O(*n*) for the
-    ///   comparison with the list before, which is kept.
+    ///   - predicate: The condition; `nil` for all records.
+    ///   - sorts: The order; without one, the order of insertion, with the private store's records first.
+    ///   - limit: The maximum number of records; `nil` for all.
+    ///   - scope: The store to observe; `nil` for both.
+    /// - Returns: A sequence of lists. Each iterator observes separately, and its `next` throws `StoreError`.
+    /// - Complexity: After a commit that has not changed the types that the query reads, O(1). After any other commit, the
+    ///   complexity of the fetch, and O(*n*) for the comparison with the previous list, which is kept.
     public func observe<R: Record>(
         _ type: R.Type, where predicate: RecordPredicate<R>? = nil, sortedBy sorts: [RecordSort<R>] = [], limit: Int? = nil,
         in scope: StoreScope? = nil
@@ -64,7 +65,7 @@ extension RecordObserving {
         }
     }
 
-    /// Observes the record of a name: a list of this record, or an empty one while there is none.
+    /// Observes the record of a name. Each list has this record, or is empty while no store has it.
     ///
     /// ```swift
     /// for try await list in journal.observe(Destination.self, named: "senja") {
@@ -77,8 +78,8 @@ extension RecordObserving {
     /// - Parameters:
     ///   - type: The type of the record.
     ///   - name: Its name.
-    /// - Returns: A sequence of lists. Each iteration observes for itself, and its `next` throws `StoreError`.
-    /// - Complexity: A look-up after each commit that has changed records of the type.
+    /// - Returns: A sequence of lists. Each iterator observes separately, and its `next` throws `StoreError`.
+    /// - Complexity: One look-up after each commit that has changed records of the type.
     public func observe<R: Record>(_ type: R.Type, named name: String) -> RecordObservation<R> {
         let claims = recordSources.claims
         return list(in: nil, sortedBy: [], limit: 1) { db, source, _ in
@@ -87,7 +88,7 @@ extension RecordObserving {
         }
     }
 
-    /// Observes how many records match, in both stores.
+    /// Observes the number of records that match in both stores.
     ///
     /// ```swift
     /// for try await count in journal.observeCount(Destination.self, where: \.rating >= 4) {
@@ -97,10 +98,10 @@ extension RecordObserving {
     ///
     /// - Parameters:
     ///   - type: The type of the records.
-    ///   - predicate: Which are counted; `nil` for all.
-    ///   - scope: One store; `nil` for both.
-    /// - Returns: A sequence of counts, in which no two that follow each other are equal. Its `next` throws `StoreError`.
-    /// - Complexity: O(*n*) in the records of the type, after each commit that has changed some.
+    ///   - predicate: The condition; `nil` for all records.
+    ///   - scope: The store to observe; `nil` for both.
+    /// - Returns: A sequence of counts, each different from the previous one. Its `next` throws `StoreError`.
+    /// - Complexity: O(*n*) in the records of the type, after each commit that has changed one of them.
     public func observeCount<R: Record>(
         _ type: R.Type, where predicate: RecordPredicate<R>? = nil, in scope: StoreScope? = nil
     ) -> FetchObservation<Int> {
@@ -119,7 +120,7 @@ extension RecordObserving {
                 }), in: scope)
     }
 
-    /// Observes whatever a program fetches from records of some types, such as a list that several types are joined to.
+    /// Observes a value that the program fetches from records of some types, such as a list that joins several types.
     ///
     /// ```swift
     /// let visited = journal.observe(changesOf: [Destination.self, Visit.self]) {
@@ -130,20 +131,22 @@ extension RecordObserving {
     ///
     /// - Parameters:
     ///   - types: The types whose changes are followed, in both stores.
-    ///   - fetch: What fetches the value: at first, and after each commit that has changed records of these types. One call at a time.
-    /// - Returns: A sequence of values. Its `next` throws `StoreError`, and what `fetch` throws.
+    ///   - fetch: Fetches the value: at the start, and after each commit that has changed records of these types. Calls do not
+    ///     overlap.
+    /// - Returns: A sequence of values. Its `next` throws `StoreError` and the errors of `fetch`.
     public func observe<Value: Sendable>(
         changesOf types: [any Record.Type], fetch: @escaping @Sendable () async throws -> Value
     ) -> FetchObservation<Value> {
         observation(changesOf: types, fetch: fetch) { _, _ in false }
     }
 
-    /// Observes whatever a program fetches from records of some types, and leaves out values that are equal to the one before.
+    /// Observes a value that the program fetches from records of some types, and skips values that equal the previous one.
     ///
     /// - Parameters:
     ///   - types: The types whose changes are followed, in both stores.
-    ///   - fetch: What fetches the value: at first, and after each commit that has changed records of these types. One call at a time.
-    /// - Returns: A sequence of values. Its `next` throws `StoreError`, and what `fetch` throws.
+    ///   - fetch: Fetches the value: at the start, and after each commit that has changed records of these types. Calls do not
+    ///     overlap.
+    /// - Returns: A sequence of values. Its `next` throws `StoreError` and the errors of `fetch`.
     public func observe<Value: Sendable & Equatable>(
         changesOf types: [any Record.Type], fetch: @escaping @Sendable () async throws -> Value
     ) -> FetchObservation<Value> {
@@ -188,7 +191,7 @@ extension RecordObserving {
 }
 
 extension RecordSource {
-    /// The records that match, each readable or not; and the types that the query reads.
+    /// Returns the records that match, readable or not, and the types that the query reads.
     fileprivate func entries<R: Record>(
         _ db: Database, _ type: R.Type, where predicate: RecordPredicate<R>?, sortedBy sorts: [RecordSort<R>], limit: Int?,
         known: Set<String>
@@ -230,7 +233,7 @@ extension RecordSource {
             key: RecordListKey(name: name, scope: scope.rawValue, version: row[QueriedType.versionColumn]), result: result)
     }
 
-    /// The types that a count of the records that match reads.
+    /// Returns the types that a count of the matching records reads.
     fileprivate func typesRead<R: Record>(
         _ db: Database, by type: R.Type, where predicate: RecordPredicate<R>?, known: Set<String>
     ) throws -> Set<Int64> {

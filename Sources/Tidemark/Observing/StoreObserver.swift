@@ -4,18 +4,18 @@ import TidemarkModel
 import TidemarkSQLite
 import TidemarkStore
 
-/// What an observation fetches from each store, and what it makes of that.
+/// The query of an observation: a fetch from each store, and a function that combines the results.
 struct ObservedQuery<Part: Sendable, Value: Sendable>: Sendable {
     /// The name of the record type.
     let type: String
-    /// What a store has, and the numbers of the types that it depends on. The last argument are fields that have no value where the store
-    /// lacks them.
+    /// Fetches the part of a store, and the numbers of the types that the part depends on. The last argument names fields that
+    /// count as fields without a value when the store lacks them.
     let fetch: @Sendable (Database, RecordSource, Set<String>) throws -> (part: Part, types: Set<Int64>)
-    /// The value of the parts, in the order of the stores; `nil` when it is the value before.
+    /// Combines the parts, in the order of the stores. Returns `nil` when the result is the same as the previous value.
     let combine: @Sendable ([Part], Value?) -> Value?
 }
 
-/// Fetches a query from the stores that have changed since it last looked.
+/// Fetches a query from the stores that have changed since the last fetch.
 actor StoreObserver<Part: Sendable, Value: Sendable> {
     private struct State: Sendable {
         let mark: ChangeMark
@@ -35,7 +35,7 @@ actor StoreObserver<Part: Sendable, Value: Sendable> {
         self.environment = environment
     }
 
-    /// The value, if it has changed; the first time in any case.
+    /// Returns the value the first time, and when it has changed; otherwise `nil`.
     func refresh() async throws -> Value? {
         let sources = try stores.all()
         var (next, fetched, altered) = (states, Set<StoreScope>(), Set<StoreScope>())
@@ -50,7 +50,7 @@ actor StoreObserver<Part: Sendable, Value: Sendable> {
             states = next
             return nil
         }
-        // A field that one store has just got may be asked for in the others, too.
+        // The query may name a field that only one store has just got, so the other stores are fetched again.
         for source in sources.all where !altered.isEmpty && !fetched.contains(source.scope) {
             next[source.scope] = try await read(source, of: sources, since: nil).state
         }
@@ -60,7 +60,7 @@ actor StoreObserver<Part: Sendable, Value: Sendable> {
         return combined
     }
 
-    /// Looks into history and, if it has to, fetches, in one transaction.
+    /// Reads the end of history and, if the store has changed, fetches from it, in one transaction.
     private func read(
         _ source: RecordSource, of sources: RecordSources, since before: State?
     ) async throws -> (state: State, isNew: Bool) {
@@ -76,7 +76,7 @@ actor StoreObserver<Part: Sendable, Value: Sendable> {
     }
 }
 
-/// Calls a fetch of the program's when records of some types have changed.
+/// Calls the program's fetch when records of some types have changed.
 actor FetchObserver<Value: Sendable> {
     private let types: Set<String>
     private let fetch: @Sendable () async throws -> Value
@@ -97,7 +97,7 @@ actor FetchObserver<Value: Sendable> {
         self.isSame = isSame
     }
 
-    /// The value, if it has changed; the first time in any case.
+    /// Returns the value the first time, and when it has changed; otherwise `nil`.
     func refresh() async throws -> Value? {
         var changed: Set<StoreScope> = []
         for source in try stores.all().all {
@@ -122,11 +122,15 @@ actor FetchObserver<Value: Sendable> {
 /// The stores that an observation reads.
 struct ObservedStores: Sendable {
     private var sources: RecordSources
-    /// The container in which a shared store may appear later; `nil` when there is none to wait for.
+    /// The container in which a shared store may appear later; `nil` when all stores are there.
     private let container: ContainerDirectory?
     private let scope: StoreScope?
 
-    /// - Parameter scope: One store; `nil` for all.
+    /// Finds the stores to read.
+    ///
+    /// - Parameters:
+    ///   - container: The container that is observed.
+    ///   - scope: The store to observe; `nil` for all.
     init(_ container: some RecordObserving, in scope: StoreScope?) {
         let all = container.recordSources.all
         sources = RecordSources(all: all.filter { scope == nil || $0.scope == scope })
@@ -136,7 +140,7 @@ struct ObservedStores: Sendable {
         self.scope = scope
     }
 
-    /// The stores that are there now.
+    /// Returns the stores that are there now, and opens new ones.
     mutating func all() throws(StoreError) -> RecordSources {
         guard let container else { return sources }
         for it in ContainerDirectory.scopes
@@ -151,7 +155,7 @@ struct ObservedStores: Sendable {
         do {
             return RecordSource(try StoreReader(container: container, scope: scope))
         } catch {
-            // Another process is about to make it, and posts when it has written to it.
+            // Another process is creating the store, and posts a notification when it has written to it.
             guard error.code == .notFound else { throw error }
             return nil
         }

@@ -93,7 +93,7 @@ public actor PermissionReporter {
         PermissionReport(sources: sources, type: type, condition: { _ in nil }, filter: filter)
     }
 
-    /// What one may do with the records that match.
+    /// Reports what you may do with the records that match.
     ///
     /// ```swift
     /// let report = journal.permissions.report(on: Destination.self, where: \.rating >= 4, only: .editable)

@@ -4,7 +4,7 @@ import TidemarkModel
 import TidemarkSQLite
 import TidemarkStore
 
-/// A predicate without its record type: what is asked, by the names of fields.
+/// A predicate without its record type. It names fields by text.
 indirect enum PredicateNode: Sendable {
     case comparison(String, Operator, Operand?)
     case element(String, [Operand])
@@ -13,7 +13,7 @@ indirect enum PredicateNode: Sendable {
     case any([PredicateNode])
     case not(PredicateNode)
     case sql(String, StatementArguments)
-    /// A field or a value that can't be asked for.
+    /// A field or a value that a predicate can't use.
     case invalid(StoreError)
 
     enum Operator: String, Sendable {
@@ -26,9 +26,9 @@ indirect enum PredicateNode: Sendable {
         case contains, beginsWith
     }
 
-    /// What a field is compared with.
+    /// A value that a field is compared with.
     struct Operand: Sendable {
-        /// How the value is compared, where its stored text does not tell.
+        /// The kind of comparison, where the stored text does not determine it.
         enum Form: Sendable { case plain, uuid, decimal }
 
         let value: FieldValue
@@ -39,7 +39,7 @@ indirect enum PredicateNode: Sendable {
         /// - Throws: ``FieldError``, `EncodingError`.
         init?<Value: Encodable>(_ value: Value) throws {
             guard let content = try RecordEncoder.content(of: value) else { return nil }
-            self.value = try content.value { _ in throw FieldError("an asset that is not saved can't be compared") }
+            self.value = try content.value { _ in throw FieldError("the asset is not saved yet") }
             form = (value as? UUID) != nil ? .uuid : (value as? Decimal) != nil ? .decimal : .plain
             type = "\(Value.self)"
         }
@@ -66,14 +66,14 @@ indirect enum PredicateNode: Sendable {
     }
 }
 
-/// What a Swift type says of the fields of its records.
+/// The names and the default values that a Swift type declares for its fields.
 struct FieldNaming: Sendable {
     let nameField: String
-    /// Former names, by the name that a field has now.
+    /// The former names of fields, by their current names.
     let former: [String: [String]]
-    /// The values of the type's prototype, for fields that must have one.
+    /// The values of the type's prototype, for fields of properties that are not optional.
     let defaults: [String: FieldValue]
-    /// Whether a name is a coding key of the type.
+    /// Returns whether a name is a coding key of the type.
     let isProperty: @Sendable (String) -> Bool
 
     init<R: Record>(_ type: R.Type) {
@@ -97,7 +97,7 @@ struct QueriedField {
 extension QueriedType {
     /// Finds a field by its name or a former one.
     ///
-    /// - Parameter known: Fields that have no value where the type lacks them.
+    /// - Parameter known: Fields that count as fields without a value when the type lacks them.
     /// - Throws: ``StoreError`` `schema`.
     func column(_ field: String, _ naming: FieldNaming, known: Set<String>) throws -> QueriedField {
         let names = [field] + (naming.former[field] ?? [])
@@ -119,7 +119,7 @@ extension QueriedType {
 }
 
 extension DatabaseValueConvertible {
-    /// The value as SQL has it.
+    /// The value as a literal in SQL.
     fileprivate var literal: String {
         switch databaseValue.storage {
         case .null: "NULL"

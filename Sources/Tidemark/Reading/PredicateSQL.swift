@@ -8,14 +8,14 @@ import TidemarkStore
 struct SQLCondition: Sendable {
     let sql: String
     let arguments: StatementArguments
-    /// What the connection needs for it.
+    /// The functions and collations that the connection needs for the condition.
     let extensions: Set<SQLExtension>
 }
 
 extension PredicateNode {
-    /// The condition in SQL.
+    /// Returns the condition in SQL.
     ///
-    /// - Parameter known: Fields that have no value where the type lacks them.
+    /// - Parameter known: Fields that count as fields without a value when the type lacks them.
     /// - Throws: ``StoreError`` `schema` for a field that the type lacks, `invalid` for a value that can't be compared.
     func condition(_ type: QueriedType, _ naming: FieldNaming, known: Set<String>) throws -> SQLCondition {
         var builder = ConditionBuilder(type: type, naming: naming, known: known)
@@ -42,7 +42,7 @@ private struct ConditionBuilder {
         case .sql(let text, let values):
             try type.checkCondition()
             arguments += values
-            // On lines of their own, so that a comment in it ends there.
+            // The line break ends a comment in the text.
             return "(\(text)\n)"
         case .element(let field, let values):
             guard field != naming.nameField else { return try keys(values) }
@@ -75,7 +75,7 @@ private struct ConditionBuilder {
             guard known.isComparable(with: value) else { throw mismatch(field, known, value) }
             if known.isList || known == .location, operation != .equal, operation != .unequal {
                 throw StoreError(
-                    .invalid, "'\(field)' is a \(known) field and has no order; it can be equal or unequal to a value")
+                    .invalid, "'\(field)' is of type \(known), which has no order; compare it with == or !=")
             }
         }
         switch value.form {
@@ -134,7 +134,7 @@ private struct ConditionBuilder {
         }
     }
 
-    /// That a text has another in it, or a list an element.
+    /// Returns the condition that a text contains another one, or a list an element.
     private mutating func contains(_ field: String, _ value: Operand) throws -> String {
         if field != naming.nameField {
             let (sql, known) = try column(field)
@@ -155,12 +155,13 @@ private struct ConditionBuilder {
                 }
             }
             if let known, known.scalar != .string && known.scalar != .reference && known.scalar != .asset {
-                throw StoreError(.invalid, "'\(field)' is a \(known) field; only a text or a list can contain a \(value.type)")
+                throw StoreError(
+                    .invalid, "'\(field)' is of type \(known); only a text or a list can contain a value of type \(value.type)")
             }
         }
         switch value.value {
         case .string(let text), .reference(let text): return try search(field, .contains, text, [])
-        default: throw StoreError(.invalid, "'\(field)' is a text and can't contain a \(value.type)")
+        default: throw StoreError(.invalid, "'\(field)' is a text and can't contain a value of type \(value.type)")
         }
     }
 
@@ -171,7 +172,7 @@ private struct ConditionBuilder {
         if field != naming.nameField {
             let column = try column(field)
             if let known = column.type, known.isList || ![.string, .reference, .asset].contains(known.scalar) {
-                throw StoreError(.invalid, "'\(field)' is a \(known) field and no text to look for a text in")
+                throw StoreError(.invalid, "'\(field)' is of type \(known); only a text can be searched for a text")
             }
             sql = column.sql
         }
@@ -189,14 +190,14 @@ private struct ConditionBuilder {
         return "substr(\(sql), 1, length(?)) = ?"
     }
 
-    /// That a record has one of some names.
+    /// Returns the condition that a record has one of the names.
     private mutating func keys(_ names: [Operand]) throws -> String {
         let keys = try names.flatMap { QueriedType.keys(try nameText($0)) }
         for key in keys { arguments += [key] }
         return "_key IN (\(keys.map { _ in "?" }.joined(separator: ", ")))"
     }
 
-    /// What a record's name is compared with; UUIDs are in lower case there.
+    /// Returns the text to compare with a record's name. UUIDs in names are in lower case.
     private func nameText(_ operand: Operand) throws -> String {
         switch operand.value {
         case .string(let text): return UUID(uuidString: text).map { $0.uuidString.lowercased() } ?? text
@@ -205,17 +206,18 @@ private struct ConditionBuilder {
         case .double, .timestamp, .bytes, .location, .asset, .list:
             throw StoreError(
                 .invalid,
-                "'\(naming.nameField)' is the name of \(type.name) records, a text, and can't be compared with a \(operand.type)")
+                "'\(naming.nameField)' is the name of \(type.name) records and can't be compared with a value of type "
+                    + "\(operand.type)")
         }
     }
 
     private func mismatch(_ field: String, _ known: FieldType, _ value: Operand) -> StoreError {
-        StoreError(.invalid, "'\(field)' is a \(known) field and can't be compared with a \(value.type)")
+        StoreError(.invalid, "'\(field)' is of type \(known) and can't be compared with a value of type \(value.type)")
     }
 }
 
 extension PredicateNode.Operand {
-    /// A UUID as references and as strings have it.
+    /// The UUID in lower case, as references have it, and in upper case, as strings have it.
     fileprivate var caseVariants: [String] {
         guard case .string(let text) = value else { return [] }
         return [text.lowercased(), text.uppercased()]
@@ -223,7 +225,7 @@ extension PredicateNode.Operand {
 }
 
 extension FieldType {
-    /// Whether values of the type may be equal to another.
+    /// Returns whether values of the type can be compared with an operand.
     fileprivate func isComparable(with operand: PredicateNode.Operand) -> Bool {
         let other = operand.value.type
         if self == other { return true }

@@ -14,7 +14,7 @@ extension RecordPredicate {
         Property(name: Result { () throws(StoreError) in try PropertyNames.name(of: property) })
     }
 
-    /// A stored property, named by a key path, that is yet to be compared.
+    /// A stored property in a predicate, named by a key path, before its comparison.
     public struct Property<Value>: Sendable {
         let name: Result<String, StoreError>
 
@@ -32,69 +32,69 @@ extension RecordPredicate {
 }
 
 extension RecordPredicate.Property where Value: Encodable {
-    /// Tells whether the value is one of these.
+    /// Matches records whose value is one of the given values.
     ///
-    /// - Parameter values: The values; `nil` is none.
+    /// - Parameter values: The values; a `nil` is ignored.
     public func isIn(_ values: some Sequence<Value>) -> RecordPredicate<R> { predicate { .isIn($0, values) } }
 }
 
 extension RecordPredicate.Property where Value == String {
-    /// Tells whether the text has another in it.
+    /// Matches records whose text contains another text.
     ///
     /// - Parameters:
-    ///   - text: What is looked for.
-    ///   - options: The differences that do not count; none if nothing is said.
+    ///   - text: The text to look for.
+    ///   - options: The differences to ignore; by default none.
     public func contains(_ text: String, options: TextOptions = []) -> RecordPredicate<R> {
         predicate { .text($0, .contains, text, options) }
     }
 
-    /// Tells whether the text begins with another.
+    /// Matches records whose text begins with another text.
     ///
     /// - Parameters:
-    ///   - prefix: What it begins with.
-    ///   - options: The differences that do not count; none if nothing is said.
+    ///   - prefix: The beginning to look for.
+    ///   - options: The differences to ignore; by default none.
     public func begins(with prefix: String, options: TextOptions = []) -> RecordPredicate<R> {
         predicate { .text($0, .beginsWith, prefix, options) }
     }
 }
 
 extension RecordPredicate.Property where Value == String? {
-    /// Tells whether the text has another in it.
+    /// Matches records whose text contains another text.
     ///
     /// - Parameters:
-    ///   - text: What is looked for.
-    ///   - options: The differences that do not count; none if nothing is said.
+    ///   - text: The text to look for.
+    ///   - options: The differences to ignore; by default none.
     public func contains(_ text: String, options: TextOptions = []) -> RecordPredicate<R> {
         predicate { .text($0, .contains, text, options) }
     }
 
-    /// Tells whether the text begins with another.
+    /// Matches records whose text begins with another text.
     ///
     /// - Parameters:
-    ///   - prefix: What it begins with.
-    ///   - options: The differences that do not count; none if nothing is said.
+    ///   - prefix: The beginning to look for.
+    ///   - options: The differences to ignore; by default none.
     public func begins(with prefix: String, options: TextOptions = []) -> RecordPredicate<R> {
         predicate { .text($0, .beginsWith, prefix, options) }
     }
 }
 
 extension RecordPredicate.Property {
-    /// Tells whether the list has this element.
+    /// Matches records whose list has this element.
     public func contains<Element: Encodable>(_ element: Element) -> RecordPredicate<R> where Value == [Element] {
         compare(.contains, element)
     }
 
-    /// Tells whether the list has this element.
+    /// Matches records whose list has this element.
     public func contains<Element: Encodable>(_ element: Element) -> RecordPredicate<R> where Value == [Element]? {
         compare(.contains, element)
     }
 
-    /// Tells whether the list has a reference to this record.
+    /// Matches records whose list has a reference to this record.
     public func contains<Target: Record>(_ record: Target) -> RecordPredicate<R> where Value == [Reference<Target>] {
         compare(.contains, Reference(record))
     }
 
-    /// Tells whether the list has a reference to this record.
+    /// Matches records whose list has a reference to this record.
     public func contains<Target: Record>(_ record: Target) -> RecordPredicate<R> where Value == [Reference<Target>]? {
         compare(.contains, Reference(record))
     }

@@ -1,4 +1,4 @@
-/// The records of a type that are wanted.
+/// A condition that selects records of a type.
 ///
 /// ```swift
 /// let recent = try await journal.fetchAll(
@@ -7,12 +7,12 @@
 /// let rated = try await journal.fetchAll(Destination.self, where: .field("rating") >= 4)
 /// ```
 ///
-/// A key path such as `\.rating` names a stored property, and the compiler checks the value that it is compared with; see
-/// ``Record/fieldName(of:)``. A text names a field as the record type has it, and the record's name as ``Record/nameField`` says; it is
-/// checked when the predicate is used. As in SQL, a field without a value is neither greater nor less than anything; it is equal to `nil`
-/// and unequal to every value.
+/// A key path such as `\.rating` names a stored property, and the compiler checks the type of the value that it is compared with;
+/// see ``Record/fieldName(of:)``. A text names a field by its name in the store, or the record's name by ``Record/nameField``. The
+/// text is checked when the predicate is used. As in SQL, a field without a value is neither greater nor less than any value. It is
+/// equal to `nil`, and unequal to every value.
 ///
-/// A `Decimal` is compared as a number. A `UUID` is equal to a text or a reference that has it in either case.
+/// A `Decimal` is compared as a number. A `UUID` is equal to a text or a reference that has it in upper or lower case.
 public struct RecordPredicate<R: Record>: Sendable {
     let node: PredicateNode
 
@@ -37,7 +37,7 @@ public struct RecordPredicate<R: Record>: Sendable {
     /// The predicate does not hold.
     public static prefix func ! (predicate: RecordPredicate) -> RecordPredicate { RecordPredicate(.not(predicate.node)) }
 
-    /// A field, named by a text, that is yet to be compared.
+    /// A field in a predicate, named by a text, before its comparison.
     public struct Field: Sendable {
         let name: String
 
@@ -46,33 +46,33 @@ public struct RecordPredicate<R: Record>: Sendable {
         /// - Parameter name: The name that the field has in the store.
         public static func field(_ name: String) -> Field { Field(name: name) }
 
-        /// Tells whether a text has this in it, in the same spelling; whether a list has this element.
+        /// Matches records whose text contains this text in the same spelling, or whose list has this element.
         ///
-        /// - Parameter value: A text, or an element of the list. A `UUID` is found in either case.
+        /// - Parameter value: A text, or an element of the list. A `UUID` is found in upper and lower case.
         public func contains(_ value: some Encodable) -> RecordPredicate { compare(.contains, value) }
 
-        /// Tells whether a text has another in it.
+        /// Matches records whose text contains another text.
         ///
         /// - Parameters:
-        ///   - text: What is looked for.
-        ///   - options: The differences that do not count.
-        /// - Complexity: O(n) in the records; with options, each text is folded in Swift.
+        ///   - text: The text to look for.
+        ///   - options: The differences to ignore.
+        /// - Complexity: O(n) in the records. With options, Swift code folds each text.
         public func contains(_ text: String, options: TextOptions) -> RecordPredicate {
             RecordPredicate(.text(name, .contains, text, options))
         }
 
-        /// Tells whether a text begins with another.
+        /// Matches records whose text begins with another text.
         ///
         /// - Parameters:
-        ///   - prefix: What it begins with.
-        ///   - options: The differences that do not count; none if nothing is said.
+        ///   - prefix: The beginning to look for.
+        ///   - options: The differences to ignore; by default none.
         public func begins(with prefix: String, options: TextOptions = []) -> RecordPredicate {
             RecordPredicate(.text(name, .beginsWith, prefix, options))
         }
 
-        /// Tells whether the value is one of these.
+        /// Matches records whose value is one of the given values.
         ///
-        /// - Parameter values: The values; `nil` is none.
+        /// - Parameter values: The values; a `nil` is ignored.
         public func isIn(_ values: some Sequence<some Encodable>) -> RecordPredicate { RecordPredicate(.isIn(name, values)) }
 
         func compare(_ operation: PredicateNode.Operator, _ value: (some Encodable)?) -> RecordPredicate {

@@ -30,7 +30,8 @@ extension RecordSources {
         }
     }
 
-    /// What is made of each record that matches, and of its row. Records that can't be read are left out and logged.
+    /// Calls `element` with each record that matches and its row, and returns the results. Records that can't be read are left out
+    /// and logged.
     func fetchAll<R: Record, Element: Sendable>(
         _ type: R.Type, where predicate: RecordPredicate<R>?, sortedBy sorts: [RecordSort<R>], limit: Int?,
         _ element: @escaping @Sendable (R, Row, QueriedType, RecordSource) throws -> Element
@@ -40,7 +41,7 @@ extension RecordSources {
         return found.elements
     }
 
-    /// What is made of each record that matches, and the records that can't be read.
+    /// Calls `element` with each record that matches, and returns the results and the records that can't be read.
     func fetch<R: Record, Element: Sendable>(
         _ type: R.Type, where predicate: RecordPredicate<R>?, sortedBy sorts: [RecordSort<R>], limit: Int?,
         _ element: @escaping @Sendable (R, Row, QueriedType, RecordSource) throws -> Element
@@ -83,7 +84,7 @@ extension RecordReading {
         try await fetch(type, named: id.uuidString.lowercased())
     }
 
-    /// Returns the records that match, in an order; without one, as they came.
+    /// Returns the records that match, in the given order; without one, in the order of insertion.
     ///
     /// A record that can't be read as its type is left out, and its name is logged as a warning (label `tidemark.records`);
     /// ``fetchResult(_:where:sortedBy:limit:)`` returns it.
@@ -92,7 +93,7 @@ extension RecordReading {
     ///   - type: The record type.
     ///   - predicate: The condition; `nil` for all records.
     ///   - sorts: The order.
-    ///   - limit: The greatest number of records; `nil` for all.
+    ///   - limit: The maximum number of records; `nil` for all.
     /// - Throws: ``StoreError`` `invalid` or `schema` for a predicate, an order or a limit that can't be used, `sql`, `moved`, `io`.
     /// - Complexity: O(n) in the records read; those returned are in memory.
     public func fetchAll<R: Record>(
@@ -101,7 +102,7 @@ extension RecordReading {
         try await recordSources.fetchAll(type, where: predicate, sortedBy: sorts, limit: limit) { record, _, _, _ in record }
     }
 
-    /// How many records match.
+    /// Returns the number of records that match.
     public func count<R: Record>(_ type: R.Type, where predicate: RecordPredicate<R>? = nil) async throws -> Int {
         try recordSources.claims.check(type)
         var sum = 0
@@ -128,7 +129,7 @@ extension RecordSource {
         }
     }
 
-    /// What is made of each record that matches, and what it is sorted by.
+    /// Calls `element` with each record that matches, and returns the results with the values that they are sorted by.
     func fetchAll<R: Record, Element>(
         _ db: Database, _ type: R.Type, where predicate: RecordPredicate<R>?, sortedBy sorts: [RecordSort<R>], limit: Int?,
         known: Set<String>, _ element: (R, Row, QueriedType) throws -> Element
@@ -182,7 +183,7 @@ extension RecordSource {
 
     func checkLimit(_ limit: Int?) throws {
         if let limit, limit < 0 {
-            throw StoreError(.invalid, "a limit of \(limit) is none; it is 0 or more, or nil for all records")
+            throw StoreError(.invalid, "the limit can't be \(limit); use 0 or more, or nil for all records")
         }
     }
 
@@ -193,7 +194,7 @@ extension RecordSource {
         return try TypedQuery<R>(queried, predicate?.node, [], limit: nil, known: known).count(db)
     }
 
-    /// The values of the first records that match, which need not be readable as the type.
+    /// Returns the values of the first records that match. The records need not be readable as the type.
     func versions<R: Record>(
         _ db: Database, _ type: R.Type, where predicate: RecordPredicate<R>?, limit: Int, known: Set<String>
     ) throws -> [(name: String, values: [String: FieldValue])] {
@@ -208,7 +209,7 @@ extension RecordSource {
         return found
     }
 
-    /// The query of a batch operation; `nil` when the store has no such type.
+    /// Returns the query of a batch operation; `nil` when the store has no such type.
     func query<R: Record>(
         _ db: Database, _ type: R.Type, where predicate: RecordPredicate<R>?, known: Set<String>
     ) throws -> RecordQuery? {
@@ -282,7 +283,7 @@ struct TypedQuery<R: Record> {
 
     private func prepare(_ db: Database) throws { for it in extensions { try it.install(on: db) } }
 
-    /// What the type's view shows: a condition of a user's may name that.
+    /// The type's view, because a program's own condition may name its columns.
     private var source: String { " FROM \(type.view)" + (condition.map { " WHERE \($0.sql)" } ?? "") }
 
     func rows(_ db: Database) throws -> RowCursor {
@@ -321,7 +322,7 @@ struct TypedQuery<R: Record> {
 /// What one store has, in order.
 struct OrderedPart<Element> {
     var elements: [Element] = []
-    /// What each is sorted by; empty where there is no order.
+    /// The values that each element is sorted by; empty when there is no order.
     var keys: [[DatabaseValue]] = []
     /// Whether a sort is by a text, which may have an order of its own.
     var areTexts: [Bool] = []
@@ -331,7 +332,7 @@ struct OrderedPart<Element> {
 
 extension OrderedPart: Sendable where Element: Sendable {}
 
-/// Merges what several stores have, each in order already.
+/// Merges the sorted results of several stores.
 struct RecordOrder {
     private let sorts: [(isDescending: Bool, compare: (@Sendable (String, String) -> ComparisonResult)?)]
 

@@ -9,13 +9,13 @@ import TidemarkSQLite
 ///     Destination.self, sortedBy: [.ascending(\.caption, order: .localizedStandard)])
 /// ```
 public struct RecordSort<R: Record>: Hashable, Sendable {
-    /// The field's name; empty where a key path names no stored property, which makes the fetch throw.
+    /// The field's name. It is empty when the key path does not name a stored property; then the fetch throws.
     public let field: String
     /// Whether the greatest value comes first.
     public let isDescending: Bool
     /// The order of texts.
     public let order: TextOrder
-    /// Why a key path can't be sorted by.
+    /// The reason why the key path can't be sorted by; `nil` when it can.
     let failure: SortFailure?
 
     private init(field: String, isDescending: Bool, order: TextOrder) {
@@ -34,7 +34,7 @@ public struct RecordSort<R: Record>: Hashable, Sendable {
         }
     }
 
-    /// Sorts with the least value first; records without a value come before all.
+    /// Sorts from the least value to the greatest. Records without a value come first.
     ///
     /// - Parameters:
     ///   - field: The name that the field has in the store.
@@ -43,7 +43,7 @@ public struct RecordSort<R: Record>: Hashable, Sendable {
         RecordSort(field: field, isDescending: false, order: order)
     }
 
-    /// Sorts with the greatest value first; records without a value come last.
+    /// Sorts from the greatest value to the least. Records without a value come last.
     ///
     /// - Parameters:
     ///   - field: The name that the field has in the store.
@@ -52,26 +52,28 @@ public struct RecordSort<R: Record>: Hashable, Sendable {
         RecordSort(field: field, isDescending: true, order: order)
     }
 
-    /// Sorts by a stored property with the least value first; records without a value come before all.
+    /// Sorts by a stored property from the least value to the greatest. Records without a value come first.
     ///
     /// - Parameters:
     ///   - property: A stored property, as `\.caption`.
-    ///   - order: The order of texts; if nothing is said, ``TextOrder/decimal`` for a `Decimal`, and ``TextOrder/binary`` for all else.
+    ///   - order: The order of texts; by default ``TextOrder/decimal`` for a `Decimal`, and ``TextOrder/binary`` for all other
+    ///     types.
     public static func ascending<Value>(_ property: KeyPath<R, Value>, order: TextOrder? = nil) -> RecordSort {
         RecordSort(property, isDescending: false, order: order)
     }
 
-    /// Sorts by a stored property with the greatest value first; records without a value come last.
+    /// Sorts by a stored property from the greatest value to the least. Records without a value come last.
     ///
     /// - Parameters:
     ///   - property: A stored property, as `\.createdAt`.
-    ///   - order: The order of texts; if nothing is said, ``TextOrder/decimal`` for a `Decimal`, and ``TextOrder/binary`` for all else.
+    ///   - order: The order of texts; by default ``TextOrder/decimal`` for a `Decimal`, and ``TextOrder/binary`` for all other
+    ///     types.
     public static func descending<Value>(_ property: KeyPath<R, Value>, order: TextOrder? = nil) -> RecordSort {
         RecordSort(property, isDescending: true, order: order)
     }
 }
 
-/// A key path that names no field.
+/// The error of a key path that names no field.
 struct SortFailure: Hashable, Sendable {
     let message: String
 }

@@ -1,14 +1,14 @@
 public import Foundation
 import GRDB
 
-/// How a sort compares texts.
+/// The order of texts in a sort.
 ///
 /// ```swift
 /// let norwegian = TextOrder.localized(Locale(identifier: "nb_NO"))
 /// let places = try await journal.fetchAll(Destination.self, sortedBy: [.ascending(\.caption, order: norwegian)])
 /// ```
 ///
-/// Numbers, times and bytes have one order, whatever is said here.
+/// Numbers, times and bytes always have the same order.
 public struct TextOrder: Hashable, Sendable {
     enum Kind: Hashable, Sendable {
         case binary, caseInsensitive, decimal
@@ -17,17 +17,19 @@ public struct TextOrder: Hashable, Sendable {
 
     let kind: Kind
 
-    /// By the bytes of UTF-8: upper case before lower case, letters with diacritics behind `z`. SQLite compares these itself.
+    /// By the bytes of UTF-8: upper case before lower case, letters with diacritics behind `z`. SQLite itself compares the texts.
     public static let binary = TextOrder(kind: .binary)
     /// As ``binary``, without a difference between upper and lower case.
     public static let caseInsensitive = TextOrder(kind: .caseInsensitive)
-    /// As numbers, which the texts are that `Decimal` properties are stored as. Texts that are no numbers come first.
+    /// As numbers: a `Decimal` property is stored as a text. Texts that are not numbers come first.
     public static let decimal = TextOrder(kind: .decimal)
-    /// As a person expects it in the current locale, with numbers in texts by their value. As `String.localizedStandardCompare`.
+    /// As a person expects it in the current locale. Numbers in texts are compared by their values. As
+    /// `String.localizedStandardCompare`.
     public static var localizedStandard: TextOrder { localized(.current) }
-    /// As a person expects it in a locale, with numbers in texts by their value.
+    /// As a person expects it in a locale. Numbers in texts are compared by their values.
     ///
-    /// - Parameter locale: The locale, whose language decides: `Å` is the last letter in Norwegian, and an `A` in German.
+    /// - Parameter locale: The locale. Its language determines the order: `Å` is the last letter in Norwegian, and an `A` in
+    ///   German.
     public static func localized(_ locale: Locale) -> TextOrder { TextOrder(kind: .localized(locale.identifier)) }
 
     /// The name of the collation in SQL; `nil` for SQLite's own.
@@ -77,15 +79,15 @@ public struct TextOptions: OptionSet, Hashable, Sendable {
     /// The bits of the options.
     public let rawValue: Int
 
-    /// Makes options of their bits.
+    /// Creates options from their bits.
     public init(rawValue: Int) { self.rawValue = rawValue }
 
     /// Upper and lower case are the same.
     public static let caseInsensitive = TextOptions(rawValue: 1)
-    /// A letter is the same with and without diacritics: `Å` is `A`. A letter of its own, such as `Ø`, stays one.
+    /// A letter is the same with and without diacritics: `Å` is `A`. A separate letter, such as `Ø`, stays different.
     public static let diacriticInsensitive = TextOptions(rawValue: 2)
 
-    /// A text without the differences.
+    /// Returns a text without the differences.
     func fold(_ text: String) -> String {
         var options: String.CompareOptions = []
         if contains(.caseInsensitive) { options.insert(.caseInsensitive) }
@@ -94,11 +96,11 @@ public struct TextOptions: OptionSet, Hashable, Sendable {
     }
 }
 
-/// What SQL of a query needs that SQLite does not have. Connections get it when the first query needs it.
+/// A function or a collation that queries need and SQLite does not have. A connection gets it with the first query that needs it.
 enum SQLExtension: Hashable, Sendable {
-    /// A function of two texts: -1, 0 or 1 as the numbers are ordered; `NULL` when one is no number.
+    /// A function that compares two texts as numbers: -1, 0 or 1; `NULL` when one of them is not a number.
     case decimalOrder
-    /// A function of a text and the bits of ``TextOptions``.
+    /// A function of a text and the bits of ``TextOptions``, which removes the differences.
     case fold
     /// A collation.
     case order(TextOrder)
@@ -111,7 +113,7 @@ enum SQLExtension: Hashable, Sendable {
         }
     }
 
-    /// Adds it to a connection that does not have it.
+    /// Adds the extension to a connection that does not have it.
     func install(on db: Database) throws {
         var isCollation = false
         if case .order = self { isCollation = true }
@@ -141,7 +143,7 @@ enum SQLExtension: Hashable, Sendable {
 }
 
 extension Decimal {
-    /// The number that all of a text is.
+    /// Reads a text as a number; `nil` when not all of the text is one.
     fileprivate init?(number text: String) {
         guard Self.isNumber(text) else { return nil }
         self.init(string: text, locale: Self.plain)

@@ -1,11 +1,11 @@
 public import TidemarkModel
 
-/// A record that a fetch has left out, because it can't be read as the type that was asked for.
+/// A record that a fetch has left out, because it can't be read as the requested type.
 ///
-/// As a rule a newer version of the program has written it, or another program.
+/// Usually a newer version of the program has written it, or another program.
 public struct UnreadableRecord: Sendable {
     /// The type and the name of the record.
     public let record: RecordName
-    /// Why it can't be read: a `DecodingError` that names the property, or what the type's own `init(from:)` has thrown.
+    /// The error of the decoder: a `DecodingError` that names the property, or an error of the type's own `init(from:)`.
     public let error: any Error
 }

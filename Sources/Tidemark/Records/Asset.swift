@@ -61,12 +61,15 @@ public struct Asset: Sendable {
 }
 
 extension Asset: Hashable {
-    /// Whether two assets have the same content: an asset of a file, or of bytes, is equal to what a fetch returns after it was saved.
+    /// Returns whether two assets have the same content. An asset of a file or of bytes equals the asset that a fetch returns after
+    /// the save.
     ///
-    /// Assets that are saved are compared by their identifiers, and those of one file are equal, without reading any content. Others are
-    /// equal when their sizes are and then their bytes, which are read; a file that can't be read equals no other content.
+    /// Saved assets are compared by their identifiers, and assets of the same file are equal; no content is read. Other assets are
+    /// equal when their sizes and their bytes are equal; the bytes are read only if the sizes are equal. A file that can't be read
+    /// equals no other content.
     ///
-    /// - Complexity: O(1) where both are saved, come from one file or have different sizes; else O(n) in the bytes up to the first difference.
+    /// - Complexity: O(1) when both assets are saved, come from the same file or have different sizes; otherwise O(n) in the bytes
+    ///   up to the first difference.
     public static func == (left: Asset, right: Asset) -> Bool {
         if let one = left.identifier, let other = right.identifier { return one == other }
         if left.content == right.content { return true }
@@ -75,8 +78,8 @@ extension Asset: Hashable {
         return one == other
     }
 
-    /// Hashes the size, which assets of the same content have in common. No content is read; of a file that is not saved yet, the size is asked
-    /// for, so that it must not change while its asset is in a set.
+    /// Hashes the size, which is the same for assets of the same content. No content is read. The size of a file that is not saved
+    /// yet is read from the file system, so the file must not change while its asset is in a set.
     public func hash(into hasher: inout Hasher) { hasher.combine(size) }
 }
 

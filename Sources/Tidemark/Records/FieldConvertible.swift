@@ -153,7 +153,7 @@ extension Date: FieldConvertible {
 
     init(_ stored: StoredField) throws { self.init(microseconds: try stored.integer(as: .timestamp)) }
 
-    /// Since 1970 UTC; `nil` for what can't be stored.
+    /// The microseconds since 1970 UTC; `nil` for a date that can't be stored.
     private var microseconds: Int64? {
         guard let exact = Int64(exactly: (timeIntervalSince1970 * 1e6).rounded()), Timestamp.range.contains(exact) else {
             return nil
@@ -167,7 +167,7 @@ extension Date: FieldConvertible {
 extension Date {
     /// The date as a store keeps it, rounded to the microsecond.
     ///
-    /// A `Date` is finer than that. A record whose dates are made with this equals what is fetched after it was saved:
+    /// A `Date` is more precise. If the dates of a record are made with `stored`, the record equals its fetch after the save:
     ///
     /// ```swift
     /// destination.createdAt = Date().stored

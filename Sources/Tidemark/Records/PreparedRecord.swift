@@ -8,10 +8,14 @@ struct PreparedRecord: Sendable {
     let record: RecordName
     let schema: RecordTypeSchema
     let values: [String: FieldValue]
-    /// All that the record speaks of; a property without a value may tell no type of field.
+    /// The names of all fields that the record has. A property without a value may have no known field type.
     fileprivate let names: Set<String>
 
-    /// - Parameter zone: Where it is made if it is not there.
+    /// Creates the edit that saves the record.
+    ///
+    /// - Parameters:
+    ///   - base: The state that the edit began with.
+    ///   - zone: The zone in which a new record is created.
     func edit(_ base: RecordEdit.Base, in zone: Int64? = nil) -> RecordEdit {
         RecordEdit(record: record, base: base, values: values, fields: names, zone: zone)
     }
@@ -25,22 +29,22 @@ struct PreparedRecord: Sendable {
 
 /// Prepares the records of one save.
 ///
-/// Records of a type have the same fields, mostly: what follows from these is made once.
+/// The records of a type usually have the same fields, so everything that follows from the fields is made once.
 final class RecordPreparation {
     private let assets: AssetIngest
     private var shapes: [ObjectIdentifier: Shape] = [:]
 
-    /// What a type's records have in common.
+    /// The fields, names and schema that the records of a type share.
     private struct Shape {
         let fields: [EncodedField]
         let hasName: Bool
         let schema: RecordTypeSchema
         let names: Set<String>
-        /// The names that fields had before.
+        /// The former names of fields, by their current names.
         let formerNames: [String: [String]]
 
         init<R: Record>(_ type: R.Type, _ fields: [EncodedField], hasName: Bool) {
-            // The values are a record's own.
+            // The values belong to one record and are left out.
             self.fields = fields.map { EncodedField(name: $0.name, type: $0.type, content: nil, isBoolean: $0.isBoolean) }
             self.hasName = hasName
             names = Set(fields.map(\.name))
@@ -61,11 +65,15 @@ final class RecordPreparation {
         }
     }
 
-    /// - Parameter assets: Takes in the assets that are not stored yet.
+    /// Creates a preparation.
+    ///
+    /// - Parameter assets: Ingests the assets that are not stored yet.
     init(_ assets: AssetIngest) { self.assets = assets }
 
-    /// - Throws: `EncodingError` that names the property; ``StoreError`` `invalid` for an asset that can't be ingested, `schema` where
-    ///   another Swift type has the record type.
+    /// Prepares a record.
+    ///
+    /// - Throws: `EncodingError` that names the property; ``StoreError`` `invalid` for an asset that can't be ingested, `schema`
+    ///   when another Swift type uses the record type.
     func prepare<R: Record>(_ record: R) throws -> PreparedRecord {
         let name = record.recordName
         let (fields, hasName) = try RecordEncoder().encode(record)
@@ -75,7 +83,7 @@ final class RecordPreparation {
         for field in fields {
             guard let content = field.content else {
                 values[field.name] = nil
-                // A field without a value would be read under its former names.
+                // The former names are cleared, too: a field without a value is read under them.
                 if let former = shape.formerNames[field.name] { names.formUnion(former) }
                 continue
             }

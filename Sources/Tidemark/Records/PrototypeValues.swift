@@ -6,10 +6,10 @@ import TidemarkModel
 final class PrototypeValues: @unchecked Sendable {
     /// As properties have them, by coding key.
     let properties: [String: Any]
-    /// As fields have them.
+    /// The values of the fields, by name.
     let fields: [String: FieldValue]
 
-    /// `nil` for a type without a prototype.
+    /// Reads the values of a type's prototype; `nil` for a type without a prototype.
     init?<R: Record>(of type: R.Type) {
         guard let prototype = R.prototype,
             let output = try? RecordEncoder().encode(prototype, keepsRequired: true)

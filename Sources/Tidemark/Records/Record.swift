@@ -31,11 +31,11 @@ public import TidemarkModel
 /// }
 /// ```
 ///
-/// A property that is added later is optional, or ``prototype`` has its value for older records. ``formerFieldNames`` has the former
-/// names of properties that were renamed.
+/// A property that is added later must be optional, or ``prototype`` must have its value for older records. ``formerFieldNames``
+/// has the former names of properties that were renamed.
 public protocol Record: Codable, Sendable {
-    /// The name of the record type; that of the Swift type if nothing else is said. Where two Swift types of equal name are used with one
-    /// container, at most one of them may say nothing: else ``StoreError`` `schema` is thrown.
+    /// The name of the record type; by default the name of the Swift type. If two Swift types of the same name are used with one
+    /// container, at most one of them may have the default. Otherwise the container throws ``StoreError`` `schema`.
     static var recordType: String { get }
     /// The record's name, unique in its zone: 1 to 255 bytes without control characters.
     var recordName: String { get }
@@ -46,22 +46,23 @@ public protocol Record: Codable, Sendable {
     /// The policy of this type where a save names none; `nil` for the container's. A synchronisation asks
     /// `SyncConfiguration.mergePolicy` instead, by the type's name: it can't know the program's types.
     static var mergePolicy: MergePolicy? { get }
-    /// An instance whose values stand for those that a record does not have, such as `nights = 1` for records from before the property
-    /// `nights`. Only properties that must have a value are taken from it, for reading, predicates and sorts. `nil` if nothing else is
-    /// said: then a record without such a value can't be read.
+    /// An instance with values for properties that a record has no value for, such as `nights = 1` for records from before the
+    /// property `nights`. Reading, predicates and sorts use its values of properties that are not optional. By default `nil`: then
+    /// a record without such a value can't be read.
     ///
     /// ```swift
     /// static var prototype: Stay? { Stay(title: "") }
     /// ```
     static var prototype: Self? { get }
-    /// The names that fields had before, the latest first, by their names now. A field that has no value is read, compared and sorted by
-    /// its former names. None if nothing else is said.
+    /// The former names of fields, the latest first, by their current names. If a field has no value, reading, predicates and sorts
+    /// use its former names. By default empty.
     ///
     /// ```swift
     /// static let formerFieldNames = ["heading": ["caption", "name"]]
     /// ```
     static var formerFieldNames: [String: [String]] { get }
-    /// Returns the name of the field of a property, where the type's coding keys rename the property; `nil` for the name of the property.
+    /// Returns the name of the field of a property that the type's coding keys rename; `nil` when the field has the name of the
+    /// property.
     ///
     /// ```swift
     /// static func fieldName(of property: PartialKeyPath<Stay>) -> String? { property == \Stay.title ? "heading" : nil }
@@ -86,11 +87,11 @@ extension Record {
     public static var uniqueKeys: [UniqueKey] { [] }
     /// None: the container's policy counts.
     public static var mergePolicy: MergePolicy? { nil }
-    /// None: a record without a value for a property that must have one can't be read.
+    /// None: a record without a value for a property that is not optional can't be read.
     public static var prototype: Self? { nil }
     /// None.
     public static var formerFieldNames: [String: [String]] { [:] }
-    /// The name of the property.
+    /// `nil`: each field has the name of its property.
     public static func fieldName(of property: PartialKeyPath<Self>) -> String? { nil }
     /// Lets every record through.
     public func validate() throws {}
@@ -159,6 +160,6 @@ public struct ValidationError: Error, Hashable, Sendable, CustomStringConvertibl
 }
 
 extension ValidationError: LocalizedError {
-    /// What is wrong: the text of `localizedDescription`.
+    /// The error message: the text of `localizedDescription`.
     public var errorDescription: String? { message }
 }

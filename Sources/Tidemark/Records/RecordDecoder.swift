@@ -83,7 +83,7 @@ final class RecordColumns {
         return nil
     }
 
-    /// The place of a property under a former name that has a value.
+    /// Returns the place of a property under a former name that has a value.
     func formerPlace(of property: String, _ row: Row) -> FieldPlace? {
         guard let names = naming.formerNames[property] else { return nil }
         for name in names {
@@ -92,7 +92,7 @@ final class RecordColumns {
         return nil
     }
 
-    /// The value that stands for a property without one.
+    /// Returns the prototype's value of a property.
     func prototypeValue<Value>(of property: String, as type: Value.Type) -> Value? {
         naming.prototype?.properties[property] as? Value
     }
@@ -175,7 +175,7 @@ private struct RowContainer<Key: CodingKey>: KeyedDecodingContainerProtocol {
         return place
     }
 
-    /// The value of a property that must have one.
+    /// Reads the value of a property that is not optional.
     private func present<Value>(_ key: Key, _ read: (FieldPlace) throws -> Value) throws -> Value {
         if let place = place(key) { return try read(place) }
         if let value = columns.prototypeValue(of: key.stringValue, as: Value.self) { return value }
@@ -186,7 +186,7 @@ private struct RowContainer<Key: CodingKey>: KeyedDecodingContainerProtocol {
                 codingPath: [key],
                 debugDescription:
                     "the field '\(name)' has no value, and the property '\(name)' must have one. Make it optional, or declare "
-                    + "`static var prototype: \(columns.type)? { … }` with the value that stands for it. If the property was renamed, "
+                    + "`static var prototype: \(columns.type)? { … }` with a value for it. If the property was renamed, "
                     + "declare `formerFieldNames`"))
     }
 

@@ -22,7 +22,13 @@ struct RecordEncoder {
         return (output.fields, output.hasName)
     }
 
-    /// - Parameter keepsRequired: Whether the output keeps the values of properties that must have one.
+    /// Encodes a record into fields.
+    ///
+    /// - Parameters:
+    ///   - record: The record.
+    ///   - keepsRequired: Whether the output keeps the values of properties that are not optional.
+    /// - Returns: The fields, and the values that were kept.
+    /// - Throws: `EncodingError` that names the property.
     func encode<R: Record>(_ record: R, keepsRequired: Bool) throws -> Fields {
         let output = Fields(nameField: R.nameField, keepsRequired: keepsRequired)
         do {
@@ -40,7 +46,7 @@ struct RecordEncoder {
         private(set) var hasName = false
 
         private let keepsRequired: Bool
-        /// As the properties have them.
+        /// The values of properties that are not optional, by coding key.
         private(set) var required: [String: Any] = [:]
 
         init(nameField: String, keepsRequired: Bool) {
@@ -49,7 +55,7 @@ struct RecordEncoder {
             fields.reserveCapacity(12)
         }
 
-        /// Keeps the value of a property that must have one, where these are wanted.
+        /// Keeps the value of a property that is not optional, if `keepsRequired` is set.
         func keep(_ value: some Encodable, for key: String) {
             if keepsRequired, key != nameField { required[key] = value }
         }
@@ -62,7 +68,7 @@ struct RecordEncoder {
             fields.append(EncodedField(name: key.stringValue, type: type, content: content, isBoolean: isBoolean))
         }
 
-        /// Adds a value whose kind of field is known when this is compiled.
+        /// Adds a value whose field type is known at compile time.
         func addKnown<Value: FieldConvertible>(_ value: Value, for key: String) throws {
             guard key != nameField else {
                 hasName = true
@@ -79,7 +85,8 @@ struct RecordEncoder {
         }
 
         func add<Value: Encodable>(_ value: Value, for key: any CodingKey) throws {
-            // The usual ones first: asking for a conformance costs more than all the rest. The casts are to the type itself.
+            // The usual types are first, because the dynamic cast to a protocol costs more than all the rest. Each cast below is to
+            // the value's own type.
             if Value.self == Date.self { return try addKnown(value as! Date, for: key.stringValue) }
             if Value.self == UUID.self { return try addKnown(value as! UUID, for: key.stringValue) }
             if Value.self == Asset.self { return try addKnown(value as! Asset, for: key.stringValue) }
@@ -232,7 +239,7 @@ private struct SingleContainer: SingleValueEncodingContainer {
     mutating func encode<T: Encodable>(_ value: T) throws { output.content = try RecordEncoder.content(of: value) }
 }
 
-/// Names a property in an error.
+/// A coding key that names a property in an error.
 private struct FieldKey: CodingKey {
     let stringValue: String
     var intValue: Int? { nil }

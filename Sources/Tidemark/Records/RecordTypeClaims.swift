@@ -1,14 +1,14 @@
 import Synchronization
 import TidemarkSQLite
 
-/// The Swift types that a container's callers read and write its record types as.
+/// The Swift types that a program uses for the record types of a container.
 ///
-/// Two types of equal name, such as `Trip.Photo` and `Album.Photo`, would share one record type by mistake. A type that declares its
-/// ``Record/recordType`` shares it on purpose.
+/// Two types of the same name, such as `Trip.Photo` and `Album.Photo`, would share one record type by mistake. A type that declares
+/// its ``Record/recordType`` shares it on purpose.
 final class RecordTypeClaims: Sendable {
     private let claims = Mutex<[String: any Record.Type]>([:])
 
-    /// Makes sure that no other type has the record type by its name alone.
+    /// Checks that no other type uses the record type by the default name.
     ///
     /// - Throws: ``StoreError`` `schema`.
     func check<R: Record>(_ type: R.Type) throws(StoreError) {
@@ -24,8 +24,8 @@ final class RecordTypeClaims: Sendable {
         guard let other else { return }
         throw StoreError(
             .schema,
-            "\(String(reflecting: type)) and \(String(reflecting: other)) are both records of type '\(name)', by the names of the Swift types. "
-                + "Declare `static let recordType` in one of them: another name, or the same one if they are to share the records"
+            "\(String(reflecting: type)) and \(String(reflecting: other)) both have the record type '\(name)', by the default "
+                + "name. Declare `static let recordType` in one of them: another name, or the same name if they should share the records"
         )
     }
 }
@@ -34,7 +34,7 @@ final class RecordTypeClaims: Sendable {
 enum ImplicitRecordTypes {
     private static let names = Mutex<[ObjectIdentifier: String]>([:])
 
-    /// The name of a type, which from now on is known to declare none.
+    /// Returns the name of a type, and records that the type declares no record type.
     static func name(of type: any Record.Type) -> String {
         let id = ObjectIdentifier(type)
         if let name = names.withLock({ $0[id] }) { return name }

@@ -14,7 +14,7 @@ struct RegisteredRecord: Sendable {
 
         private enum Content {
             case record(any Record)
-            /// Of a record that was saved: it is read when somebody asks for it.
+            /// The values of a record that was saved. It is decoded on demand.
             case values(name: String, AssetPlace)
         }
 
@@ -24,7 +24,7 @@ struct RegisteredRecord: Sendable {
             content = .record(record)
         }
 
-        /// A record that is in a state.
+        /// Creates a record from a stored state. The record is decoded on demand.
         init(_ type: any Record.Type, named name: String, state: StoredVersion, assets: AssetPlace) {
             self.type = type
             self.state = state
@@ -44,7 +44,7 @@ struct RegisteredRecord: Sendable {
         }
     }
 
-    /// What is to become of it.
+    /// The edit of a record: a save or a deletion.
     struct Edit: Sendable {
         let type: any Record.Type
         /// `nil` for its deletion.
@@ -66,13 +66,13 @@ struct RegisteredRecord: Sendable {
             number = Self.nextNumber()
         }
 
-        /// Asks the record's hooks.
+        /// Calls the record's hooks.
         func validate(_ name: RecordName, _ match: StoredMatch, _ stored: StoredRecords) throws {
             if let record { return try stored.validate(record, match) }
             if match != .missing { try type.validateForDelete(name, stored) }
         }
 
-        /// Its values on top of others. An asset that is not stored yet is none that is known.
+        /// Returns the edit's values on top of others. An asset that is not stored yet has an empty identifier.
         func values(over others: [String: FieldValue]) throws -> [String: FieldValue] {
             var values = others
             guard let record else { return values }
@@ -80,7 +80,7 @@ struct RegisteredRecord: Sendable {
             return values
         }
 
-        /// The edit on top of a newer state of the record.
+        /// Returns the edit on top of a newer state of the record.
         func rebased(from old: StoredVersion, on new: StoredVersion, assets: AssetPlace) throws -> Edit {
             guard let record else { return self }
             var edit = Edit(saving: try record.rebased(from: old, on: new, assets: assets))
@@ -88,7 +88,7 @@ struct RegisteredRecord: Sendable {
             return edit
         }
 
-        /// The record as it was saved; `nil` where it was deleted.
+        /// Returns the record as it was saved; `nil` when it was deleted.
         func loaded(_ state: StoredVersion, assets: AssetPlace) -> Loaded? {
             record.map { Loaded(type, named: $0.recordName, state: state, assets: assets) }
         }

@@ -4,31 +4,32 @@ import TidemarkStore
 
 /// Saves of several records.
 extension PersistentContainer {
-    /// Saves records of several types: in each store all or none, the shared one first.
+    /// Saves records of several types. Each store saves all of its records or none; the shared store is first.
     ///
     /// ```swift
     /// let senja = Destination(caption: "Senja")
     /// try await journal.save([senja, Visit(destination: Reference(senja))])
     /// ```
     ///
-    /// It is otherwise as a save of records of one type: what the store has by then is replaced, and fields that the Swift types do not have
-    /// stay.
+    /// Otherwise the save works like a save of records of one type: it replaces the stored values, and keeps fields that the Swift
+    /// types do not have.
     ///
     /// - Parameters:
-    ///   - records: Written in this order.
-    ///   - scope: The store of new records; those that are there stay where they are. A new record of the shared store belongs to a share.
-    /// - Returns: What was done; of the transactions, one for each store that was changed.
-    /// - Throws: As ``save(_:in:)-(R,_)``. Then nothing is saved in the store that failed.
+    ///   - records: The records, which are written in this order.
+    ///   - scope: The store for new records. Existing records stay in their store. A new record in the shared store must belong to
+    ///     a share.
+    /// - Returns: The result of the save, with one transaction for each store that has changed.
+    /// - Throws: The errors of ``save(_:in:)-(R,_)``. The store that fails saves nothing.
     /// - Complexity: O(n log n).
     @discardableResult
     public func save(_ records: [any Record], in scope: StoreScope = .private) throws -> SaveResult {
         try save(records, in: scope, share: nil).result
     }
 
-    /// Saves a record, and returns it as the store has it then. As GRDB's `saveAndFetch`.
+    /// Saves a record, and returns it as the store has it after the save, like GRDB's `saveAndFetch`.
     ///
-    /// That differs from what was given where a store keeps less than Swift, as of the time in a `Date`, which is kept to the microsecond; where
-    /// an asset was ingested; where the store has a record of the same unique key. What is returned is equal to what a fetch returns.
+    /// The returned record equals the result of a fetch. It can differ from the given record: the store rounds a `Date` to the
+    /// microsecond, ingests assets, and merges a record with another one of the same unique key.
     ///
     /// ```swift
     /// let senja = try await journal.saveAndFetch(Destination(caption: "Senja"))
@@ -36,55 +37,58 @@ extension PersistentContainer {
     /// ```
     ///
     /// - Parameters:
-    ///   - record: As for ``save(_:in:)-(R,_)``.
-    ///   - scope: The store of a new record.
-    /// - Returns: The record as it is after the save's transaction.
-    /// - Throws: As ``save(_:in:)-(R,_)``; then nothing is saved. `DecodingError` when the record that was saved can't be read as its type.
+    ///   - record: The record to save.
+    ///   - scope: The store for a new record.
+    /// - Returns: The record as the store has it after the save's transaction.
+    /// - Throws: The errors of ``save(_:in:)-(R,_)``; then nothing is saved. `DecodingError` when the saved record can't be read as
+    ///   its type.
     @discardableResult
     public func saveAndFetch<R: Record>(_ record: R, in scope: StoreScope = .private) throws -> R {
         try saveAndFetch([record], in: scope)[0]
     }
 
-    /// Saves records, all or none in each store, and returns them as the stores have them then; see ``saveAndFetch(_:in:)-(R,_)``.
+    /// Saves records, and returns them as the stores have them after the save; see ``saveAndFetch(_:in:)-(R,_)``. Each store saves
+    /// all of its records or none.
     ///
     /// - Parameters:
-    ///   - records: As for ``save(_:in:)-([R],_)``.
-    ///   - scope: The store of new records.
-    /// - Returns: The records as they are after the save's transactions, in the order given.
-    /// - Throws: As ``save(_:in:)-([R],_)``. `DecodingError` when a record that was saved can't be read as its type.
+    ///   - records: The records to save.
+    ///   - scope: The store for new records.
+    /// - Returns: The records as the stores have them after the save's transactions, in the given order.
+    /// - Throws: The errors of ``save(_:in:)-([R],_)``. `DecodingError` when a saved record can't be read as its type.
     /// - Complexity: O(n log n); each record is read again.
     public func saveAndFetch<R: Record>(_ records: [R], in scope: StoreScope = .private) throws -> [R] {
         let committed = try save(records, in: scope, share: nil, tellingStates: true)
-        // Assets of both stores lie in the container's folder.
+        // The assets of both stores are in the container's folder.
         let assets = AssetPlace(folder: sources[scope].assets)
         return try records.map { record in
             let name = RecordName(type: R.recordType, name: record.recordName)
             guard let state = committed.saved[name] ?? nil else {
-                throw StoreError(.notFound, "\(name.type) \(name.name) was saved, and is not in the store")
+                throw StoreError(.notFound, "\(name.type) \(name.name) was saved but is not in the store")
             }
             return try RecordDecoder<R>.record(committed.names[name] ?? name.name, values: state.values, assets: assets)
         }
     }
 
-    /// Saves many records in batches, each of which is a save of its own: other saves have their turn between two batches, and need not wait
-    /// for all of them.
+    /// Saves many records in batches. Each batch is a separate save, and other saves can run between two batches.
     ///
     /// ```swift
     /// try await journal.saveInBatches(destinations) { saved in print("\(saved) of \(destinations.count)") }
     /// ```
     ///
-    /// A batch is saved all or none, as by ``save(_:in:)-([R],_)``; the whole is not. If a batch fails or the task is cancelled, the batches
-    /// before it stay saved, and none after it is begun: records that are saved again are compared and not written, so that the same call does
-    /// the rest. History has a transaction for each batch.
+    /// Each batch is saved as a whole or not at all, like the records of ``save(_:in:)-([R],_)``. If a batch fails or the task is
+    /// cancelled, the batches before it stay saved, and no batch after it is started. The same call then saves the rest: records
+    /// that are saved already are compared and not written. History has one transaction for each batch.
     ///
     /// - Parameters:
-    ///   - records: Saved in this order.
-    ///   - batchSize: The number of records of a batch, at least 1. The more, the faster all of them are saved, and the longer others wait.
-    ///   - scope: The store of new records.
-    ///   - progress: Is called on the container's queue after each batch, with the number of the records that are saved; it should return
-    ///     at once.
-    /// - Returns: What all batches did; of their transactions, the last one in each store.
-    /// - Throws: `CancellationError` when the task is cancelled, which is looked at before each batch; as ``save(_:in:)-([R],_)``.
+    ///   - records: The records, which are saved in this order.
+    ///   - batchSize: The number of records in a batch, at least 1. Larger batches save faster, and other saves wait longer for
+    ///     each batch.
+    ///   - scope: The store for new records.
+    ///   - progress: Called on the container's queue after each batch, with the number of records saved so far. It should return
+    ///     quickly.
+    /// - Returns: The results of all batches together, with the last transaction of each store.
+    /// - Throws: `CancellationError` when the task is cancelled, which is checked before each batch; the errors of
+    ///   ``save(_:in:)-([R],_)``.
     /// - Complexity: O(n log n), and a durable commit for each batch.
     @discardableResult
     public func saveInBatches<R: Record>(
@@ -97,17 +101,18 @@ extension PersistentContainer {
         return saves.result
     }
 
-    /// Saves the records of an asynchronous sequence in batches, as they come. It is otherwise as for a sequence that is there.
+    /// Saves the records of an asynchronous sequence in batches, as they arrive. Otherwise it works like the method for a sequence.
     ///
     /// - Parameters:
-    ///   - records: Saved in this order. The last batch is saved when the sequence ends; if it throws, the records of an incomplete batch are not
-    ///     saved.
-    ///   - batchSize: The number of records of a batch, at least 1.
-    ///   - scope: The store of new records.
-    ///   - progress: Is called on the container's queue after each batch, with the number of the records that are saved.
-    /// - Returns: What all batches did; of their transactions, the last one in each store.
-    /// - Throws: What the sequence throws; `CancellationError` when the task is cancelled; as ``save(_:in:)-([R],_)``.
-    /// - Complexity: As for a sequence; a single batch is in memory.
+    ///   - records: The records, which are saved in this order. The last batch is saved when the sequence ends. If the sequence
+    ///     throws, an incomplete batch is not saved.
+    ///   - batchSize: The number of records in a batch, at least 1.
+    ///   - scope: The store for new records.
+    ///   - progress: Called on the container's queue after each batch, with the number of records saved so far. It should return
+    ///     quickly.
+    /// - Returns: The results of all batches together, with the last transaction of each store.
+    /// - Throws: The errors of the sequence; `CancellationError` when the task is cancelled; the errors of ``save(_:in:)-([R],_)``.
+    /// - Complexity: As for a sequence. Only one batch is in memory.
     @discardableResult
     public func saveInBatches<Records: AsyncSequence & Sendable>(
         _ records: Records, batchSize: Int = 500, in scope: StoreScope = .private, progress: (@Sendable (Int) -> Void)? = nil
@@ -121,13 +126,19 @@ extension PersistentContainer {
     private func save<R: Record>(_ saves: inout BatchedSaves<R>, in scope: StoreScope) async throws {
         try Task.checkCancellation()
         saves.note(try save(saves.batch, in: scope))
-        // Those who wait for the container's queue are before this task then.
+        // Tasks that wait for the container's queue run before this one.
         await Task.yield()
     }
 
+    /// Saves records of any types.
+    ///
     /// - Parameters:
-    ///   - share: The share of that store into which new records go.
-    ///   - tellingStates: Whether the outcome tells what each record is now.
+    ///   - records: The records to save.
+    ///   - scope: The store for new records.
+    ///   - share: The share in that store for new records; `nil` for none.
+    ///   - tellingStates: Whether the outcome has the new state of each record.
+    /// - Returns: The results of the stores.
+    /// - Throws: The errors of ``save(_:in:)-(R,_)``.
     func save(
         _ records: [any Record], in scope: StoreScope, share: SharePlace?, tellingStates: Bool = false
     ) throws -> Committed {
@@ -161,7 +172,7 @@ extension PersistentContainer {
     }
 }
 
-/// How far a save in batches has come.
+/// The state of a save in batches.
 private struct BatchedSaves<R: Record> {
     private let size: Int
     private let progress: (@Sendable (Int) -> Void)?
@@ -175,13 +186,13 @@ private struct BatchedSaves<R: Record> {
         self.progress = progress
     }
 
-    /// Returns whether the batch is complete.
+    /// Adds a record to the batch. Returns whether the batch is complete.
     mutating func add(_ record: R) -> Bool {
         batch.append(record)
         return batch.count == size
     }
 
-    /// Notes that the batch is saved, and begins the next.
+    /// Records that the batch is saved, and starts the next one.
     mutating func note(_ saved: SaveResult) {
         result.add(saved)
         count += batch.count

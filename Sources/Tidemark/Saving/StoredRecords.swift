@@ -3,13 +3,13 @@ import TidemarkModel
 import TidemarkSQLite
 import TidemarkStore
 
-/// The records that a store has, for the hooks of those that take their places. For one transaction, before it writes anything.
+/// The stored records that a save replaces, for its hooks. An instance is for one transaction, before its first write.
 final class StoredRecords {
     private let db: Database
     private let source: RecordSource
     private var known: [ObjectIdentifier: AnyObject] = [:]
 
-    /// What is made once for all records of a type.
+    /// The statement and the decoder for the records of a type.
     private final class TypedRecords<R: Record> {
         let statement: Statement
         let decoder: RecordDecoder<R>
@@ -25,7 +25,7 @@ final class StoredRecords {
         self.source = source
     }
 
-    /// The record of a name; `nil` when there is none.
+    /// Returns the record of a name; `nil` when the store does not have it.
     ///
     /// - Throws: `DecodingError`, ``StoreError``.
     func record<R: Record>(_ type: R.Type, named name: String) throws -> R? {
@@ -43,11 +43,11 @@ final class StoredRecords {
         return records
     }
 
-    /// Asks the hooks of a record that is to be saved.
+    /// Calls the hooks of a record that is to be saved.
     func validate<R: Record>(_ record: R, _ match: StoredMatch) throws {
         switch match {
         case .missing: try record.validateForInsert()
-        // What the store has is the same, so that it need not be read again.
+        // The stored values are the same, so they need not be read.
         case .equal: try record.validateForUpdate(from: record)
         case .different:
             if let previous = try self.record(R.self, named: record.recordName) {

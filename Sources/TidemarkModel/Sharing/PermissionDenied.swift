@@ -23,8 +23,8 @@ extension PermissionDenied: CustomStringConvertible {
 }
 
 extension PermissionDenied: LocalizedError {
-    /// What is wrong: the text of `localizedDescription`.
+    /// The error message: the text of `localizedDescription`.
     public var errorDescription: String? { description }
-    /// What helps; `nil` where that is not known, or the description says it.
+    /// The remedy; `nil` when none is known, or when the description has it.
     public var recoverySuggestion: String? { decision.remedy?.sentence }
 }

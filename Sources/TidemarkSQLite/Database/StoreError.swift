@@ -174,9 +174,9 @@ package func checked(_ body: (inout tide_error) -> tide_status) throws(StoreErro
 }
 
 extension StoreError: LocalizedError {
-    /// What is wrong: the text of `localizedDescription`.
+    /// The error message: the text of `localizedDescription`.
     public var errorDescription: String? { message }
-    /// What helps; `nil` where that is not known, or the description says it.
+    /// The remedy; `nil` when none is known, or when the description has it.
     public var recoverySuggestion: String? {
         switch recovery {
         case .retry: "Try again later."

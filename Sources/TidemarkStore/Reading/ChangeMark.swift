@@ -2,16 +2,16 @@ import Foundation
 package import GRDB
 import TidemarkSQLite
 
-/// The state of a store, as far as observations compare it: where history ends, and which schema there is.
+/// The part of a store's state that observations compare: the end of history, and the generation of the schema.
 package struct ChangeMark: Hashable, Sendable {
-    /// The generation of the schema. An emptied store has another one, too.
+    /// The generation of the schema. It also changes when the store is emptied.
     package let schema: Int64
     /// The number of the last change in history.
     package let change: Int64
 }
 
 extension RecordSource {
-    /// The mark of the state that a transaction sees.
+    /// Returns the mark of the state that a transaction sees.
     ///
     /// - Complexity: Three look-ups.
     package func changeMark(_ db: Database) throws -> ChangeMark {
@@ -27,7 +27,8 @@ extension RecordSource {
         return ChangeMark(schema: schema, change: change)
     }
 
-    /// Whether records of some types may have changed between two marks; also when history no longer tells.
+    /// Returns whether records of some types may have changed between two marks. The answer is `true` when history no longer has
+    /// the changes.
     ///
     /// - Parameters:
     ///   - types: The numbers of the types.
@@ -36,7 +37,7 @@ extension RecordSource {
     /// - Complexity: O(n) in the changes between the marks, up to the first one of these types.
     package func hasChanged(_ db: Database, types: Set<Int64>, from old: ChangeMark, to new: ChangeMark) throws -> Bool {
         guard old != new else { return false }
-        // Another schema, a store that was put back, a history that was purged too far.
+        // The schema has changed, the store was restored from a backup, or the history between the marks was purged.
         guard old.schema == new.schema, old.change <= new.change, try HistoryFloor(db).change <= old.change + 1 else {
             return true
         }
@@ -46,15 +47,15 @@ extension RecordSource {
         return try Bool.fetchOne(db.cachedStatement(sql: sql), arguments: [old.change]) ?? false
     }
 
-    /// The numbers of the record types whose tables a statement reads.
+    /// Returns the numbers of the record types whose tables a statement reads.
     ///
-    /// - Parameter region: What SQLite says that the statement reads, through views and in subqueries as well.
+    /// - Parameter region: The region that the statement reads, as SQLite reports it. It includes views and subqueries.
     package func types(_ db: Database, readIn region: DatabaseRegion) throws -> Set<Int64> {
         let read = try schema.types(db).filter { region.isModified(byEventsOfKind: .insert(tableName: $0.table)) }
         return Set(read.map(\.id))
     }
 
-    /// The numbers of the record types of some names; those that the store does not have are left out.
+    /// Returns the numbers of the record types of some names. Names that the store does not have are left out.
     package func types(_ db: Database, named names: Set<String>) throws -> Set<Int64> {
         Set(try schema.types(db).filter { names.contains($0.name) }.map(\.id))
     }

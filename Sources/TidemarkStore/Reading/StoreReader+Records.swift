@@ -23,7 +23,7 @@ public struct RecordQuery: Sendable {
     public var condition: String?
     /// What stands for `?` in the condition.
     package var arguments: StatementArguments
-    /// Gives a connection the functions that the condition calls.
+    /// Adds the functions that the condition calls to a connection.
     package var prepare: (@Sendable (Database) throws -> Void)?
     /// A field, or `_name`; `nil` for the order in which records came.
     public var sortField: String?

@@ -26,8 +26,11 @@ extension RecordBatch {
     /// Adds a row of fields whose columns are known.
     ///
     /// - Parameters:
-    ///   - changes: The fields that the row speaks of, by their places in `fields`; `nil` for no value. The others stay as they are.
-    ///   - columns: Those of the fields, from ``columns(of:)``.
+    ///   - name: The name of the record.
+    ///   - changes: The new values, by the places of their fields in `fields`; `nil` removes the value. Other fields stay as they
+    ///     are.
+    ///   - fields: The fields of the type.
+    ///   - columns: The columns of `fields`, from ``columns(of:)``.
     /// - Throws: ``StoreError`` `invalid` when the name or a value can't be stored.
     func add(
         name: String, changes: [(field: Int, value: FieldValue?)], fields: [StoredType.Field], columns: [UInt32]
@@ -57,7 +60,7 @@ extension RecordBatch {
     /// Adds a record as the cloud has it: all fields, those without a value too.
     ///
     /// - Parameters:
-    ///   - columns: Those of the fields, from ``columns(of:)``.
+    ///   - columns: The columns of `fields`, from ``columns(of:)``.
     ///   - edited: When the fields were edited, as text.
     func add(
         _ record: RemoteRecord, edited: String?, fields: [StoredType.Field], columns: [UInt32]

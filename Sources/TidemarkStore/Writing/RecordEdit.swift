@@ -45,7 +45,7 @@ package struct SaveOutcome: Sendable {
     package var conflicts: [MergeConflict] = []
     /// Records that were edited, as they are now; `nil` where they are gone.
     package var saved: [RecordName: StoredVersion?] = [:]
-    /// Of these, the names of those that have another than the edit's.
+    /// The names in the store of edited records, if they differ from the names of the edits.
     package var names: [RecordName: String] = [:]
     /// Records that have become one with another of their unique key, and the name it has.
     package var replaced: [RecordName: String] = [:]
@@ -88,9 +88,9 @@ extension UnresolvedConflicts: CustomStringConvertible {
 }
 
 extension UnresolvedConflicts: LocalizedError {
-    /// What is wrong: the text of `localizedDescription`.
+    /// The error message: the text of `localizedDescription`.
     public var errorDescription: String? { description }
-    /// What helps; `nil` where that is not known, or the description says it.
+    /// The remedy; `nil` when none is known, or when the description has it.
     public var recoverySuggestion: String? {
         "Load the records again and repeat the edit, or save with another merge policy."
     }

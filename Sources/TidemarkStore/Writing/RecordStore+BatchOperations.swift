@@ -20,12 +20,14 @@ extension RecordStore {
         }
     }
 
-    /// Gives the records that a query matches these values, without loading them, in one transaction. As `NSBatchUpdateRequest`.
+    /// Sets fields of the records that a query matches, in one transaction and without loading them, like `NSBatchUpdateRequest`.
     ///
     /// - Parameters:
-    ///   - values: `nil` for no value.
-    ///   - fields: New fields among these, which the type gets if it does not have them.
-    ///   - optional: Names of fields which, where the type does not have them, need not be cleared.
+    ///   - query: The query.
+    ///   - values: The new values by field; `nil` removes the value.
+    ///   - fields: Fields of `values` that the type gets if it does not have them.
+    ///   - optional: Names of fields that the type may lack when they are cleared.
+    ///   - author: The author of the transaction.
     /// - Returns: The names of the records that it matched, in the order of the query; those that have the values already are among
     ///   them.
     package func update(

@@ -122,7 +122,7 @@ public actor RecordStore {
         try connection.read("read the schema") { db in try StoredType.fetchAll(db).map(\.schema) }
     }
 
-    /// Which of some records this store has.
+    /// Returns, for each record, whether this store has it.
     ///
     /// - Complexity: A look-up for each record of a type that the store has.
     package func contains(_ records: [RecordName]) throws(StoreError) -> [Bool] {

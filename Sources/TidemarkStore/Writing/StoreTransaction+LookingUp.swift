@@ -5,17 +5,17 @@ import GRDBSQLite
 import TidemarkModel
 import TidemarkSQLite
 
-/// What a store has of a record that is to be saved.
+/// The result of comparing an edit with the record in the store.
 package enum StoredMatch: Hashable, Sendable {
-    /// No record of that name.
+    /// The store has no record of that name.
     case missing
-    /// The record, with the values that it is to have.
+    /// The store has the record with the values of the edit.
     case equal
-    /// The record with other values, or one that is to be deleted.
+    /// The store has the record with other values, or the edit deletes the record.
     case different
 }
 
-/// An edit's record, as it was found in the store.
+/// The record of an edit, as it was found in the store.
 struct LookedUpRecord {
     let found: StoreTransaction.FoundRecord?
     let match: StoredMatch
@@ -31,7 +31,7 @@ extension StoreTransaction {
         let values: [FieldValue?]
         /// The type as it was when the record was found.
         let type: StoredType
-        /// Whether its values are what its digest says.
+        /// Whether the values match the digest.
         let isIntact: Bool
 
         /// - Complexity: O(n) in the fields.
@@ -55,10 +55,13 @@ extension StoreTransaction {
             guard isIntact else { throw StoreError.damaged(RecordName(type: type.name, name: name)) }
         }
 
-        /// The row at which a statement of ``columns(_:)`` stands.
+        /// Reads the current row of a statement of ``columns(_:)``.
         ///
-        /// - Parameter withValues: Whether its values are wanted.
-        /// - Throws: ``StoreError`` `corrupt` when key or version have a wrong form.
+        /// - Parameters:
+        ///   - statement: A statement that stands at a row.
+        ///   - type: The type of the record.
+        ///   - withValues: Whether to read the values.
+        /// - Throws: ``StoreError`` `corrupt` when the key or the version has a wrong form.
         init(_ statement: Statement, type: StoredType, withValues: Bool = true) throws {
             let (handle, count) = (statement.sqliteStatement, type.fields.count)
             row = sqlite3_column_int64(handle, 0)
@@ -76,7 +79,7 @@ extension StoreTransaction {
         }
     }
 
-    /// Looks for an edit's record, and compares it.
+    /// Looks for the record of an edit, and compares the two.
     func lookUp(_ edit: RecordEdit) throws -> LookedUpRecord {
         guard let type = type(named: edit.record.type) else { return LookedUpRecord(found: nil, match: .missing) }
         let found = try withRow(of: edit.record.name, type: type, zone: edit.zone) { statement in
@@ -89,9 +92,12 @@ extension StoreTransaction {
         return found ?? LookedUpRecord(found: nil, match: .missing)
     }
 
-    /// The record of a name; of a UUID also where it is written in the other case.
+    /// Returns the record of a name. A UUID is found in upper and lower case.
     ///
-    /// - Parameter zone: In a shared store, where it is to be looked for: names are there once in each zone. `nil` for any zone.
+    /// - Parameters:
+    ///   - name: The name of the record.
+    ///   - type: The type of the record.
+    ///   - zone: In a shared store, the zone of the record, because each zone can have the name; `nil` for any zone.
     func find(_ name: String, type: StoredType, zone: Int64? = nil) throws -> FoundRecord? {
         try withRow(of: name, type: type, zone: zone) { try FoundRecord($0, type: type) }
     }
@@ -102,9 +108,9 @@ extension StoreTransaction {
         return try statement.withRow([id]) { _ in try FoundRecord(statement, type: type) }
     }
 
-    /// Calls `body` with the statement of ``FoundRecord/columns(_:)``, standing at the row of a name.
+    /// Calls `body` with a statement of ``FoundRecord/columns(_:)`` that stands at the row of a name.
     ///
-    /// It passes GRDB's rows by: they cost more than the look-up.
+    /// It does not use GRDB's rows, which cost more than the look-up.
     private func withRow<Result>(
         of name: String, type: StoredType, zone: Int64?, _ body: (Statement) throws -> Result
     ) throws -> Result? {
@@ -124,7 +130,7 @@ extension StoreTransaction {
     }
 
     private func lookUpStatement(_ type: StoredType, inZone: Bool) throws -> Statement {
-        // The text of the statement takes longer to make than the statement to run.
+        // Making the text of the statement takes longer than running the statement.
         if let last = lookUpStatement, last.type == type.id, last.fields == type.fields.count, last.inZone == inZone {
             return last.statement
         }
@@ -137,7 +143,7 @@ extension StoreTransaction {
         return statement
     }
 
-    /// The statement that looked for the last record.
+    /// The statement of the last look-up.
     struct LookUpStatement {
         let type: Int64
         let fields: Int
@@ -147,8 +153,8 @@ extension StoreTransaction {
 }
 
 extension RecordEdit {
-    /// Whether the values of the row at which a statement of ``FoundRecord/columns(_:)`` stands are those of this edit. Fields that the edit does
-    /// not speak of do not count.
+    /// Returns whether the current row of a statement of ``FoundRecord/columns(_:)`` has the values of this edit. Fields that the
+    /// edit does not name are ignored.
     fileprivate func isSame(as row: SQLiteStatement, type: StoredType) -> Bool {
         guard let values else { return false }
         var count = 0
@@ -161,11 +167,11 @@ extension RecordEdit {
                 return false
             }
         }
-        // Else there is a value for a field that the type does not have yet.
+        // Otherwise the edit has a value for a field that the type does not have yet.
         return count == values.count
     }
 
-    /// Whether a merge looks at the values of a record that has those of this edit.
+    /// Returns whether a merge needs the values of a record that equal the values of this edit.
     fileprivate func needsValues(of row: SQLiteStatement) -> Bool {
         switch base {
         case .any: false
@@ -174,14 +180,14 @@ extension RecordEdit {
         }
     }
 
-    /// What the edit changes in a record, or gives a new one; `nil` for its deletion.
+    /// Returns the changes of the edit to a record, or the values of a new record; `nil` for a deletion.
     func changes(of found: StoreTransaction.FoundRecord?, type: StoredType) -> [(field: Int, value: FieldValue?)]? {
         guard let values else { return nil }
         let stored = found?.values ?? []
         var changes: [(field: Int, value: FieldValue?)] = []
         changes.reserveCapacity(found == nil ? values.count : 0)
         for (index, field) in type.fields.enumerated() {
-            // Fields that have come since are behind those that it was found with.
+            // Fields that were added after the look-up are behind the fields that the record was found with.
             let before = index < stored.count ? stored[index] : nil
             if let value = values[field.name] {
                 if before.map({ !value.isSame(as: $0) }) ?? true { changes.append((index, value)) }
@@ -201,9 +207,10 @@ extension StoredVersion {
     }
 }
 
-/// Values of columns, without GRDB's `Row`.
+/// Reads values of columns without GRDB's `Row`.
 extension FieldValue {
-    /// Whether a column holds this value in the store's spelling. Another spelling of a list or a place counts as another value.
+    /// Returns whether a column holds this value in the store's spelling. Another spelling of a list or a place counts as another
+    /// value.
     fileprivate func isSame(as row: SQLiteStatement, column: Int32) -> Bool {
         switch self {
         case .int64(let number), .timestamp(let number):
@@ -230,7 +237,7 @@ extension FieldValue {
         return Int(sqlite3_column_bytes(row, column)) == bytes.count && memcmp(start, mine, bytes.count) == 0
     }
 
-    /// The value that a column of a field of `type` holds; `nil` for NULL, and for what such a column can't hold.
+    /// Reads the value of a column of a field of `type`; `nil` for NULL, and for a value that such a column can't hold.
     fileprivate init?(_ row: SQLiteStatement, column: Int32, type: FieldType) {
         let found: FieldValue?
         switch sqlite3_column_type(row, column) {
@@ -259,14 +266,14 @@ extension FieldValue {
     }
 
     private static func bytes(_ row: SQLiteStatement, _ column: Int32) -> UnsafeRawBufferPointer {
-        // The bytes first: they say how many there are.
+        // The bytes are read first, because SQLite determines their number then.
         let start = sqlite3_column_blob(row, column)
         return UnsafeRawBufferPointer(start: start, count: start == nil ? 0 : Int(sqlite3_column_bytes(row, column)))
     }
 }
 
 extension RecordKey {
-    /// Binds the keys of a name, as ``all(name:)`` has them, to the first two parameters of a statement.
+    /// Binds the keys of a name, as ``all(name:)`` returns them, to the first two parameters of a statement.
     fileprivate static func bind(_ name: String, to statement: SQLiteStatement) -> Int32 {
         let copied = unsafeBitCast(-1, to: sqlite3_destructor_type.self)
         func bindText(_ name: String, _ parameter: Int32) -> Int32 {
@@ -302,7 +309,7 @@ extension RecordKey {
         return first == SQLITE_OK ? bindText(name, 2) : first
     }
 
-    /// The record name in a column of keys; `nil` for what is no key.
+    /// Reads the record name from a column of keys; `nil` when the value is not a key.
     fileprivate static func name(_ row: SQLiteStatement, column: Int32) -> String? {
         let start = sqlite3_column_blob(row, column)
         let count = Int(sqlite3_column_bytes(row, column))

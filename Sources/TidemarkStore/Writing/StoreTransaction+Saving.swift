@@ -9,10 +9,11 @@ extension RecordStore {
     /// - Parameters:
     ///   - schemas: Types that the edits need.
     ///   - policy: The merge policy of a type.
-    ///   - tellingStates: Whether the outcome tells what each record is now.
-    ///   - validate: Runs first, in the transaction, with what the store has of each edit's record; what it throws keeps everything back.
-    /// - Throws: ``UnresolvedConflicts`` under ``MergePolicy/error``; what a rule of one's own or `validate` throws; ``StoreError``.
-    /// - Complexity: A look-up for each edit; values of records that stay as they are, are compared and not written.
+    ///   - tellingStates: Whether the outcome has the new state of each record.
+    ///   - validate: Called first, in the transaction, with the match in the store for each edit. If it throws, nothing is saved.
+    /// - Throws: ``UnresolvedConflicts`` under ``MergePolicy/error``; the errors of a custom rule and of `validate`;
+    ///   ``StoreError``.
+    /// - Complexity: One look-up for each edit. Records that do not change are compared and not written.
     package func save(
         _ edits: [RecordEdit], schemas: [RecordTypeSchema], blobs: [BlobStore.Blob], author: TransactionAuthor,
         policy: @Sendable (String) -> MergePolicy, tellingStates: Bool = false,
@@ -28,7 +29,7 @@ extension RecordStore {
         }
     }
 
-    /// Saves edits of which nobody needs to know what the store has.
+    /// Saves edits with a check that does not need the records in the store.
     package func save(
         _ edits: [RecordEdit], schemas: [RecordTypeSchema], blobs: [BlobStore.Blob], author: TransactionAuthor,
         policy: @Sendable (String) -> MergePolicy, tellingStates: Bool = false, check: @Sendable (Database) throws -> Void
@@ -80,8 +81,8 @@ extension StoredType {
         guard let whole = Int64(exactly: number) else {
             throw StoreError(
                 .invalid,
-                "field '\(field)' of \(name) is int64 in the store, and \(number) is no whole number. Round it, or give the property another "
-                    + "name, with '\(field)' as its former name in `formerFieldNames`: then it has a field of its own, of doubles"
+                "field '\(field)' of \(name) is int64 in the store, and \(number) is not a whole number. Round it, or rename the "
+                    + "property and declare '\(field)' as its former name in `formerFieldNames`: then it gets a field of doubles"
             )
         }
         return .int64(whole)
@@ -116,10 +117,10 @@ struct MergedRecord {
     let zone: Int64
     /// Its row; `nil` where it is not there.
     let row: Int64?
-    /// What is to be written, by the places of the fields in the type; `nil` for its deletion.
+    /// The values to write, by the places of the fields in the type; `nil` for a deletion.
     let changes: [(field: Int, value: FieldValue?)]?
 
-    /// Whether it is there, and stays as it is.
+    /// Whether the record is there and does not change.
     var isUnchanged: Bool { row != nil && changes?.isEmpty == true }
 
     init(type: StoredType, name: String, zone: Int64, row: Int64?, changes: [(field: Int, value: FieldValue?)]?) {
@@ -132,7 +133,7 @@ struct MergedRecord {
 
     /// - Parameters:
     ///   - current: The values that the store has.
-    ///   - values: All values that it is to have; `nil` for its deletion.
+    ///   - values: All values that the record gets; `nil` for a deletion.
     init(
         type: StoredType, name: String, zone: Int64, row: Int64?, current: [String: FieldValue], values: [String: FieldValue]?
     ) {
@@ -148,8 +149,9 @@ struct MergedRecord {
 
 extension StoreTransaction {
     /// - Parameters:
-    ///   - known: What the store has of them, if that was looked up in this transaction.
-    ///   - refuse: Is told the place of an edit that is not permitted, which is left out; without it, all are refused then.
+    ///   - known: The results of the look-ups of the edits, if these were done in this transaction.
+    ///   - refuse: Called with the index of an edit that is not permitted; the edit is left out. Without this parameter, such an
+    ///     edit refuses all edits.
     func save(
         _ edits: [RecordEdit], known lookUps: [LookedUpRecord]? = nil, blobs: [BlobStore.Blob], policy: (String) -> MergePolicy,
         tellingStates: Bool = false,
@@ -228,7 +230,7 @@ extension StoreTransaction {
             if lookUp.match == .equal { return try merged([]) }
             return try merged(edit.changes(of: found, type: type))
         case .loaded(let version, _) where version == found?.version:
-            // What was loaded is what the store has.
+            // The store has not changed since the record was loaded.
             if lookUp.match == .equal { return try merged([]) }
             return try merged(edit.changes(of: found, type: type))
         case .none, .loaded:
@@ -294,7 +296,7 @@ extension StoreTransaction {
 
     // Writing
 
-    /// As ``apply(_:policy:)``; what a unique key leaves unresolved is told like every other conflict.
+    /// Works like ``apply(_:policy:)``. Conflicts that a unique key leaves unresolved are reported like all others.
     func applyOrRefuse(_ records: [MergedRecord], policy: (String) -> MergePolicy) throws {
         do {
             try apply(records, policy: policy)
@@ -317,7 +319,7 @@ extension StoreTransaction {
             let columns = try batch.columns(of: type.fields)
             for record in mine {
                 guard let changes = record.changes else { continue }
-                // A new record without values is still one.
+                // A new record is written even without values.
                 if record.isUnchanged {
                     noteUnchanged()
                 } else {

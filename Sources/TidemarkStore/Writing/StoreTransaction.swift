@@ -45,7 +45,7 @@ package final class StoreTransaction {
     private(set) lazy var severalZones = Result { try StoreZone.areSeveral(db) }
     /// What one may do in a shared store; `nil` where nobody needs to be asked.
     private(set) lazy var permissions = Result { try isFromCloud ? nil : SharedPermissions(db, scope: connection.scope) }
-    /// The statement that looked for the last record; many are looked for in one go.
+    /// The statement of the last look-up, which the next look-up uses again.
     var lookUpStatement: LookUpStatement?
     /// Nothing of it is to be written; said when a result is found out that rules it out.
     var isAbandoned = false

@@ -7,8 +7,8 @@ import TidemarkModel
 import TidemarkSQLite
 import TidemarkStore
 
-/// Goal: an observation delivers each state that lasts, fetches no more than it has to, and keeps no save waiting.
-/// Method: observations whose clock is the test's and whose fetches are counted, and blocked where a test wants to see what waits.
+/// Goal: an observation delivers each state that lasts, fetches only when it has to, and delays no save.
+/// Method: observations with a clock of the test. The test counts the fetches, and blocks one to see which calls wait for it.
 @Suite(.timeLimit(.minutes(30))) struct ObservationTests {
     struct Place: Tidemark.Record, Equatable {
         var id: String
@@ -32,12 +32,12 @@ import TidemarkStore
         journal = try scratch.journal()
     }
 
-    /// Counts the fetches of each store, and blocks one if it is told to.
+    /// Counts the fetches of each store, and can block one.
     private final class Fetches: Sendable {
         private let counts = Mutex<[StoreScope: Int]>([:])
         private let blocked: Int?
         private let gate = DispatchSemaphore(value: 0)
-        /// That the fetch to be blocked has begun.
+        /// Signals that the fetch to be blocked has begun.
         let begun: AsyncStream<Void>
         private let begin: AsyncStream<Void>.Continuation
 
@@ -73,9 +73,9 @@ import TidemarkStore
         return followed
     }
 
-    // What a list tells
+    // The content of a list
 
-    @Test func `each list tells what was inserted, deleted, moved and changed since the one before`() async throws {
+    @Test func `each list has the records that were inserted, deleted, moved and changed since the previous one`() async throws {
         var lists = journal.observe(Place.self, sortedBy: byCaption).makeAsyncIterator()
         #expect(try await lists.next()?.changes.isEmpty == true)
         try await journal.save(["a", "b", "c"].map { Place(id: $0, caption: $0) })
@@ -99,7 +99,7 @@ import TidemarkStore
         #expect(last.changes.changed.isEmpty && last.changes.moved.isEmpty && last.records.map(\.id) == ["c", "a"])
     }
 
-    @Test func `both stores are one list, and one of them is fetched when it alone has changed`() async throws {
+    @Test func `both stores are one list, and only a store that has changed is fetched`() async throws {
         let share = try scratch.acceptedShare()
         let fetches = Fetches()
         var both = following(journal.observe(Place.self, sortedBy: byCaption), fetches).makeAsyncIterator()
@@ -115,11 +115,11 @@ import TidemarkStore
         try await journal.save(Place(id: "a", caption: "z"))
         let list = try #require(try await both.next())
         #expect(list.map(\.id) == ["b", "c", "a"] && list.changes.moved.map(\.recordName) == ["a"])
-        // The type has come to the shared store in between, so that the private one was read again once.
+        // The type was new in the shared store, so the private store was read again once.
         #expect(fetches[.private] == before.0 + 1 && fetches[.shared] == before.1 + 2)
     }
 
-    @Test func `a record that can't be decoded is listed as unreadable, and comes when it can be decoded`() async throws {
+    @Test func `a record that can't be decoded is listed as unreadable, and as a record when it can be decoded`() async throws {
         struct Older: Tidemark.Record {
             static let recordType = "Place"
             var id: String
@@ -144,7 +144,7 @@ import TidemarkStore
 
     // Other observations
 
-    @Test func `a record of a name, a count and a fetch of the program's follow what they are made of`() async throws {
+    @Test func `a record of a name, a count and a fetch of the program follow their records`() async throws {
         var senja = journal.observe(Place.self, named: "senja").makeAsyncIterator()
         var count = journal.observeCount(Place.self, where: .field("caption").begins(with: "f")).makeAsyncIterator()
         let journal = journal
@@ -165,7 +165,7 @@ import TidemarkStore
         #expect(try await senja.next()?.first?.caption == "fjord")
         #expect(try await count.next() == 1)
         #expect(try await joined.next() == ["senja"])
-        // What leaves them as they are is not told.
+        // A change that leaves the results the same delivers nothing.
         try await journal.save(Place(id: "other", caption: "another"))
         try await journal.save(Trip(id: "north", country: "SE"))
         #expect(try await joined.next() == [])
@@ -174,7 +174,7 @@ import TidemarkStore
         #expect(try await count.next() == 0)
     }
 
-    @Test func `a condition in SQL that names another type is followed there, too`() async throws {
+    @Test func `an observation with a condition in SQL follows the other type that it names, too`() async throws {
         try await journal.save([Place(id: "senja", caption: "s", trip: "north"), Place(id: "oland", caption: "o", trip: "south")])
         try await journal.save([Trip(id: "north", country: "NO"), Trip(id: "south", country: "SE")])
         let fetches = Fetches()
@@ -189,7 +189,7 @@ import TidemarkStore
         #expect(fetches[.private] == 2)
     }
 
-    // When it fetches
+    // The times of fetches
 
     @Test func `changes that come during a fetch become one more fetch, and no save waits for it`() async throws {
         let fetches = Fetches(blocking: 2)
@@ -201,7 +201,7 @@ import TidemarkStore
         #expect(await delivered.next()?.count == 1)
         try await journal.save(Place(id: "1", caption: "1"))
         for await _ in fetches.begun { break }
-        // A fetch is on its way, and stands still: these return all the same.
+        // A fetch is blocked, and these saves return nevertheless.
         for number in 2..<22 { try await journal.save(Place(id: "\(number)", caption: "\(number)")) }
         fetches.open()
         #expect(await delivered.next()?.count == 2)
@@ -237,7 +237,7 @@ import TidemarkStore
         #expect(try await lists.next()?.count == 5)
         #expect(pauses.all.withLock { $0 } == [.milliseconds(pause)])
         #expect(fetches[.private] == 2)
-        // Where nothing was to be done for as long, it fetches at once.
+        // After a rest of that length, it fetches at once.
         clock.time.withLock { $0 += .seconds(1) }
         try await journal.save(Place(id: "last"))
         #expect(try await lists.next()?.count == 6)
@@ -255,7 +255,7 @@ import TidemarkStore
             var lists = lists
             return try await lists.next()
         }
-        // It has looked at them, and waits.
+        // The observation has looked at them, and waits.
         try await journal.save(Place(id: "4", caption: "9"))
         #expect(try await eventually { fetches[.private] == 2 })
         try await journal.save(Place(id: "a", caption: "00"))
@@ -278,9 +278,9 @@ import TidemarkStore
         #expect(try await lists.next()?.map(\.id) == ["a", "b"])
     }
 
-    // What it follows
+    // The changes that it follows
 
-    @Test func `a type and a field that come later are followed`() async throws {
+    @Test func `an observation follows a type and a field that are added later`() async throws {
         struct Later: Tidemark.Record {
             static let recordType = "Place"
             var id: String
@@ -296,7 +296,7 @@ import TidemarkStore
         #expect(list.map(\.id) == ["a"] && list.unreadable.map(\.record.name) == ["b"])
     }
 
-    @Test func `another process is followed, by a container that only reads as well`() async throws {
+    @Test func `an observation follows another process, also in a container that only reads`() async throws {
         try await journal.save(Place(id: "senja", caption: "Senja"))
         let reader = try ReadOnlyContainer(directory: ContainerDirectory(openingAt: scratch.container))
         var read = reader.observe(Place.self).makeAsyncIterator()
@@ -314,7 +314,7 @@ import TidemarkStore
         #expect(try await count.next() == 2)
     }
 
-    // How it ends
+    // The end of an observation
 
     @Test func `an observation whose task is cancelled ends without an error, while it waits and while it fetches`() async throws
     {
@@ -335,7 +335,7 @@ import TidemarkStore
         }
     }
 
-    @Test func `an observation that can't read any more throws once, and then has ended`() async throws {
+    @Test func `an observation that can no longer read throws once, and then ends`() async throws {
         try await journal.save(Place(id: "a"))
         var lists = journal.observe(Place.self).makeAsyncIterator()
         #expect(try await lists.next()?.count == 1)

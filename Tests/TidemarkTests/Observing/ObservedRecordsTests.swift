@@ -7,7 +7,7 @@ import TidemarkModel
 import TidemarkSQLite
 import TidemarkStore
 
-/// Goal: a list for views follows the container, tells Observation of its changes, and ends with its object.
+/// Goal: a list for views follows the container, reports its changes to Observation, and ends with its object.
 /// Method: lists on the main actor, whose changes are awaited by observation tracking, without views.
 @MainActor @Suite(.timeLimit(.minutes(30))) struct ObservedRecordsTests {
     typealias Place = ObservationTests.Place
@@ -20,7 +20,7 @@ import TidemarkStore
         journal = try scratch.journal()
     }
 
-    @Test func `the records come and follow, with the changes of the newest list`() async throws {
+    @Test func `the records follow the container, with the changes of the newest list`() async throws {
         try await journal.save(Place(id: "a", caption: "a"))
         let observed = ObservedRecords(journal, Place.self, sortedBy: [.ascending("caption")])
         #expect(!observed.isLoaded && observed.records.isEmpty)
@@ -33,7 +33,7 @@ import TidemarkStore
         #expect(try await eventually(observed) { $0.records.map(\.id) == ["b"] })
     }
 
-    @Test func `a view that has read the records is told when they change`() async throws {
+    @Test func `a view that has read the records is notified when they change`() async throws {
         let observed = ObservedRecords(journal, Place.self)
         #expect(try await eventually(observed) { $0.isLoaded })
         let journal = journal
@@ -48,7 +48,7 @@ import TidemarkStore
         #expect(try await eventually(observed) { $0.records.map(\.id) == ["a"] })
     }
 
-    @Test func `an error is kept beside the records, and the list can begin again`() async throws {
+    @Test func `an error is kept beside the records, and the list can start again`() async throws {
         try await journal.save(Place(id: "a"))
         let observed = ObservedRecords(journal, Place.self)
         #expect(try await eventually(observed) { $0.records.count == 1 })
@@ -62,7 +62,7 @@ import TidemarkStore
         #expect(try await eventually(observed) { $0.records.count == 2 })
     }
 
-    @Test func `a list that is stopped or gone observes no more`() async throws {
+    @Test func `a list that is stopped or released no longer observes`() async throws {
         weak var gone: ObservedRecords<Place>?
         do {
             let observed = ObservedRecords(journal, Place.self)
@@ -77,7 +77,7 @@ import TidemarkStore
         #expect(gone == nil)
     }
 
-    /// Whether something comes to hold within a minute.
+    /// Returns whether a condition becomes true within a minute.
     private func eventually(
         _ observed: ObservedRecords<Place>, _ holds: (ObservedRecords<Place>) -> Bool
     ) async throws -> Bool {

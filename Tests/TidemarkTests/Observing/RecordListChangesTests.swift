@@ -3,8 +3,9 @@ import Testing
 
 @testable import Tidemark
 
-/// Goal: the changes lead from the list before to the list now, and call as few records as possible moved.
-/// Method: lists by hand, and random ones whose differences are applied and compared with what a slow search finds.
+/// Goal: the changes lead from the previous list to the new one, with as few moved records as possible.
+/// Method: lists by hand, and random lists. The differences of the random lists are applied, and compared with the result of a slow
+/// search.
 @Suite(.timeLimit(.minutes(30))) struct RecordListChangesTests {
     private func keys(_ text: String, version: (String) -> Int64 = { _ in 1 }) -> [RecordListKey] {
         text.map { RecordListKey(name: String($0), scope: 2, version: version(String($0))) }
@@ -19,14 +20,14 @@ import Testing
         #expect(RecordListChanges(from: keys("abc"), to: keys("abc")).isEmpty)
     }
 
-    @Test func `records of one name are paired in their order, and the store of a record counts`() {
+    @Test func `records of the same name are paired in their order, and a different store is a change`() {
         let changes = RecordListChanges(from: keys("aab"), to: keys("aaab"))
         #expect(changes.inserted.count == 1 && changes.deleted.isEmpty && changes.moved.isEmpty)
         let other = RecordListChanges(from: keys("a"), to: [RecordListKey(name: "a", scope: 3, version: 1)])
         #expect(other.changed.map(\.recordName) == ["a"] && other.inserted.isEmpty)
     }
 
-    /// The length of a longest rising subsequence, by comparing all pairs.
+    /// Returns the length of a longest increasing subsequence, by comparing all pairs.
     private func longestRise(_ numbers: [Int]) -> Int {
         var lengths: [Int] = []
         for (index, number) in numbers.enumerated() {
