@@ -311,7 +311,9 @@ public actor EditingContext {
                 try known.map { name, loaded in
                     do {
                         return Result<RegisteredRecord.Loaded?, any Error>.success(try loaded.refetch(db, source, name))
-                    } catch let error as DecodingError {
+                    } catch let error as StoreError {
+                        throw error
+                    } catch {
                         return .failure(error)
                     }
                 }

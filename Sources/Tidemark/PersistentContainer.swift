@@ -223,32 +223,38 @@ public actor PersistentContainer: RecordReading {
             try value.flatMap { try RecordEncoder.content(of: $0) }.map { content in
                 try content.value { _ in
                     throw StoreError(
-                        .invalid, "updateAll can't take in an asset; save a record with it first and use that record's")
+                        .invalid, "updateAll can't ingest an asset; save a record with it first and use that record's")
                 }
             }
         }
-        let fields = stored.compactMap { name, value -> RecordTypeSchema.Field? in
-            guard let value, name != R.nameField, PropertyNames.isProperty(name, of: type) else { return nil }
-            return .init(name: name, type: value.type, isBoolean: values[name].map { $0 is Bool } ?? false)
-        }
         var optional = Set(stored.keys.filter { PropertyNames.isProperty($0, of: type) })
         // The former names are cleared, too: a field without a value is read under them.
-        for former in stored.filter({ $0.value == nil }).keys.flatMap({ R.formerFieldNames[$0] ?? [] })
-        where stored[former] == nil {
+        let formerNames = RecordNaming.of(type).formerNames
+        for former in stored.filter({ $0.value == nil }).keys.flatMap({ formerNames[$0] ?? [] }) where stored[former] == nil {
             stored[former] = .some(nil)
             optional.insert(former)
         }
+        // A number that is given for a property of doubles becomes a double, a text for a reference a reference.
+        let properties = try encodedProperties(of: type, where: predicate, with: stored)
+        for (name, property) in properties where stored[name].map({ $0 != nil }) ?? false { stored[name] = property.value }
+        let fields = properties.compactMap { name, property -> RecordTypeSchema.Field? in
+            guard stored[name].map({ $0 != nil }) ?? false else { return nil }
+            return .init(name: name, type: property.value.type, isBoolean: property.isBoolean)
+        }
         let (all, mayBeMissing) = (stored, optional)
-        try checkReadable(type, where: predicate, with: all)
         return try batch(type, predicate) { store, query, author in
             try store.update(matching: query, set: all, introducing: fields, optional: mayBeMissing, author: author)
         }
     }
 
-    /// Checks that a record that matches can still be read with the new values.
-    private func checkReadable<R: Record>(
-        _ type: R.Type, where predicate: RecordPredicate<R>?, with values: [String: FieldValue?]
-    ) throws {
+    /// Reads a record that matches with the new values, and returns its properties as they are stored then; none when no record that
+    /// matches can be read now.
+    ///
+    /// - Throws: ``StoreError`` `invalid` when the record can't be read with the new values.
+    private func encodedProperties<R: Record>(
+        of type: R.Type, where predicate: RecordPredicate<R>?, with values: [String: FieldValue?]
+    ) throws -> [String: (value: FieldValue, isBoolean: Bool)] {
+        var properties: [String: (value: FieldValue, isBoolean: Bool)] = [:]
         try recordSources.withKnownFields(of: R.recordType) { known in
             for source in recordSources.all {
                 try source.checkPlace()
@@ -266,7 +272,11 @@ public actor PersistentContainer: RecordReading {
                 var after = before
                 for (field, value) in values { after[field] = value }
                 do {
-                    _ = try RecordDecoder<R>.record(name, values: after, assets: assets)
+                    let record = try RecordDecoder<R>.record(name, values: after, assets: assets)
+                    for field in try RecordEncoder().encode(record).fields {
+                        guard let value = try field.content?.value({ $0.identifier ?? "" }) else { continue }
+                        properties[field.name] = (value, field.isBoolean)
+                    }
                 } catch DecodingError.valueNotFound(_, let context), DecodingError.dataCorrupted(let context) {
                     throw StoreError(.invalid, "with these values, \(context.debugDescription)")
                 } catch {
@@ -274,6 +284,7 @@ public actor PersistentContainer: RecordReading {
                 }
             }
         }
+        return properties
     }
 
     private func batch<R: Record>(

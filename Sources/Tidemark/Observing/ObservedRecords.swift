@@ -75,9 +75,13 @@ public final class ObservedRecords<R: Record> {
         task = Task { [weak self, observation] in
             do throws(StoreError) {
                 var lists = observation.makeAsyncIterator()
+                var isFirst = true
                 while let list = try await lists.next() {
                     if Task.isCancelled { return }
-                    self?.list = list
+                    // A new observation knows nothing of what is shown.
+                    let shown = isFirst ? self?.list : nil
+                    self?.list = shown.map { list.since($0) } ?? list
+                    isFirst = false
                 }
             } catch {
                 if !Task.isCancelled { self?.end(error) }

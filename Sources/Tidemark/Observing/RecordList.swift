@@ -42,6 +42,17 @@ public struct RecordList<R: Record>: Sendable {
         if let previous, changes.isEmpty, unreadableKeys == previous.unreadableKeys { return nil }
         (self.records, self.keys, self.unreadable, self.unreadableKeys) = (records, keys, unreadable, unreadableKeys)
     }
+
+    /// - Parameter list: A list whose records are those of this one.
+    private init(_ list: RecordList, changes: RecordListChanges) {
+        (records, keys, unreadable, unreadableKeys) = (list.records, list.keys, list.unreadable, list.unreadableKeys)
+        self.changes = changes
+    }
+
+    /// Returns the same list with its changes since another list.
+    func since(_ previous: RecordList) -> RecordList {
+        RecordList(self, changes: RecordListChanges(from: previous.keys, to: keys))
+    }
 }
 
 extension RecordList: RandomAccessCollection {

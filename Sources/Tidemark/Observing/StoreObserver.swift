@@ -46,7 +46,7 @@ actor StoreObserver<Part: Sendable, Value: Sendable> {
             if isNew { fetched.insert(source.scope) }
             if state.mark.schema != before?.mark.schema { altered.insert(source.scope) }
         }
-        guard !fetched.isEmpty else {
+        guard !fetched.isEmpty || value == nil else {
             states = next
             return nil
         }
@@ -110,7 +110,7 @@ actor FetchObserver<Value: Sendable> {
             marks[source.scope] = mark
             if hasChanged { changed.insert(source.scope) }
         }
-        guard !changed.isEmpty else { return nil }
+        guard !changed.isEmpty || value == nil else { return nil }
         for scope in changed { environment.willFetch(scope) }
         let next = try await fetch()
         if let value, isSame(value, next) { return nil }

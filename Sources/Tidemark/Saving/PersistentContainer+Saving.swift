@@ -155,7 +155,10 @@ extension PersistentContainer {
             let preparation = RecordPreparation(assets)
             let prepared = try records.map { try preparation.prepare($0) }
             var parts: [StoreScope: [Int]] = [:]
-            for (index, home) in try homes(of: prepared.map(\.record), default: scope).enumerated() {
+            // Of several records of one name, the last one replaces those before it.
+            let last = Dictionary(prepared.enumerated().map { ($1.record, $0) }, uniquingKeysWith: { max($0, $1) })
+            for (index, home) in try homes(of: prepared.map(\.record), default: scope).enumerated()
+            where last[prepared[index].record] == index {
                 parts[home, default: []].append(index)
             }
             return parts.map { home, indices in

@@ -46,7 +46,7 @@ extension RecordStore {
             try transaction.permissions.get()?.check(.update, rows.map(\.id), type: type, transaction.db)
             let fields = try values.compactMap { name, value -> (field: RecordTypeSchema.Field, value: FieldValue?)? in
                 guard let field = type.schema.field(named: name) else {
-                    if value == nil, optional.contains(name) { return nil }
+                    if value == nil || rows.isEmpty, optional.contains(name) { return nil }
                     throw StoreError(
                         .schema, "\(type.name) has no field '\(name)'; it has \(type.fields.map(\.name).joined(separator: ", "))")
                 }
