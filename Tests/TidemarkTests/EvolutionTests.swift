@@ -160,6 +160,198 @@ import TidemarkStore
         #expect(try await journal.newContext().fetchAll(New.Place.self).count == 4)
     }
 
+    @Test func `records are sorted by a property that no record has a value for yet`() async throws {
+        struct Counted: Tidemark.Record {
+            static let recordType = "Place"
+            static var prototype: Counted? { Counted(id: "", stars: 300, depth: -1, isOpen: false) }
+            var id: String
+            var stars: Int
+            var depth: Int
+            var isOpen: Bool
+            var recordName: String { id }
+        }
+        let scratch = try Scratch()
+        let journal = try scratch.journal()
+        try await journal.save([Old.Place(id: "b", name: "x"), Old.Place(id: "a", name: "z"), Old.Place(id: "c", name: "y")])
+        #expect(try await journal.fetchAll(New.Place.self, sortedBy: [.ascending(\.stars)]).map(\.id) == ["b", "a", "c"])
+        #expect(
+            try await journal.fetchAll(New.Place.self, sortedBy: [.descending(\.stars), .ascending(\.title)]).map(\.id)
+                == ["b", "c", "a"])
+        let sorts: [RecordSort<Counted>] = [.ascending(\.stars), .descending(\.depth), .ascending(\.isOpen)]
+        for sort in sorts { #expect(try await journal.fetchAll(Counted.self, sortedBy: [sort]).map(\.id) == ["b", "a", "c"]) }
+    }
+
+    @Test func `a value that stands for a missing one is not an edit of the context`() async throws {
+        struct Starred: Tidemark.Record {
+            static let recordType = "Place"
+            var id: String
+            var stars: Int?
+            var name: String?
+            var recordName: String { id }
+        }
+        for refreshes in [false, true] {
+            let scratch = try Scratch()
+            let journal = try scratch.journal()
+            try await journal.save(Old.Place(id: "a", name: "Senja"))
+            let context = journal.newContext()
+            var mine = try #require(try await context.fetch(New.Place.self, named: "a"))
+            #expect(mine.stars == 3 && mine.title == "Senja")
+            try await journal.save(Starred(id: "a", stars: 5, name: "Senja 2"))
+            mine.remark = "seen"
+            try await context.update(mine)
+            if refreshes { #expect(try await context.refreshAll() == [RecordName(type: "Place", name: "a")]) }
+            let result = try await context.save()
+            #expect(result.conflicts.isEmpty)
+            let stored = try #require(try await journal.fetch(Starred.self, named: "a"))
+            #expect(stored.stars == 5 && stored.name == "Senja 2")
+            let place = try #require(try await journal.fetch(New.Place.self, named: "a"))
+            #expect(place == New.Place(id: "a", title: "Senja 2", stars: 5, remark: "seen"))
+        }
+        // Without another edit, what was not edited is not written.
+        let scratch = try Scratch()
+        let journal = try scratch.journal()
+        try await journal.save(Old.Place(id: "a", name: "Senja"))
+        let context = journal.newContext()
+        var mine = try #require(try await context.fetch(New.Place.self, named: "a"))
+        mine.remark = "seen"
+        try await context.update(mine)
+        try await context.save()
+        #expect(try await journal.fetch(Starred.self, named: "a")?.stars == nil)
+    }
+
+    @Test func `a renamed property that a context has cleared stays cleared when the record is refreshed`() async throws {
+        struct Loose: Tidemark.Record, Equatable {
+            static let recordType = "Place"
+            static let formerFieldNames = ["title": ["name"]]
+            var id: String
+            var title: String?
+            var height: Int?
+            var recordName: String { id }
+        }
+        let scratch = try Scratch()
+        let journal = try scratch.journal()
+        try await journal.save(Old.Place(id: "a", name: "Senja"))
+        let context = journal.newContext()
+        var mine = try #require(try await context.fetch(Loose.self, named: "a"))
+        mine.title = nil
+        try await context.update(mine)
+        try await journal.save(Old.Place(id: "a", name: "Senja", height: 9))
+        try await context.refreshAll()
+        #expect(try await context.fetch(Loose.self, named: "a") == Loose(id: "a", title: nil, height: 9))
+        try await context.save()
+        #expect(try await journal.fetch(Loose.self, named: "a") == Loose(id: "a", title: nil, height: 9))
+    }
+
+    @Test func `a former name that is a property again keeps its own value`() async throws {
+        struct Twice: Tidemark.Record, Equatable {
+            static let formerFieldNames = ["title": ["name"]]
+            var id: String
+            var title: String?
+            var name: String?
+            var recordName: String { id }
+        }
+        let scratch = try Scratch()
+        let journal = try scratch.journal()
+        let record = Twice(id: "a", title: nil, name: "x")
+        try await journal.save(record)
+        #expect(try await journal.fetchAll(Twice.self) == [record])
+        #expect(try await journal.count(Twice.self, where: \.title == "x") == 0)
+        try await journal.updateAll(Twice.self, set: ["title": nil])
+        #expect(try await journal.fetchAll(Twice.self) == [record])
+    }
+
+    @Test func `updateAll stores a value as the property has it`() async throws {
+        struct Trip: Tidemark.Record {
+            var id: String
+            var recordName: String { id }
+        }
+        struct Visited: Tidemark.Record, Equatable {
+            static let recordType = "Place"
+            var id: String
+            var altitude: Double?
+            var trip: Reference<Trip>?
+            var isDone: Bool?
+            var recordName: String { id }
+        }
+        let scratch = try Scratch()
+        let journal = try scratch.journal()
+        try await journal.save(Old.Place(id: "a", name: "Senja"))
+        try await journal.updateAll(Visited.self, set: ["altitude": 12, "trip": "north", "isDone": true])
+        var visited = Visited(id: "a", altitude: 12, trip: Reference("north"), isDone: true)
+        #expect(try await journal.fetchAll(Visited.self) == [visited])
+        visited.altitude = 12.5
+        try await journal.save(visited)
+        #expect(try await journal.fetchAll(Visited.self) == [visited])
+        try await journal.updateAll(Visited.self, set: ["altitude": 13])
+        #expect(try await journal.fetchAll(Visited.self).map(\.altitude) == [13])
+        await #expect(throws: StoreError(.invalid, "")) { try await journal.updateAll(Visited.self, set: ["trip": 7]) }
+    }
+
+    @Test func `a whole number that a double can't hold stays as it is when other properties are saved`() async throws {
+        struct Measured: Tidemark.Record, Equatable {
+            static let recordType = "Place"
+            var id: String
+            var height: Double?
+            var remark: String?
+            var recordName: String { id }
+        }
+        let large = (1 << 53) + 1
+        let scratch = try Scratch()
+        let journal = try scratch.journal()
+        try await journal.save([Old.Place(id: "a", name: "Senja", height: large), Old.Place(id: "b", name: "Bodø", height: large)])
+        var senja = try #require(try await journal.fetch(Measured.self, named: "a"))
+        senja.remark = "high"
+        try await journal.save(senja)
+        #expect(try await journal.fetch(Old.Place.self, named: "a")?.height == large)
+        let context = journal.newContext()
+        var bodo = try #require(try await context.fetch(Measured.self, named: "b"))
+        bodo.remark = "low"
+        try await context.update(bodo)
+        try await journal.save(Old.Place(id: "b", name: "Bodø 2", height: large))
+        try await context.refreshAll()
+        try await context.save()
+        #expect(try await journal.fetch(Old.Place.self, named: "b") == Old.Place(id: "b", name: "Bodø 2", height: large))
+    }
+
+    @Test func `lists of whole numbers are read as doubles and saved, if they are whole`() async throws {
+        struct Before: Tidemark.Record {
+            static let recordType = "Marks"
+            var id: String
+            var marks: [Int]
+            var recordName: String { id }
+        }
+        struct After: Tidemark.Record, Equatable {
+            static let recordType = "Marks"
+            var id: String
+            var marks: [Double]
+            var recordName: String { id }
+        }
+        let scratch = try Scratch()
+        let journal = try scratch.journal()
+        try await journal.save(Before(id: "a", marks: [1, 2]))
+        var record = try #require(try await journal.fetch(After.self, named: "a"))
+        #expect(record.marks == [1, 2])
+        #expect(try await journal.save(record).counts == ChangeCounts(unchanged: 1))
+        record.marks = [2, 3, 4]
+        try await journal.save(record)
+        #expect(try await journal.fetchAll(After.self) == [record])
+        record.marks = [0.5]
+        await #expect(throws: StoreError(.invalid, "")) { try await journal.save(record) }
+    }
+
+    @Test func `a property with a former name can't be part of a unique key`() async throws {
+        struct Keyed: Tidemark.Record {
+            static let uniqueKeys = [UniqueKey("title")]
+            static let formerFieldNames = ["title": ["name"]]
+            var id: String
+            var title: String
+            var recordName: String { id }
+        }
+        let scratch = try Scratch()
+        let journal = try scratch.journal()
+        await #expect(throws: StoreError(.schema, "")) { try await journal.save(Keyed(id: "a", title: "x")) }
+    }
+
     @Test func `two Swift types of the same name share a record type only if one of them declares it`() async throws {
         enum Trips {
             struct Photo: Tidemark.Record {

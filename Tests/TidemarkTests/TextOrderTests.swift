@@ -37,7 +37,7 @@ import TidemarkModel
                 "Aalborg", "bergen", "Etappe 10", "Etappe 9", "Oslo", "Senja", "Ålesund", "Österdalen",
             ])
         #expect(try await sorted(.binary) == Self.captions.sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) })
-        #expect(Set(try await sorted(.localizedStandard)) == Set(Self.captions))
+        #expect(try await sorted(.localizedStandard) == sorted(.localized(.current)))
         // The same connection sorts again: by name, from the greatest to the least, with a limit.
         let last = try await journal.fetchAll(
             Destination.self, sortedBy: [.descending("caption", order: .localized(Locale(identifier: "nb_NO")))], limit: 2)

@@ -31,6 +31,8 @@ import TidemarkStore
         #expect(observed.list?.changes.inserted.map(\.recordName) == ["b"] && observed.error == nil)
         observed.follow(journal.observe(Place.self, where: .field("caption") == "b"))
         #expect(try await eventually(observed) { $0.records.map(\.id) == ["b"] })
+        // The changes are those of what was shown.
+        #expect(observed.list?.changes.deleted.map(\.recordName) == ["a"] && observed.list?.changes.inserted.isEmpty == true)
     }
 
     @Test func `a view that has read the records is notified when they change`() async throws {
@@ -69,7 +71,9 @@ import TidemarkStore
             gone = observed
             #expect(try await eventually(observed) { $0.isLoaded })
             observed.stop()
+            let other = ObservedRecords(journal, Place.self)
             try await journal.save(Place(id: "a"))
+            #expect(try await eventually(other) { $0.records.count == 1 })
             #expect(observed.records.isEmpty)
             observed.start()
             #expect(try await eventually(observed) { $0.records.count == 1 })
