@@ -119,6 +119,37 @@ import TidemarkStore
         #expect(fetches[.private] == before.0 + 1 && fetches[.shared] == before.1 + 2)
     }
 
+    @Test func `an observation of a store that is not there begins with an empty list`() async throws {
+        try await journal.save(Place(id: "a"))
+        // A container that is opened for reading does not get a store that it does not have.
+        let alone = try Scratch()
+        let container = try ContainerDirectory(openingOrCreatingAt: alone.container)
+        _ = try RecordStore(container: container)
+        let reader = try ReadOnlyContainer(directory: ContainerDirectory(openingAt: alone.container))
+        for scope in [StoreScope.private, .shared] {
+            var lists = reader.observe(Place.self, in: scope).makeAsyncIterator()
+            #expect(try await lists.next()?.isEmpty == true)
+            var counts = reader.observeCount(Place.self, in: scope).makeAsyncIterator()
+            #expect(try await counts.next() == 0)
+        }
+    }
+
+    @Test func `a limit counts the records that can be read`() async throws {
+        struct Newer: Tidemark.Record {
+            static let recordType = "Place"
+            var id: String
+            var caption: String?
+            var recordName: String { id }
+        }
+        try await journal.save((0..<9).map { Place(id: "p\($0)", caption: "c\($0)") })
+        try await journal.save(["p0", "p1", "p3"].map { Newer(id: $0, caption: nil) })
+        var lists = journal.observe(Place.self, sortedBy: [.ascending("_name")], limit: 3).makeAsyncIterator()
+        let list = try #require(try await lists.next())
+        #expect(list.map(\.id) == ["p2", "p4", "p5"])
+        #expect(list.unreadable.map(\.record.name) == ["p0", "p1", "p3"])
+        #expect(try await journal.fetchAll(Place.self, sortedBy: [.ascending("_name")], limit: 3).map(\.id) == list.map(\.id))
+    }
+
     @Test func `a record that can't be decoded is listed as unreadable, and as a record when it can be decoded`() async throws {
         struct Older: Tidemark.Record {
             static let recordType = "Place"
