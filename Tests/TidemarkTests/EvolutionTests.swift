@@ -298,7 +298,9 @@ import TidemarkStore
         let large = (1 << 53) + 1
         let scratch = try Scratch()
         let journal = try scratch.journal()
-        try await journal.save([Old.Place(id: "a", name: "Senja", height: large), Old.Place(id: "b", name: "Bodø", height: large)])
+        try await journal.save([
+            Old.Place(id: "a", name: "Senja", height: large), Old.Place(id: "b", name: "Bodø", height: large),
+        ])
         var senja = try #require(try await journal.fetch(Measured.self, named: "a"))
         senja.remark = "high"
         try await journal.save(senja)

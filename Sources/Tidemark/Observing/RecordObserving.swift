@@ -161,7 +161,9 @@ extension RecordObserving {
             type: R.recordType, fetch: fetch,
             combine: { parts, previous in
                 let found = parts.filter { !$0.elements.isEmpty }
-                let merged = found.count > 1 ? RecordOrder(sorts).merge(found, limit: limit, counting: \.isReadable) : found.first?.elements ?? []
+                let merged =
+                    found.count > 1
+                    ? RecordOrder(sorts).merge(found, limit: limit, counting: \.isReadable) : found.first?.elements ?? []
                 return RecordList(merged, after: previous)
             })
         return RecordObservation(base: observation(query, in: scope))
