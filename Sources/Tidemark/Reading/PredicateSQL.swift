@@ -137,10 +137,10 @@ private struct ConditionBuilder {
     /// Returns the condition that a text contains another one, or a list an element.
     private mutating func contains(_ field: String, _ value: Operand) throws -> String {
         if field != naming.nameField {
-            let (sql, known) = try column(field)
-            if let known, known.isList {
+            let column = try column(field)
+            if let known = column.type, known.isList {
                 guard FieldType(known.scalar).isComparable(with: value) else { throw mismatch(field, known, value) }
-                let elements = "SELECT 1 FROM json_each(\(sql))"
+                let elements = "SELECT 1 FROM json_each(\(column.sql))"
                 switch value.form {
                 case .plain:
                     arguments += [value.value.stored]
@@ -154,7 +154,7 @@ private struct ConditionBuilder {
                     return "EXISTS (\(elements) WHERE \(SQLExtension.decimalOrder.name)(value, ?) = 0)"
                 }
             }
-            if let known, known.scalar != .string && known.scalar != .reference && known.scalar != .asset {
+            if let known = column.type, known.scalar != .string && known.scalar != .reference && known.scalar != .asset {
                 throw StoreError(
                     .invalid, "'\(field)' is of type \(known); only a text or a list can contain a value of type \(value.type)")
             }

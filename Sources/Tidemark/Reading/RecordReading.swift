@@ -366,8 +366,8 @@ struct RecordOrder {
     }
 
     private func comesBefore(_ left: [DatabaseValue], _ right: [DatabaseValue], areTexts: [Bool]) -> Bool {
-        for (index, (sort, (one, other))) in zip(sorts, zip(left, right)).enumerated() {
-            let order = Self.compare(one, other, areTexts[index] ? sort.compare : nil)
+        for (index, sort) in sorts.enumerated() {
+            let order = Self.compare(left[index], right[index], areTexts[index] ? sort.compare : nil)
             if order != 0 { return sort.isDescending ? order > 0 : order < 0 }
         }
         return false
