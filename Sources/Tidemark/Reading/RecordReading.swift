@@ -366,9 +366,10 @@ struct RecordOrder {
     }
 
     private func comesBefore(_ left: [DatabaseValue], _ right: [DatabaseValue], areTexts: [Bool]) -> Bool {
-        for (index, sort) in sorts.enumerated() {
-            let order = Self.compare(left[index], right[index], areTexts[index] ? sort.compare : nil)
-            if order != 0 { return sort.isDescending ? order > 0 : order < 0 }
+        for index in sorts.indices {
+            let texts: ((String, String) -> ComparisonResult)? = areTexts[index] ? sorts[index].compare : nil
+            let order = Self.compare(left[index], right[index], texts)
+            if order != 0 { return sorts[index].isDescending ? order > 0 : order < 0 }
         }
         return false
     }
