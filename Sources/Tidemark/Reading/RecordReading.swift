@@ -367,8 +367,7 @@ struct RecordOrder {
 
     private func comesBefore(_ left: [DatabaseValue], _ right: [DatabaseValue], areTexts: [Bool]) -> Bool {
         for index in sorts.indices {
-            let texts: ((String, String) -> ComparisonResult)? = areTexts[index] ? sorts[index].compare : nil
-            let order = Self.compare(left[index], right[index], texts)
+            let order = Self.compare(left[index], right[index], areTexts[index] ? sorts[index].compare : nil)
             if order != 0 { return sorts[index].isDescending ? order > 0 : order < 0 }
         }
         return false
@@ -376,7 +375,7 @@ struct RecordOrder {
 
     /// As SQLite orders: nothing, numbers, texts by their bytes, bytes.
     private static func compare(
-        _ left: DatabaseValue, _ right: DatabaseValue, _ texts: ((String, String) -> ComparisonResult)?
+        _ left: DatabaseValue, _ right: DatabaseValue, _ texts: (@Sendable (String, String) -> ComparisonResult)?
     ) -> Int {
         func rank(_ value: DatabaseValue) -> Int {
             switch value.storage {
