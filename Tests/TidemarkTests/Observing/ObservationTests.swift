@@ -209,7 +209,7 @@ import TidemarkStore
         try await journal.save([Place(id: "senja", caption: "s", trip: "north"), Place(id: "oland", caption: "o", trip: "south")])
         try await journal.save([Trip(id: "north", country: "NO"), Trip(id: "south", country: "SE")])
         let fetches = Fetches()
-        let norwegian = RecordPredicate.sql("trip IN (SELECT _name FROM _Trip WHERE country = ?)", "NO")
+        let norwegian = Tidemark.RecordPredicate<Place>.sql("trip IN (SELECT _name FROM _Trip WHERE country = ?)", "NO")
         var lists = following(journal.observe(Place.self, where: norwegian), fetches).makeAsyncIterator()
         var count = journal.observeCount(Place.self, where: norwegian).makeAsyncIterator()
         #expect(try await lists.next()?.map(\.id) == ["senja"])
