@@ -52,8 +52,8 @@ extension RecordObserving {
     ///   - limit: The maximum number of records; `nil` for all.
     ///   - scope: The store to observe; `nil` for both.
     /// - Returns: A sequence of lists. Each iterator observes separately, and its `next` throws `StoreError`.
-    /// - Complexity: After a commit that has not changed the types that the query reads, O(1). After any other commit, the
-    ///   complexity of the fetch, and O(*n*) for the comparison with the previous list, which is kept.
+    /// - Complexity: After a commit that has not changed the types that the query reads, O(*n*) in the changes of the commit.
+    ///   After any other commit, the complexity of the fetch, and O(*n*) for the comparison with the previous list, which is kept.
     public func observe<R: Record>(
         _ type: R.Type, where predicate: RecordPredicate<R>? = nil, sortedBy sorts: [RecordSort<R>] = [], limit: Int? = nil,
         in scope: StoreScope? = nil

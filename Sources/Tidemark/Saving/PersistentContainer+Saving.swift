@@ -20,6 +20,7 @@ extension PersistentContainer {
     ///     a share.
     /// - Returns: The result of the save, with one transaction for each store that has changed.
     /// - Throws: The errors of ``save(_:in:)-(R,_)``. The store that fails saves nothing.
+    /// - Note: Of several records of one name, the last one is saved.
     /// - Complexity: O(n log n).
     @discardableResult
     public func save(_ records: [any Record], in scope: StoreScope = .private) throws -> SaveResult {
@@ -41,7 +42,7 @@ extension PersistentContainer {
     ///   - scope: The store for a new record.
     /// - Returns: The record as the store has it after the save's transaction.
     /// - Throws: The errors of ``save(_:in:)-(R,_)``; then nothing is saved. `DecodingError` when the saved record can't be read as
-    ///   its type.
+    ///   its type, and ``StoreError`` `notFound` when it is gone; the record stays saved then.
     @discardableResult
     public func saveAndFetch<R: Record>(_ record: R, in scope: StoreScope = .private) throws -> R {
         try saveAndFetch([record], in: scope)[0]
@@ -54,7 +55,8 @@ extension PersistentContainer {
     ///   - records: The records to save.
     ///   - scope: The store for new records.
     /// - Returns: The records as the stores have them after the save's transactions, in the given order.
-    /// - Throws: The errors of ``save(_:in:)-([R],_)``. `DecodingError` when a saved record can't be read as its type.
+    /// - Throws: The errors of ``save(_:in:)-([R],_)``. `DecodingError` when a saved record can't be read as its type,
+    ///   and ``StoreError`` `notFound` when it is gone; all records stay saved then.
     /// - Complexity: O(n log n); each record is read again.
     public func saveAndFetch<R: Record>(_ records: [R], in scope: StoreScope = .private) throws -> [R] {
         let committed = try save(records, in: scope, share: nil, tellingStates: true)
