@@ -77,6 +77,13 @@ extension RemoteChangeApplier {
                 AND NOT EXISTS (SELECT 1 FROM tide_seen s WHERE s.type_id = ?2 AND s.row = tide_outbox.first_row)
                 """
             try db.cachedStatement(sql: sql).execute(arguments: [zone, type.id])
+            // Nor is there anything for a person to decide about it.
+            let issues = """
+                DELETE FROM tide_sync_issues WHERE kind = \(ExportKind.delete.rawValue) AND type_id = ?1 AND NOT EXISTS (
+                    SELECT 1 FROM tide_outbox o WHERE o.type_id = ?1 AND o.kind = \(ExportKind.delete.rawValue)
+                    AND tide_sync_issues.row BETWEEN o.first_row AND o.last_row)
+                """
+            try db.cachedStatement(sql: issues).execute(arguments: [type.id])
         }
         // The cloud may have lost other deferred records, too, and would never report it.
         for name in try seen.missingDeferred(transaction.connection.types) { try deferredRows.deferUntilReply(name) }
