@@ -12,7 +12,7 @@ struct ChangePoster {
     let pause: UInt32
 
     static func main() throws {
-        // A test that fails leaves no process behind; as long as a test may take, however busy the machine is. The thread that started
+        // The process ends itself after the longest time that a test may take, so that a failed test leaves none. The thread that started
         // this process may have had signals blocked.
         var alarms = sigset_t()
         sigemptyset(&alarms)

@@ -23,7 +23,7 @@ package struct RowTimes: Equatable, Sendable {
         return lost
     }
 
-    /// Whether the times are those of a record that the cloud has lost.
+    /// Returns whether the cloud has lost the record that has these times.
     package func isLost(fields: [String]) -> Bool {
         !others.isEmpty && fields.allSatisfy { here[$0] == nil || others[$0] == .some(nil) }
     }

@@ -20,7 +20,7 @@ struct PendingRow {
     /// Whether its values are what its digest says, and each can be a value of its field.
     let isIntact: Bool
 
-    /// Whether the cloud had the record and has lost it.
+    /// Returns whether the cloud had the record and has lost it.
     func isLost(_ type: StoredType) -> Bool {
         edited.map { RowTimes($0).isLost(fields: type.fields.map(\.name)) } ?? false
     }
