@@ -94,6 +94,17 @@ struct LossChecker {
                 }
         }
 
+        /// Whether a write of a field has lost to a later one beside it, and the record was deleted by somebody who knew of that one. The
+        /// device that deleted it may never have heard of the write that lost.
+        private func isDeletedAsLoser(_ write: EditHistory.Event, among writes: [EditHistory.Event]) -> Bool {
+            guard plan.resolvingPolicy.name == "latestEdit" else { return false }
+            return writes.contains { rival in
+                !rival.known.contains(write.id) && !write.known.contains(rival.id)
+                    && (rival.time, rival.device) > (write.time, write.device)
+                    && deletions.contains { $0.known.contains(rival.id) }
+            }
+        }
+
         /// One field has a value that nobody has replaced.
         private func check(_ field: String, _ value: String?) -> [String] {
             let writes = saves.filter { $0.fields![field] != nil }
@@ -110,7 +121,7 @@ struct LossChecker {
             // Whose clock is not believed may lose to what it knew.
             if plan.resolvingPolicy.name == "latestEdit", !plan.clocksAreClose { return [] }
             if restored.contains(write.id) { return [] }
-            if let later = writes.first(where: { replaces($0, write) }) {
+            if let later = writes.first(where: { replaces($0, write) && !isDeletedAsLoser($0, among: writes) }) {
                 return ["\(field) is \(value), which e\(later.id) has replaced, knowing of it"]
             }
             if let deletion = isGone(write) { return ["\(field) is \(value), which e\(deletion.id) has deleted, knowing of it"] }
