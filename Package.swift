@@ -113,7 +113,10 @@ let package = Package(
         // A store and its blobs, in a container.
         .target(
             name: "TidemarkStore",
-            dependencies: ["CTideCore", "TidemarkModel", "TidemarkSQLite", .product(name: "GRDB", package: "GRDB.swift")],
+            dependencies: [
+                "CTideCore", "TidemarkModel", "TidemarkSQLite", .product(name: "GRDB", package: "GRDB.swift"),
+                .product(name: "GRDBSQLite", package: "GRDB.swift"),
+            ],
             swiftSettings: layered),
         // Containers as a whole: finding, moving, backing up, verifying, setting aside.
         .target(
@@ -208,7 +211,7 @@ let package = Package(
             name: "Tidemark",
             dependencies: [
                 "TidemarkCloud", "TidemarkModel", "TidemarkSQLite", "TidemarkContainers", "TidemarkStore", "TidemarkSync",
-                .product(name: "GRDB", package: "GRDB.swift"),
+                .product(name: "GRDB", package: "GRDB.swift"), .product(name: "Logging", package: "swift-log"),
             ],
             swiftSettings: layered),
         // Bulk import and export.

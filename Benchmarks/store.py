@@ -18,6 +18,23 @@ FIGURES = [
     ("10,000 typed records fetched ÷ GRDB Codable fetch", "fetch all ÷ GRDB", 1.0),
 ]
 
+OBSERVED = [
+    ("1,000 saves beside an observed list of all of 10,000 ÷ alone", "beside all ÷ alone", 1.5),
+    ("fetches of that list", "fetches of all", 100),
+    ("1,000 saves beside an observed top ten of 10,000 ÷ alone", "beside top ten ÷ alone", 1.1),
+    ("fetches of the top ten", "fetches of top ten", None),
+]
+
+# By the number of records, and what is divided by what.
+BULK_FIGURES = [
+    (10_000, "10,000 typed records saved ÷ GRDB Codable insert, both durable", "save", "GRDB insert", 1.5),
+    (10_000, "the same again, unchanged ÷ the first save", "save unchanged", "save", 0.5),
+    (10_000, "10,000 inserts by a context ÷ by the container", "context insert", "save", 2.0),
+    (10_000, "10,000 updates by a context ÷ by the container", "context update", "save changed", 2.0),
+    (100_000, "100,000 inserts by a context ÷ by the container", "context insert", "save", 2.0),
+    (100_000, "100,000 updates by a context ÷ by the container", "context update", "save changed", 2.0),
+]
+
 
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__)
@@ -29,8 +46,10 @@ def parse_arguments():
     parser.add_argument("--smoke", action="store_true", help="measure everything once with little, and print no figures")
     parser.add_argument("--json", type=pathlib.Path, metavar="FILE", help="write everything measured to FILE")
     options = parser.parse_args()
+    options.records, options.saves = 10_000, 1_000
     if options.smoke:
         options.runs, options.commits = 1, 20
+        options.records, options.saves = 200, 20
     return options
 
 
@@ -80,6 +99,15 @@ def measure_notice(program, data, commits):
     return times, len(committed) - len(times), self_heard
 
 
+def measure_bulk(program, data, count):
+    """Milliseconds of saves of many records, and of a small save meanwhile."""
+    folder = data / "bulk"
+    shutil.rmtree(folder, ignore_errors=True)
+    times = json.loads(subprocess.run([program, "bulk", folder, str(count)], check=True, capture_output=True, text=True).stdout)
+    shutil.rmtree(folder)
+    return times
+
+
 def quantile(values, share):
     return sorted(values)[min(len(values) - 1, int(len(values) * share))]
 
@@ -94,6 +122,25 @@ def main():
     goals.heading()
     for name, key, goal in FIGURES:
         goals.line(name, report[key], f"≤ {goal}", lambda it, goal=goal: it <= goal)
+    observed = json.loads(subprocess.run(
+        [program, "observe", options.data / "observe", str(options.runs), str(options.records), str(options.saves)],
+        check=True, capture_output=True, text=True).stdout)
+    for name, key, goal in OBSERVED:
+        if goal is None:
+            goals.line(name, observed[key])
+        else:
+            goals.line(name, observed[key], f"≤ {goal}", lambda it, goal=goal: it <= goal)
+    report["observed"] = observed
+    counts = [50, 100] if options.smoke else [10_000, 100_000]
+    report["bulk, ms"] = {}
+    for count, full in zip(counts, [10_000, 100_000]):
+        rounds = [measure_bulk(program, options.data, count) for _ in range(options.runs)]
+        report["bulk, ms"][str(count)] = rounds
+        for of, name, key, peer, goal in BULK_FIGURES:
+            if of == full:
+                goals.line(name, [it[key] / it[peer] for it in rounds], f"≤ {goal}", lambda it, goal=goal: it <= goal)
+        goals.line(f"longest wait of a small save beside {full:,} saved in batches", [it["longest wait"] for it in rounds],
+                   "≤ 50 ms", lambda it: it <= 50, " ms")
     times, lost, self_heard = measure_notice(program, options.data, options.commits)
     report["notice, ms"] = {"p50": quantile(times, 0.5), "p99": quantile(times, 0.99), "lost": lost, "self-heard": self_heard}
     goals.line("change notification between processes, p50", [quantile(times, 0.5)], "≤ 2 ms", lambda it: it <= 2, " ms")

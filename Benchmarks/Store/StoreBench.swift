@@ -8,6 +8,8 @@ import TidemarkStore
 ///     StoreBench api FOLDER ROUNDS          prints a JSON object of lists of ratios
 ///     StoreBench fetch FOLDER ours|grdb N   fetches all of 10,000 records N times, to be counted from outside
 ///     StoreBench save FOLDER ours|sqlite N  saves N records one by one, likewise
+///     StoreBench observe FOLDER ROUNDS RECORDS SAVES  prints a JSON object: saves alone, and beside observed lists
+///     StoreBench bulk FOLDER N              prints a JSON object of how long saves of N records take, in milliseconds
 ///     StoreBench listen CONTAINER           prints the time of each change that it hears
 ///     StoreBench notify CONTAINER COMMITS   saves, and prints the time of each commit
 ///     StoreBench open CONTAINER TIMES       prints how long each opening for reading takes
@@ -19,11 +21,16 @@ struct StoreBench {
         case ("api", 3): try await api(URL(fileURLWithPath: arguments[1]), rounds: Int(arguments[2])!)
         case ("fetch", 4): try await fetch(URL(fileURLWithPath: arguments[1]), arguments[2], times: Int(arguments[3])!)
         case ("save", 4): try await save(URL(fileURLWithPath: arguments[1]), arguments[2], times: Int(arguments[3])!)
+        case ("observe", 5):
+            try await observe(
+                URL(fileURLWithPath: arguments[1]), rounds: Int(arguments[2])!, records: Int(arguments[3])!,
+                saves: Int(arguments[4])!)
         case ("listen", 2): try await listen(URL(fileURLWithPath: arguments[1]))
+        case ("bulk", 3): try await bulk(URL(fileURLWithPath: arguments[1]), count: Int(arguments[2])!)
         case ("notify", 3): try await notify(URL(fileURLWithPath: arguments[1]), commits: Int(arguments[2])!)
         case ("open", 3): try open(URL(fileURLWithPath: arguments[1]), times: Int(arguments[2])!)
         default:
-            FileHandle.standardError.write(Data("usage: StoreBench api|listen|notify|open …\n".utf8))
+            FileHandle.standardError.write(Data("usage: StoreBench api|fetch|save|observe|bulk|listen|notify|open …\n".utf8))
             exit(64)
         }
     }
@@ -61,6 +68,10 @@ struct StoreBench {
             for (figure, value) in try await self.round(place) { report[figure, default: []].append(value) }
             try FileManager.default.removeItem(at: place)
         }
+        try printReport(report)
+    }
+
+    private static func printReport(_ report: [String: [Double]]) throws {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .prettyPrinted]
         print(String(decoding: try encoder.encode(report), as: UTF8.self))
@@ -108,7 +119,8 @@ struct StoreBench {
         return [
             "save, µs": middle(ours) / 1000, "save, SQLite, µs": middle(raw) / 1000, "save ÷ SQLite": middle(ours) / middle(raw),
             "fetch by name, µs": fetch / 1000, "fetch by name ÷ GRDB": fetch / peerFetch,
-            "fetch all, ms": all / 1e6, "fetch all ÷ GRDB": all / Double(records.count + saves) / (peerAll / Double(records.count)),
+            "fetch all, ms": all / 1e6,
+            "fetch all ÷ GRDB": all / Double(records.count + saves) / (peerAll / Double(records.count)),
         ]
     }
 
@@ -131,6 +143,13 @@ struct StoreBench {
         }
     }
 
+    private static func bulk(_ folder: URL, count: Int) async throws {
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .prettyPrinted]
+        print(String(decoding: try encoder.encode(try await BulkBench(folder: folder, count: count).run()), as: UTF8.self))
+    }
+
     private static func save(_ folder: URL, _ side: String, times: Int) async throws {
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         let records = (0..<times).map(Destination.init(number:))
@@ -142,6 +161,63 @@ struct StoreBench {
             let floor = try Floor(folder.appendingPathComponent("floor.sqlite"), records: [])
             for record in records { try floor.save(record) }
         }
+    }
+
+    // Saves beside observed lists
+
+    private static func observe(_ folder: URL, rounds: Int, records: Int, saves: Int) async throws {
+        try? FileManager.default.removeItem(at: folder)
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        let journal = try PersistentContainer(
+            directory: ContainerDirectory(openingOrCreatingAt: folder.appendingPathComponent("Observe.tidemark")))
+        var all = (0..<records).map(Destination.init(number:))
+        try await journal.save(all)
+        let newestFirst = [RecordSort<Destination>.descending(\.createdAt)]
+        var report: [String: [Double]] = [:]
+        for round in 0..<rounds {
+            // The three take turns in small parts, so that other load affects all of them.
+            let parts = 4
+            var times: [String: Int64] = [:]
+            var lists: [String: Int] = [:]
+            for part in 0..<parts {
+                for side in ["alone", "all", "top ten"] {
+                    let observation = journal.observe(
+                        Destination.self, sortedBy: side == "all" ? [] : newestFirst, limit: side == "all" ? nil : 10)
+                    let (first, isFirst) = AsyncStream.makeStream(of: Void.self)
+                    let observing =
+                        side == "alone"
+                        ? nil
+                        : Task {
+                            var count = 0
+                            for try await list in observation {
+                                precondition(!list.isEmpty)
+                                count += 1
+                                isFirst.yield()
+                            }
+                            return count
+                        }
+                    if observing != nil { for await _ in first { break } }
+                    let start = now()
+                    for number in 0..<(saves / parts) {
+                        // One of the newest ten each time, so that both lists change.
+                        let index = records - 1 - number % min(10, records)
+                        all[index].caption = "\(side) \(round) \(part) \(number)"
+                        try await journal.save(all[index])
+                    }
+                    times[side, default: 0] += now() - start
+                    observing?.cancel()
+                    // The first list does not follow a save.
+                    lists[side, default: 0] += max(0, (try await observing?.value ?? 1) - 1)
+                }
+            }
+            for side in ["all", "top ten"] {
+                report["beside \(side) ÷ alone", default: []].append(Double(times[side]!) / Double(times["alone"]!))
+                report["fetches of \(side)", default: []].append(Double(lists[side]!) * 1000 / Double(saves / parts * parts))
+            }
+            report["saves alone, ms", default: []].append(Double(times["alone"]!) / 1e6)
+        }
+        try printReport(report)
+        try FileManager.default.removeItem(at: folder)
     }
 
     private static var peerConfiguration: Configuration {
@@ -197,7 +273,9 @@ private final class Floor {
         var configuration = Configuration()
         configuration.prepareDatabase { db in
             try db.execute(
-                sql: "PRAGMA page_size = 16384; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 0")
+                sql:
+                    "PRAGMA page_size = 16384; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 0"
+            )
         }
         database = try DatabaseQueue(path: url.path, configuration: configuration)
         try database.write { db in

@@ -77,7 +77,7 @@ extension PersistentContainer {
             throw PermissionDenied(
                 record: nil, decision: SharePolicy.decide(.share, on: existing.target(), by: existing.actor))
         }
-        for record in records where try home(of: record, default: .private) == .shared {
+        for (record, home) in zip(records, try homes(of: records, default: .private)) where home == .shared {
             let share = try await fetchShares(matching: [record])[record]
             let target = share?.target(record: record.name) ?? SharePolicy.Target(scope: .shared, isShared: true)
             throw PermissionDenied(
@@ -332,7 +332,7 @@ extension PersistentContainer {
     @discardableResult
     public func save<R: Record>(_ records: [R], in share: Share) async throws -> SaveResult {
         guard !records.isEmpty else { return SaveResult() }
-        return try save(records, in: share.scope, share: try await place(of: share))
+        return try save(records, in: share.scope, share: try await place(of: share)).result
     }
 
     /// The place of a share in its store.

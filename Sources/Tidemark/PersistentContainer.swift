@@ -11,7 +11,7 @@ public import TidemarkStore
 /// ```swift
 /// let journal = try PersistentContainer(named: "Journal")
 /// try await journal.save(Destination(caption: "Senja", image: Asset(fileURL: photo)))
-/// let newest = try await journal.fetchAll(Destination.self, sortedBy: [.descending("createdAt")], limit: 10)
+/// let newest = try await journal.fetchAll(Destination.self, sortedBy: [.descending(\.createdAt)], limit: 10)
 /// ```
 ///
 /// What is saved is durable when the call returns. Records go to the private store unless you say otherwise, or they are in the shared one
@@ -30,6 +30,7 @@ public actor PersistentContainer: RecordReading {
     nonisolated let changeBroadcaster: ChangeBroadcaster
     private nonisolated let notifier: StoreChangeNotifier
     private nonisolated let listener = Mutex<StoreChangeListener?>(nil)
+    private nonisolated let readersFollowOthers = Atomic(false)
     nonisolated let reporter = Mutex<PermissionReporter?>(nil)
 
     /// The merge policy where neither a type nor a save has one.
@@ -119,22 +120,20 @@ public actor PersistentContainer: RecordReading {
     ///
     /// - Throws: ``StoreError`` `io` when the system has no more watches to give.
     nonisolated func listen() throws(StoreError) {
-        let all = stores.all
-        let notice: @Sendable () -> Void = {
-            // What fails now the next notification covers, too; whoever reads until then meets the same error.
-            Task { for store in all { try? await store.refreshAfterExternalChanges() } }
-        }
-        let hasBegun = try listener.withLock { listener throws(StoreError) in
-            guard listener == nil else { return false }
-            let changeBroadcaster = changeBroadcaster
-            listener = try StoreChangeListener(container: directory, ignoring: notifier) {
+        try listener.withLock { listener throws(StoreError) in
+            guard listener == nil else { return }
+            listener = try StoreChangeListener(container: directory, ignoring: notifier) { [weak self] in
+                guard let self else { return }
                 changeBroadcaster.post(isOwn: false)
-                notice()
+                if readersFollowOthers.load(ordering: .acquiring) { refreshReaders() }
             }
-            return true
         }
-        // What came before.
-        if hasBegun { notice() }
+    }
+
+    /// Makes GRDB's observations read the changes of other processes.
+    private nonisolated func refreshReaders() {
+        // The next notification repeats a refresh that fails. A read before that throws the same error.
+        Task { [stores] in for store in stores.all { try? await store.refreshAfterExternalChanges() } }
     }
 
     /// Sets the merge policy where neither a type nor a save has one.
@@ -145,44 +144,24 @@ public actor PersistentContainer: RecordReading {
     /// Saves a record as it is, whatever the store has by then: inserts it, or gives it these values. Fields that the Swift type does not
     /// have stay.
     ///
-    /// - Parameter scope: The store of a new record; a record that is there stays where it is. A new record of the shared store belongs to a
-    ///   share: save it with ``save(_:in:)-(_,Share)``.
-    /// - Throws: ``StoreError`` `invalid` for a new record in the shared store without a share; What ``Record/validate()`` and its kin throw; `EncodingError`; ``StoreError`` `invalid` for an asset or a value that
-    ///   can't be stored, `schema` in production, `diskFull`, `busy`, `io`. Then nothing is saved.
+    /// - Parameter scope: The store of a new record; an existing record stays in its store. A new record in the shared store must
+    ///   belong to a share: save it with ``save(_:in:)-(_,Share)``.
+    /// - Throws: ``StoreError`` `invalid` for a new record in the shared store without a share; the errors of the record's hooks,
+    ///   such as ``Record/validate()``; `EncodingError`; ``StoreError`` `invalid` for an asset or a value that can't be stored,
+    ///   `schema` in production, `diskFull`, `busy`, `io`. Then nothing is saved.
     @discardableResult
     public func save<R: Record>(_ record: R, in scope: StoreScope = .private) throws -> SaveResult {
         try save([record], in: scope)
     }
 
-    /// Saves records: in each store all or none, the shared one first: what may not be saved there keeps the rest from being saved. Where the
-    /// private store fails afterwards, its ``StoreError`` says so.
+    /// Saves records. Each store saves all of its records or none. The shared store is first: if it refuses a record, nothing is
+    /// saved. If the private store fails afterwards, its ``StoreError`` says so.
+    ///
+    /// - Complexity: O(n log n). Records that the store has with the same values are compared and not written. Other saves wait for
+    ///   a save of many records; ``saveInBatches(_:batchSize:in:progress:)`` lets them run between its batches.
     @discardableResult
     public func save<R: Record>(_ records: [R], in scope: StoreScope = .private) throws -> SaveResult {
-        try save(records, in: scope, share: nil)
-    }
-
-    /// - Parameter share: The share of that store into which new records go.
-    func save<R: Record>(_ records: [R], in scope: StoreScope, share: SharePlace?) throws -> SaveResult {
-        let policy = policies(nil, types: [R.recordType: R.mergePolicy])
-        return try write { assets in
-            let prepared = try records.map { try PreparedRecord($0, assets: assets) }
-            var parts: [StoreScope: [Int]] = [:]
-            for (index, it) in prepared.enumerated() {
-                parts[try home(of: it.record, default: scope), default: []].append(index)
-            }
-            return parts.map { home, indices in
-                StoreSave(
-                    scope: home, edits: indices.map { prepared[$0].edit(.any, in: home == scope ? share?.zone : nil) },
-                    schemas: Self.union(indices.map { prepared[$0].schema }), policy: policy,
-                    check: { db, source in
-                        if home == scope { try share?.check(db, source) }
-                        for index in indices {
-                            try records[index].validate(
-                                replacing: source.fetch(db, R.self, named: prepared[index].record.name)?.record)
-                        }
-                    })
-            }
-        }
+        try save(records, in: scope, share: nil).result
     }
 
     /// Deletes a record, whatever the store has by then. One that is not there is deleted already.
@@ -194,6 +173,7 @@ public actor PersistentContainer: RecordReading {
     /// Deletes the record of a name.
     @discardableResult
     public func delete<R: Record>(_ type: R.Type, named name: String) throws -> SaveResult {
+        try recordSources.claims.check(type)
         let record = RecordName(type: R.recordType, name: name)
         let scope = try home(of: record, default: .private)
         let policy = policies(nil, types: [R.recordType: R.mergePolicy])
@@ -202,7 +182,9 @@ public actor PersistentContainer: RecordReading {
                 StoreSave(
                     scope: scope, edits: [RecordEdit(record: record, base: .any, values: nil, fields: [])], schemas: [],
                     policy: policy,
-                    check: { db, source in try source.fetch(db, R.self, named: name)?.record.validateForDelete() })
+                    validate: { db, source, _ in
+                        try StoredRecords(db, source).record(R.self, named: name)?.validateForDelete()
+                    })
             ]
         }
     }
@@ -213,40 +195,104 @@ public actor PersistentContainer: RecordReading {
     ///
     /// - Returns: Their names.
     @discardableResult
-    public func deleteAll<R: Record>(_ type: R.Type, where predicate: RecordPredicate? = nil) throws -> [String] {
+    public func deleteAll<R: Record>(_ type: R.Type, where predicate: RecordPredicate<R>? = nil) throws -> [String] {
         try batch(type, predicate) { store, query, author in try store.delete(matching: query, author: author) }
     }
 
-    /// Gives the records that match new values, without loading them. As `NSBatchUpdateRequest`; the hooks are not asked.
+    /// Sets fields of the records that match, without loading them, like `NSBatchUpdateRequest`. The hooks are not called.
     ///
     /// ```swift
-    /// try await journal.updateAll(Destination.self, where: .field("rating") == nil, set: ["rating": 3])
+    /// try await journal.updateAll(Destination.self, where: \.rating == nil, set: ["rating": 3])
     /// ```
     ///
-    /// - Parameter values: By field; `nil` for no value.
+    /// In the development environment, a property that no record has had a value for yet becomes a field.
+    ///
+    /// - Parameters:
+    ///   - type: The record type.
+    ///   - predicate: The condition; `nil` for all records.
+    ///   - values: The new values by field; `nil` removes the value.
     /// - Returns: The names of the records that matched.
+    /// - Throws: ``StoreError`` `invalid` for values with which a record could no longer be read as the type, such as `nil` for a
+    ///   property that is not optional; `schema` for a field that neither the store nor the type has; `sql`, `diskFull`, `busy`,
+    ///   `io`; ``PermissionDenied``.
     @discardableResult
     public func updateAll<R: Record>(
-        _ type: R.Type, where predicate: RecordPredicate? = nil, set values: [String: (any Encodable & Sendable)?]
+        _ type: R.Type, where predicate: RecordPredicate<R>? = nil, set values: [String: (any Encodable & Sendable)?]
     ) throws -> [String] {
-        let stored = try values.mapValues { value in
+        var stored = try values.mapValues { value in
             try value.flatMap { try RecordEncoder.content(of: $0) }.map { content in
                 try content.value { _ in
                     throw StoreError(
-                        .invalid, "updateAll can't take in an asset; save a record with it first and use that record's")
+                        .invalid, "updateAll can't ingest an asset; save a record with it first and use that record's")
                 }
             }
         }
+        var optional = Set(stored.keys.filter { PropertyNames.isProperty($0, of: type) })
+        // The former names are cleared, too: a field without a value is read under them.
+        let formerNames = RecordNaming.of(type).formerNames
+        for former in stored.filter({ $0.value == nil }).keys.flatMap({ formerNames[$0] ?? [] }) where stored[former] == nil {
+            stored[former] = .some(nil)
+            optional.insert(former)
+        }
+        // A number that is given for a property of doubles becomes a double, a text for a reference a reference.
+        let properties = try encodedProperties(of: type, where: predicate, with: stored)
+        for (name, property) in properties where stored[name].map({ $0 != nil }) ?? false { stored[name] = property.value }
+        let fields = properties.compactMap { name, property -> RecordTypeSchema.Field? in
+            guard stored[name].map({ $0 != nil }) ?? false else { return nil }
+            return .init(name: name, type: property.value.type, isBoolean: property.isBoolean)
+        }
+        let (all, mayBeMissing) = (stored, optional)
         return try batch(type, predicate) { store, query, author in
-            try store.update(matching: query, set: stored, author: author)
+            try store.update(matching: query, set: all, introducing: fields, optional: mayBeMissing, author: author)
         }
     }
 
+    /// Reads a record that matches with the new values, and returns its properties as they are stored then; none when no record that
+    /// matches can be read now.
+    ///
+    /// - Throws: ``StoreError`` `invalid` when the record can't be read with the new values.
+    private func encodedProperties<R: Record>(
+        of type: R.Type, where predicate: RecordPredicate<R>?, with values: [String: FieldValue?]
+    ) throws -> [String: (value: FieldValue, isBoolean: Bool)] {
+        var properties: [String: (value: FieldValue, isBoolean: Bool)] = [:]
+        try recordSources.withKnownFields(of: R.recordType) { known in
+            for source in recordSources.all {
+                try source.checkPlace()
+                let found = try source.database.read { db in
+                    try source.container.checkFormat(db, of: source.scope)
+                    return try source.versions(db, type, where: predicate, limit: 10, known: known)
+                }
+                let assets = AssetPlace(folder: source.assets)
+                // Skip records that can't be read now: the update may repair them.
+                guard
+                    let (name, before) = found.first(where: {
+                        (try? RecordDecoder<R>.record($0, values: $1, assets: assets)) != nil
+                    })
+                else { continue }
+                var after = before
+                for (field, value) in values { after[field] = value }
+                do {
+                    let record = try RecordDecoder<R>.record(name, values: after, assets: assets)
+                    for field in try RecordEncoder().encode(record).fields {
+                        guard let value = try field.content?.value({ $0.identifier ?? "" }) else { continue }
+                        properties[field.name] = (value, field.isBoolean)
+                    }
+                } catch DecodingError.valueNotFound(_, let context), DecodingError.dataCorrupted(let context) {
+                    throw StoreError(.invalid, "with these values, \(context.debugDescription)")
+                } catch {
+                    throw StoreError(.invalid, "with these values, \(R.recordType) \(name) can't be read as \(R.self): \(error)")
+                }
+            }
+        }
+        return properties
+    }
+
     private func batch<R: Record>(
-        _ type: R.Type, _ predicate: RecordPredicate?,
+        _ type: R.Type, _ predicate: RecordPredicate<R>?,
         _ run: @Sendable (isolated RecordStore, RecordQuery, TransactionAuthor) throws -> [String]
     ) throws -> [String] {
-        // What is wrong with the question is found out before anything is written.
+        try recordSources.claims.check(type)
+        // Errors in the query are found before anything is written.
         let queries = try recordSources.withKnownFields(of: R.recordType) { known in
             try recordSources.all.compactMap { source in
                 try source.checkPlace()
@@ -272,53 +318,43 @@ public actor PersistentContainer: RecordReading {
         return names.flatMap { $0 }
     }
 
-    /// Has observations of one's own, made with ``reader(_:)``, follow what other processes write. ``observe(_:where:sortedBy:limit:in:)`` and
-    /// ``changes(since:withOwn:)`` do so by themselves.
+    /// Makes observations in SQL, which a program creates with GRDB and ``reader(_:)``, follow the writes of other processes.
+    /// ``RecordObserving/observe(_:where:sortedBy:limit:in:)`` and ``changes(since:withOwn:)`` follow them without this call.
     ///
     /// - Throws: ``StoreError`` `io` when the system has no more watches to give.
-    public nonisolated func followOthers() throws(StoreError) { try listen() }
-
-    /// The records that match, and again whenever they have changed, here or in another process.
-    ///
-    /// - Parameter scope: One store.
-    public nonisolated func observe<R: Record>(
-        _ type: R.Type, where predicate: RecordPredicate? = nil, sortedBy sorts: [RecordSort] = [], limit: Int? = nil,
-        in scope: StoreScope = .private
-    ) -> RecordObservation<R> {
-        let source = sources[scope]
-        let all = recordSources
-        let listening = Result { () throws(StoreError) in try listen() }
-        let observation = ValueObservation.tracking { db -> [Observed<R>] in
-            try listening.get()
-            try source.checkPlace()
-            try source.container.checkFormat(db, of: source.scope)
-            // So that it notices the table's coming.
-            _ = try Int.fetchOne(db, sql: "SELECT count(*) FROM tide_types")
-            return try all.withKnownFields(of: R.recordType) { known in
-                let part = try source.fetchAll(
-                    db, type, where: predicate, sortedBy: sorts, limit: limit, known: known
-                ) { record, row, _ in
-                    Observed(record: record, name: record.recordName, version: row[QueriedType.versionColumn])
-                }
-                return part.elements
-            }
-        }
-        let changes = observation.removeDuplicates().map { (observed: [Observed<R>]) -> [R] in observed.map(\.record) }
-        return RecordObservation(base: changes.values(in: source.database))
+    public nonisolated func followOthers() throws(StoreError) {
+        let wasFollowing = readersFollowOthers.exchange(true, ordering: .acquiringAndReleasing)
+        try listen()
+        // Read the changes from before the call.
+        if !wasFollowing { refreshReaders() }
     }
 
     // Parts of it
 
-    /// The store that has a record, as a fetch finds it; `scope` when none has it.
+    /// Returns the store in which a fetch finds a record; `scope` when no store has it.
     func home(of record: RecordName, default scope: StoreScope) throws -> StoreScope {
-        // Only where another store has it, too, does it matter whether this one has.
-        guard try ContainerDirectory.scopes.contains(where: { try $0 != scope && contains(record, $0) }) else { return scope }
-        return try ContainerDirectory.scopes.first { try contains(record, $0) } ?? scope
+        try homes(of: [record], default: scope)[0]
     }
 
-    private func contains(_ record: RecordName, _ scope: StoreScope) throws -> Bool {
-        // On the same queue: without a transaction of its own, which would cost more than the look.
-        try stores[scope].assumeIsolated { store in try store.contains(record) }
+    /// Returns, for each record, the store in which a fetch finds it; `scope` when no store has it.
+    func homes(of records: [RecordName], default scope: StoreScope) throws -> [StoreScope] {
+        var homes = records.map { _ in scope }
+        // A look into `scope` is needed only for records that another store has.
+        for other in ContainerDirectory.scopes where other != scope {
+            let elsewhere = try contained(records, other).enumerated().filter(\.element).map(\.offset)
+            guard !elsewhere.isEmpty else { continue }
+            let here = try contained(elsewhere.map { records[$0] }, scope)
+            for (index, isHere) in zip(elsewhere, here) {
+                // If both stores have a record, a fetch finds it in the first one.
+                homes[index] = isHere ? ContainerDirectory.scopes.first { [scope, other].contains($0) } ?? scope : other
+            }
+        }
+        return homes
+    }
+
+    private func contained(_ records: [RecordName], _ scope: StoreScope) throws -> [Bool] {
+        // This runs on the same queue, without a separate transaction, which would cost more than the look-up.
+        try stores[scope].assumeIsolated { store in try store.contains(records) }
     }
 
     /// The policy of a save for each type: its own, else the type's, else the container's.
@@ -329,9 +365,14 @@ public actor PersistentContainer: RecordReading {
 
     /// Writes to the stores, one transaction each.
     func write(_ prepare: (AssetIngest) throws -> [StoreSave]) throws -> SaveResult {
-        let committed = try save(tellingStates: false, prepare)
+        try write(tellingStates: false, prepare).result
+    }
+
+    /// Works like ``write(_:)``, and also returns the new state of each edited record if `tellingStates` is set.
+    func write(tellingStates: Bool, _ prepare: (AssetIngest) throws -> [StoreSave]) throws -> Committed {
+        let committed = try save(tellingStates: tellingStates, prepare)
         switch committed.error {
-        case nil: return committed.result
+        case nil: return committed
         case let error as StoreError:
             throw StoreError(error.code, "\(error.message). What is in the shared store is saved already")
         case let error?: throw error
@@ -341,18 +382,20 @@ public actor PersistentContainer: RecordReading {
     /// What was committed, by the stores that did so before one failed.
     struct Committed {
         var result = SaveResult()
-        /// What each edited record is now, if that was wanted.
+        /// The new state of each edited record, if it was requested.
         var saved: [RecordName: StoredVersion?] = [:]
+        /// The names in the store of edited records, if they differ from the names of the edits.
+        var names: [RecordName: String] = [:]
         var scopes: Set<StoreScope> = []
-        /// Why a store has failed after another one had committed.
+        /// The error of a store that failed after another one had committed.
         var error: (any Error)?
     }
 
-    /// As ``write(_:)``; also tells, if wanted, what each edited record is now.
+    /// Works like ``write(_:)``, and also returns the new state of each edited record if `tellingStates` is set.
     ///
-    /// - Throws: What fails before anything is committed.
+    /// - Throws: The errors that occur before anything is committed.
     private func save(tellingStates: Bool, _ prepare: (AssetIngest) throws -> [StoreSave]) throws -> Committed {
-        let assets = AssetIngest(directory)
+        let assets = AssetIngest(directory, claims: recordSources.claims)
         let parts = try prepare(assets)
         try assets.sync()
         let blobs = assets.blobs
@@ -367,10 +410,11 @@ public actor PersistentContainer: RecordReading {
                     try store.save(
                         part.edits, schemas: part.schemas, blobs: blobs, author: author, policy: part.policy,
                         tellingStates: tellingStates,
-                        check: { db in try part.check(db, source) })
+                        validate: { db, matches in try part.validate(db, source, matches) })
                 }
                 committed.result.add(outcome, scope: part.scope)
                 committed.saved.merge(outcome.saved) { $1 }
+                committed.names.merge(outcome.names) { $1 }
                 committed.scopes.insert(part.scope)
             } catch {
                 guard !committed.scopes.isEmpty else { throw error }
@@ -389,12 +433,19 @@ public actor PersistentContainer: RecordReading {
         try save(tellingStates: true, prepare)
     }
 
-    /// Tells those who follow that something has changed.
+    /// Posts to the followers of the container that something has changed.
     nonisolated func broadcastChanges() { changeBroadcaster.post(isOwn: true) }
 
-    static func union(_ schemas: [RecordTypeSchema]) -> [RecordTypeSchema] {
+    /// Returns one schema for each type, with the fields of all its schemas.
+    ///
+    /// - Complexity: O(n), and more only when records of one type have different fields.
+    static func union(_ schemas: some Sequence<RecordTypeSchema>) -> [RecordTypeSchema] {
         var union: [RecordTypeSchema] = []
+        var last: [String: RecordTypeSchema] = [:]
         for schema in schemas {
+            // Most schemas of a type are equal.
+            guard last[schema.name] != schema else { continue }
+            last[schema.name] = schema
             if let index = union.firstIndex(where: { $0.name == schema.name }) {
                 union[index].fields += schema.fields.filter { !union[index].fields.contains($0) }
             } else {
@@ -411,22 +462,6 @@ struct StoreSave: Sendable {
     let edits: [RecordEdit]
     let schemas: [RecordTypeSchema]
     let policy: @Sendable (String) -> MergePolicy
-    /// The hooks of the records, with what the store has.
-    let check: @Sendable (Database, RecordSource) throws -> Void
-}
-
-extension Record {
-    /// Asks the hooks.
-    func validate(replacing previous: Self?) throws {
-        if let previous { try validateForUpdate(from: previous) } else { try validateForInsert() }
-    }
-}
-
-/// A record as an observation has last seen it: the same version of it is the same.
-private struct Observed<R: Record>: Equatable, Sendable {
-    let record: R
-    let name: String
-    let version: Int64
-
-    static func == (left: Observed, right: Observed) -> Bool { left.name == right.name && left.version == right.version }
+    /// Calls the hooks of the records, with the match in the store for each edit.
+    let validate: @Sendable (Database, RecordSource, [StoredMatch]) throws -> Void
 }

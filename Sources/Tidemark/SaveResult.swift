@@ -15,8 +15,19 @@ public struct SaveResult: Hashable, Sendable {
 
     init() {}
 
-    /// That of a transaction of which nothing else is known.
+    /// Creates the result of a transaction of which nothing else is known.
     package init(transaction: Int64, in scope: StoreScope) { transactions = [scope: transaction] }
+
+    /// Adds the result of a later save.
+    mutating func add(_ later: SaveResult) {
+        counts += later.counts
+        conflicts += later.conflicts
+        for (record, name) in replaced where later.replaced[RecordName(type: record.type, name: name)] != nil {
+            replaced[record] = later.replaced[RecordName(type: record.type, name: name)]
+        }
+        replaced.merge(later.replaced) { $1 }
+        transactions.merge(later.transactions) { $1 }
+    }
 
     mutating func add(_ outcome: SaveOutcome, scope: StoreScope) {
         counts += outcome.counts

@@ -1,3 +1,4 @@
+public import Foundation
 public import TidemarkModel
 
 /// Why a cloud did not do what it was asked to. Equal by code.
@@ -117,4 +118,11 @@ extension CloudError: Hashable {
 
 extension CloudError: CustomStringConvertible {
     public var description: String { "\(code.rawValue): \(reason)" }
+}
+
+extension CloudError: LocalizedError {
+    /// The error message: the text of `localizedDescription`.
+    public var errorDescription: String? { reason }
+    /// The remedy; `nil` when none is known, or when the description has it.
+    public var recoverySuggestion: String? { remedy?.sentence ?? denial?.remedy?.sentence }
 }

@@ -123,3 +123,10 @@ public enum SyncErrorCode {
     /// Anything else; the reason says what. None of Core Data's.
     public static let other = 134_499
 }
+
+extension ContainerEvent.Failure: LocalizedError {
+    /// The error message: the text of `localizedDescription`.
+    public var errorDescription: String? { reason }
+    /// The remedy; `nil` when none is known, or when the description has it.
+    public var recoverySuggestion: String? { remedy?.sentence }
+}

@@ -7,3 +7,14 @@ public enum ErrorRemedy: String, Hashable, Codable, CaseIterable, Sendable {
     /// Correct the server's address, or use a version of the server that has the operation: no operation has that path.
     case checkAddress
 }
+
+extension ErrorRemedy {
+    /// The remedy as a sentence for a person.
+    public var sentence: String {
+        switch self {
+        case .signIn: "Sign in again."
+        case .trustAuthority: "Name the authority that issued the server's certificate."
+        case .checkAddress: "Correct the server's address, or use a newer version of the server."
+        }
+    }
+}

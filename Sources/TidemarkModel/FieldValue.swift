@@ -40,8 +40,9 @@ extension FieldValue {
 }
 
 extension FieldValue {
-    /// Whether a value is the same; of text and bytes, byte for byte. A string is not the same as another way to write its characters: that is an edit, too.
-    func isSame(as other: FieldValue) -> Bool {
+    /// Returns whether two values are the same. Text and bytes are compared byte for byte: another encoding of the same characters
+    /// is an edit, too.
+    package func isSame(as other: FieldValue) -> Bool {
         switch (self, other) {
         case (.string(let one), .string(let other)), (.reference(let one), .reference(let other)),
             (.asset(let one), .asset(let other)):

@@ -1,3 +1,4 @@
+public import Foundation
 public import TidemarkSQLite
 import TidemarkStore
 
@@ -55,4 +56,11 @@ extension ImportError: Equatable {
 
 extension ImportError: CustomStringConvertible {
     public var description: String { message }
+}
+
+extension ImportError: LocalizedError {
+    /// The error message: the text of `localizedDescription`.
+    public var errorDescription: String? { message }
+    /// The remedy; `nil` when none is known, or when the description has it.
+    public var recoverySuggestion: String? { cause?.recoverySuggestion }
 }

@@ -172,7 +172,9 @@ import TidemarkStore
             return it
         }
         try await journal.save(all)
-        func names(_ predicate: Tidemark.RecordPredicate, _ sorts: [RecordSort] = []) async throws -> [String] {
+        func names(
+            _ predicate: Tidemark.RecordPredicate<Destination>, _ sorts: [RecordSort<Destination>] = []
+        ) async throws -> [String] {
             try await journal.fetchAll(Destination.self, where: predicate, sortedBy: sorts).map(\.id)
         }
         func expected(_ test: (Destination) -> Bool) -> [String] { all.filter(test).map(\.id) }

@@ -49,7 +49,7 @@ import TidemarkEmbeddedCloud
     @Test func `an observation shows what the synchronisation of the same container fetches`() async throws {
         let (laptop, phone) = (try await fixture.person("anna", device: "1"), try await fixture.person("anna", device: "2"))
         var shown = phone.container.observe(Destination.self).makeAsyncIterator()
-        #expect(try await shown.next() == [])
+        #expect(try await shown.next()?.records == [])
         try await laptop.container.save(Destination("a", caption: "from the laptop"))
         try await laptop.sync()
         try await phone.sync()

@@ -25,7 +25,7 @@ public struct PermissionReport: AsyncSequence, Sendable {
     public typealias Element = RecordPermission
 
     /// The condition for a type of one store.
-    typealias Condition = @Sendable (QueriedType) throws -> (sql: String, arguments: StatementArguments)?
+    typealias Condition = @Sendable (QueriedType) throws -> SQLCondition?
 
     let sources: RecordSources
     /// `nil` for all.
@@ -182,6 +182,7 @@ private final class ReportWalk {
         guard !types.isEmpty else { return nil }
         let next = types.removeFirst()
         let condition = try report.condition(next)
+        for it in condition?.extensions ?? [] { try it.install(on: db) }
         type = next.name
         rows = try pinned.places(db, of: next, where: condition?.sql, arguments: condition?.arguments ?? StatementArguments())
         return rows

@@ -93,13 +93,13 @@ public actor PermissionReporter {
         PermissionReport(sources: sources, type: type, condition: { _ in nil }, filter: filter)
     }
 
-    /// What one may do with the records that match.
+    /// Reports what you may do with the records that match.
     ///
     /// ```swift
-    /// let report = journal.permissions.report(on: Destination.self, where: .field("rating") >= 4, only: .editable)
+    /// let report = journal.permissions.report(on: Destination.self, where: \.rating >= 4, only: .editable)
     /// ```
     public nonisolated func report<R: Record>(
-        on type: R.Type, where predicate: RecordPredicate? = nil, only filter: PermissionFilter? = nil
+        on type: R.Type, where predicate: RecordPredicate<R>? = nil, only filter: PermissionFilter? = nil
     ) -> PermissionReport {
         let sources = sources
         return PermissionReport(
@@ -107,7 +107,7 @@ public actor PermissionReporter {
             condition: { queried in
                 try predicate.map { predicate in
                     try sources.withKnownFields(of: R.recordType) { known in
-                        try predicate.sql(queried, nameField: R.nameField, known: known)
+                        try predicate.node.condition(queried, FieldNaming(type), known: known)
                     }
                 }
             }, filter: filter)

@@ -7,12 +7,12 @@ public import TidemarkStore
 /// A container, open for reading only: for a widget, an extension, a viewer. It has no methods that write, takes no lock that a writer waits
 /// for, and changes no byte, also while the app is writing or after it has crashed.
 ///
-/// A shared store that comes only after it was opened is told of by ``changes(since:)``, and read when the container is opened again. When
-/// the container moves away, or is replaced, reading throws ``StoreError`` `moved`.
+/// ``changes(since:)`` and observations include a shared store that is created after the container was opened. Fetches read it when
+/// the container is opened again. When the container was moved or replaced, reading throws ``StoreError`` `moved`.
 ///
 /// ```swift
 /// let journal = try ReadOnlyContainer(named: "Journal", at: .group("group.com.example.journal"))
-/// let newest = try await journal.fetchAll(Destination.self, sortedBy: [.descending("createdAt")], limit: 3)
+/// let newest = try await journal.fetchAll(Destination.self, sortedBy: [.descending(\.createdAt)], limit: 3)
 /// for try await change in journal.changes() { reload(change) }
 /// ```
 public struct ReadOnlyContainer: RecordReading {

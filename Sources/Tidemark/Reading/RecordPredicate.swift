@@ -1,46 +1,27 @@
-import Foundation
-import GRDB
-import TidemarkModel
-import TidemarkSQLite
-import TidemarkStore
-
-/// Which records are wanted.
+/// A condition that selects records of a type.
 ///
 /// ```swift
 /// let recent = try await journal.fetchAll(
-///     Destination.self, where: .field("createdAt") > lastWeek && .field("caption").contains("fjord"))
-/// let by = try await journal.fetchAll(Destination.self, where: .sql("length(details) > ?", 1000))
+///     Destination.self, where: \.createdAt > lastWeek && .field(\.caption).contains("fjord"))
+/// let long = try await journal.fetchAll(Destination.self, where: .sql("length(details) > ?", 1000))
+/// let rated = try await journal.fetchAll(Destination.self, where: .field("rating") >= 4)
 /// ```
 ///
-/// Fields are named as the record type has them, and the record's name as ``Record/nameField`` says. As in SQL, a field without a value
-/// is neither greater nor less than anything; it is equal to `nil` and unequal to every value.
-public struct RecordPredicate: Sendable {
-    indirect enum Node: Sendable {
-        case comparison(String, Operator, FieldValue?)
-        case element(String, [FieldValue])
-        case all([Node])
-        case any([Node])
-        case not(Node)
-        case sql(String, StatementArguments)
-        /// A value that can't be a field's.
-        case invalid(String)
-    }
+/// A key path such as `\.rating` names a stored property, and the compiler checks the type of the value that it is compared with;
+/// see ``Record/fieldName(of:)``. A text names a field by its name in the store, or the record's name by ``Record/nameField``. The
+/// text is checked when the predicate is used. As in SQL, a field without a value is neither greater nor less than any value. It is
+/// equal to `nil`, and unequal to every value.
+///
+/// A `Decimal` is compared as a number. A `UUID` is equal to a text or a reference that has it in upper or lower case.
+public struct RecordPredicate<R: Record>: Sendable {
+    let node: PredicateNode
 
-    enum Operator: String, Sendable {
-        case equal = "="
-        case unequal = "<>"
-        case less = "<"
-        case lessOrEqual = "<="
-        case greater = ">"
-        case greaterOrEqual = ">="
-        case contains, beginsWith
-    }
+    init(_ node: PredicateNode) { self.node = node }
 
-    let node: Node
-
-    init(_ node: Node) { self.node = node }
-
-    /// Begins a comparison.
+    /// Begins a comparison with a field.
+    ///
+    /// - Parameter name: The name that the field has in the store. A name that the record type does not have makes the fetch throw
+    ///   ``StoreError`` `schema`.
     public static func field(_ name: String) -> Field { Field(name: name) }
 
     /// Both hold.
@@ -56,188 +37,79 @@ public struct RecordPredicate: Sendable {
     /// The predicate does not hold.
     public static prefix func ! (predicate: RecordPredicate) -> RecordPredicate { RecordPredicate(.not(predicate.node)) }
 
-    /// A field that is yet to be compared.
+    /// A field in a predicate, named by a text, before its comparison.
     public struct Field: Sendable {
         let name: String
 
-        /// Begins a comparison.
+        /// Begins a comparison with a field.
+        ///
+        /// - Parameter name: The name that the field has in the store.
         public static func field(_ name: String) -> Field { Field(name: name) }
 
-        /// Whether a text has this in it, in the same spelling; whether a list has this element.
+        /// Matches records whose text contains this text in the same spelling, or whose list has this element.
+        ///
+        /// - Parameter value: A text, or an element of the list. A `UUID` is found in upper and lower case.
         public func contains(_ value: some Encodable) -> RecordPredicate { compare(.contains, value) }
-        /// Whether a text begins with this, in the same spelling.
-        public func begins(with prefix: String) -> RecordPredicate { compare(.beginsWith, prefix) }
 
-        /// Whether the value is one of these.
-        public func isIn(_ values: some Sequence<some Encodable>) -> RecordPredicate {
-            do {
-                return RecordPredicate(.element(name, try values.compactMap { try Self.value($0) }))
-            } catch {
-                return RecordPredicate(.invalid("\(error)"))
-            }
+        /// Matches records whose text contains another text.
+        ///
+        /// - Parameters:
+        ///   - text: The text to look for.
+        ///   - options: The differences to ignore.
+        /// - Complexity: O(n) in the records. With options, Swift code folds each text.
+        public func contains(_ text: String, options: TextOptions) -> RecordPredicate {
+            RecordPredicate(.text(name, .contains, text, options))
         }
 
-        func compare(_ operation: Operator, _ value: (some Encodable)?) -> RecordPredicate {
-            do {
-                return RecordPredicate(.comparison(name, operation, try value.flatMap { try Self.value($0) }))
-            } catch {
-                return RecordPredicate(.invalid("\(error)"))
-            }
+        /// Matches records whose text begins with another text.
+        ///
+        /// - Parameters:
+        ///   - prefix: The beginning to look for.
+        ///   - options: The differences to ignore; by default none.
+        public func begins(with prefix: String, options: TextOptions = []) -> RecordPredicate {
+            RecordPredicate(.text(name, .beginsWith, prefix, options))
         }
 
-        private static func value(_ value: some Encodable) throws -> FieldValue? {
-            switch try RecordEncoder.content(of: value) {
-            case nil: return nil
-            case .value(let value): return value
-            case .asset, .list: throw FieldError("an asset that is not saved, or a list, can't be compared")
-            }
+        /// Matches records whose value is one of the given values.
+        ///
+        /// - Parameter values: The values; a `nil` is ignored.
+        public func isIn(_ values: some Sequence<some Encodable>) -> RecordPredicate { RecordPredicate(.isIn(name, values)) }
+
+        func compare(_ operation: PredicateNode.Operator, _ value: (some Encodable)?) -> RecordPredicate {
+            RecordPredicate(.compare(name, operation, value))
         }
     }
 }
 
-public func == (field: RecordPredicate.Field, value: (some Encodable)?) -> RecordPredicate { field.compare(.equal, value) }
+/// The field has this value; `nil` for none.
+public func == <R: Record>(field: RecordPredicate<R>.Field, value: (some Encodable)?) -> RecordPredicate<R> {
+    field.compare(.equal, value)
+}
 /// The field has another value, or none.
-public func != (field: RecordPredicate.Field, value: (some Encodable)?) -> RecordPredicate { field.compare(.unequal, value) }
-public func == (field: RecordPredicate.Field, none: _OptionalNilComparisonType) -> RecordPredicate {
+public func != <R: Record>(field: RecordPredicate<R>.Field, value: (some Encodable)?) -> RecordPredicate<R> {
+    field.compare(.unequal, value)
+}
+/// The field has no value.
+public func == <R: Record>(field: RecordPredicate<R>.Field, none: _OptionalNilComparisonType) -> RecordPredicate<R> {
     field.compare(.equal, nil as String?)
 }
 /// The field has a value.
-public func != (field: RecordPredicate.Field, none: _OptionalNilComparisonType) -> RecordPredicate {
+public func != <R: Record>(field: RecordPredicate<R>.Field, none: _OptionalNilComparisonType) -> RecordPredicate<R> {
     field.compare(.unequal, nil as String?)
 }
-public func < (field: RecordPredicate.Field, value: some Encodable) -> RecordPredicate { field.compare(.less, value) }
+/// The field's value comes before another. A record without a value is not among the results.
+public func < <R: Record>(field: RecordPredicate<R>.Field, value: some Encodable) -> RecordPredicate<R> {
+    field.compare(.less, value)
+}
 /// The field's value comes before another, or is the same. A record without a value is not among the results.
-public func <= (field: RecordPredicate.Field, value: some Encodable) -> RecordPredicate { field.compare(.lessOrEqual, value) }
+public func <= <R: Record>(field: RecordPredicate<R>.Field, value: some Encodable) -> RecordPredicate<R> {
+    field.compare(.lessOrEqual, value)
+}
 /// The field's value comes after another. A record without a value is not among the results.
-public func > (field: RecordPredicate.Field, value: some Encodable) -> RecordPredicate { field.compare(.greater, value) }
+public func > <R: Record>(field: RecordPredicate<R>.Field, value: some Encodable) -> RecordPredicate<R> {
+    field.compare(.greater, value)
+}
 /// The field's value comes after another, or is the same. A record without a value is not among the results.
-public func >= (field: RecordPredicate.Field, value: some Encodable) -> RecordPredicate { field.compare(.greaterOrEqual, value) }
-
-/// An order of records by one field.
-public struct RecordSort: Hashable, Sendable {
-    /// The field's name.
-    public let field: String
-    /// Whether the greatest value comes first.
-    public let isDescending: Bool
-
-    /// The least value first; records without a value come before all.
-    public static func ascending(_ field: String) -> RecordSort { RecordSort(field: field, isDescending: false) }
-    /// The greatest value first; records without a value come last.
-    public static func descending(_ field: String) -> RecordSort { RecordSort(field: field, isDescending: true) }
-}
-
-extension RecordPredicate {
-    /// The condition in SQL.
-    ///
-    /// - Parameter known: Fields that have no value where the type lacks them.
-    /// - Throws: ``StoreError`` `schema` for a field that the type lacks, `invalid` for a value that can't be compared.
-    func sql(
-        _ type: QueriedType, nameField: String, known: Set<String>
-    ) throws -> (sql: String, arguments: StatementArguments) {
-        var builder = Builder(type: type, nameField: nameField, known: known)
-        let sql = try builder.sql(node)
-        return (sql, builder.arguments)
-    }
-
-    private struct Builder {
-        let type: QueriedType
-        let nameField: String
-        let known: Set<String>
-        var arguments = StatementArguments()
-
-        mutating func sql(_ node: Node) throws -> String {
-            switch node {
-            case .invalid(let message): throw StoreError(.invalid, message)
-            case .not(let node): return "NOT coalesce(\(try sql(node)), 0)"
-            case .all(let nodes): return try "(" + nodes.map { try sql($0) }.joined(separator: " AND ") + ")"
-            case .any(let nodes): return try "(" + nodes.map { try sql($0) }.joined(separator: " OR ") + ")"
-            case .sql(let text, let values):
-                try type.checkCondition()
-                arguments += values
-                // On lines of their own, so that a comment in it ends there.
-                return "(\(text)\n)"
-            case .element(let field, let values):
-                guard field != nameField else {
-                    return keys(values)
-                }
-                for value in values { arguments += [value.stored] }
-                return "\(try column(field)) IN (\(values.map { _ in "?" }.joined(separator: ", ")))"
-            case .comparison(let field, let operation, let value): return try compare(field, operation, value)
-            }
-        }
-
-        private mutating func compare(_ field: String, _ operation: Operator, _ value: FieldValue?) throws -> String {
-            guard let value else {
-                let column = field == nameField ? "_key" : try column(field)
-                switch operation {
-                case .equal: return "\(column) IS NULL"
-                case .unequal: return "\(column) IS NOT NULL"
-                default: throw StoreError(.invalid, "'\(field)' can be equal or unequal to nil, nothing else")
-                }
-            }
-            if field == nameField, operation == .equal || operation == .unequal {
-                return operation == .equal ? keys([value]) : "NOT \(keys([value]))"
-            }
-            let column = field == nameField ? QueriedType.nameSQL : try column(field)
-            if let known = type.fields.first(where: { $0.name == field })?.type, operation != .contains || !known.isList {
-                guard known.isComparable(with: value.type) else {
-                    throw StoreError(.invalid, "'\(field)' is a \(known) and can't be compared with a \(value.type)")
-                }
-            }
-            arguments += [field == nameField ? value.nameText.databaseValue : value.stored]
-            switch operation {
-            case .unequal: return "\(column) IS NOT ?"
-            case .equal, .less, .lessOrEqual, .greater, .greaterOrEqual: return "\(column) \(operation.rawValue) ?"
-            case .beginsWith:
-                arguments += [value.stored]
-                return "substr(\(column), 1, length(?)) = ?"
-            case .contains:
-                let isList = type.fields.first { $0.name == field }?.type.isList ?? false
-                return isList
-                    ? "EXISTS (SELECT 1 FROM json_each(\(column)) WHERE value = ?)" : "instr(\(column), ?) > 0"
-            }
-        }
-
-        /// That a record has one of some names.
-        private mutating func keys(_ names: [FieldValue]) -> String {
-            let keys = names.flatMap { QueriedType.keys($0.nameText) }
-            for key in keys { arguments += [key] }
-            return "_key IN (\(keys.map { _ in "?" }.joined(separator: ", ")))"
-        }
-
-        private func column(_ field: String) throws -> String {
-            try type.column(field, known: known)
-        }
-    }
-}
-
-extension FieldType {
-    /// Whether values of two types have an order, and may be equal.
-    fileprivate func isComparable(with other: FieldType) -> Bool {
-        self == other || order != nil && order == other.order
-    }
-
-    private enum Order { case numbers, texts }
-
-    /// The order that values of the type share with those of other types; `nil` where they share none.
-    private var order: Order? {
-        if isList { return .texts }
-        return switch scalar {
-        case .int64, .double: .numbers
-        case .string, .location, .reference, .asset: .texts
-        case .timestamp, .bytes: nil
-        }
-    }
-}
-
-extension FieldValue {
-    /// What a record's name is compared with; UUIDs are in lower case there.
-    fileprivate var nameText: String {
-        switch self {
-        case .string(let text): UUID(uuidString: text).map { $0.uuidString.lowercased() } ?? text
-        case .reference(let text): text
-        case .int64(let number): "\(number)"
-        case .double, .timestamp, .bytes, .location, .asset, .list: ""
-        }
-    }
+public func >= <R: Record>(field: RecordPredicate<R>.Field, value: some Encodable) -> RecordPredicate<R> {
+    field.compare(.greaterOrEqual, value)
 }

@@ -7,7 +7,9 @@ extension PersistentContainer {
     /// Returns GRDB's reader of a store, for any SQL and for `ValueObservation`. It sees committed data, and only reads: SQL that wrote past
     /// the container would have no history, no lock and no digest.
     ///
-    /// Observations that use the reader follow writes of this process; with ``followOthers()`` also writes of other processes.
+    /// GRDB's observations that use the reader follow the writes of this process. After ``PersistentContainer/followOthers()``,
+    /// they follow the writes of other processes, too. A save waits for these observations; to observe records, use
+    /// ``RecordObserving/observe(_:where:sortedBy:limit:in:)``.
     ///
     /// ```swift
     /// let captions = try await journal.reader().read { db in

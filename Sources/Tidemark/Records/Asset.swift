@@ -61,15 +61,26 @@ public struct Asset: Sendable {
 }
 
 extension Asset: Hashable {
-    /// Assets that are saved are equal when their contents are; others, when they come from the same place.
+    /// Returns whether two assets have the same content. An asset of a file or of bytes equals the asset that a fetch returns after
+    /// the save.
+    ///
+    /// Saved assets are compared by their identifiers, and assets of the same file are equal; no content is read. Other assets are
+    /// equal when their sizes and their bytes are equal; the bytes are read only if the sizes are equal. A file that can't be read
+    /// equals no other content.
+    ///
+    /// - Complexity: O(1) when both assets are saved, come from the same file or have different sizes; otherwise O(n) in the bytes
+    ///   up to the first difference.
     public static func == (left: Asset, right: Asset) -> Bool {
         if let one = left.identifier, let other = right.identifier { return one == other }
-        return left.content == right.content
+        if left.content == right.content { return true }
+        guard let size = left.size, size == right.size else { return false }
+        guard let one = try? left.data(), let other = try? right.data() else { return false }
+        return one == other
     }
 
-    public func hash(into hasher: inout Hasher) {
-        if let identifier { hasher.combine(identifier) } else { hasher.combine(content) }
-    }
+    /// Hashes the size, which is the same for assets of the same content. No content is read. The size of a file that is not saved
+    /// yet is read from the file system, so the file must not change while its asset is in a set.
+    public func hash(into hasher: inout Hasher) { hasher.combine(size) }
 }
 
 /// A record's asset is encoded by the container. In any other coder, such as JSON, it is its identifier, which can't be decoded there.

@@ -147,16 +147,34 @@ extension Date: FieldConvertible {
     static var fieldType: FieldType { .timestamp }
 
     func fieldContent() throws -> FieldContent {
-        let microseconds = (timeIntervalSince1970 * 1e6).rounded()
-        guard let exact = Int64(exactly: microseconds), Timestamp.range.contains(exact) else {
-            throw FieldError("a time outside the years 0 to 9999 can't be stored")
-        }
-        return .value(.timestamp(exact))
+        guard let microseconds else { throw FieldError("a time outside the years 0 to 9999 can't be stored") }
+        return .value(.timestamp(microseconds))
     }
 
-    init(_ stored: StoredField) throws {
-        self.init(timeIntervalSince1970: Double(try stored.integer(as: .timestamp)) / 1e6)
+    init(_ stored: StoredField) throws { self.init(microseconds: try stored.integer(as: .timestamp)) }
+
+    /// The microseconds since 1970 UTC; `nil` for a date that can't be stored.
+    private var microseconds: Int64? {
+        guard let exact = Int64(exactly: (timeIntervalSince1970 * 1e6).rounded()), Timestamp.range.contains(exact) else {
+            return nil
+        }
+        return exact
     }
+
+    private init(microseconds: Int64) { self.init(timeIntervalSince1970: Double(microseconds) / 1e6) }
+}
+
+extension Date {
+    /// The date as a store keeps it, rounded to the microsecond.
+    ///
+    /// A `Date` is more precise. If the dates of a record are made with `stored`, the record equals its fetch after the save:
+    ///
+    /// ```swift
+    /// destination.createdAt = Date().stored
+    /// ```
+    ///
+    /// A time that can't be stored, outside the years 0 to 9999, is returned as it is.
+    public var stored: Date { microseconds.map { Date(microseconds: $0) } ?? self }
 }
 
 extension Data: FieldConvertible {

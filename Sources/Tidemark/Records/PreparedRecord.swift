@@ -8,37 +8,107 @@ struct PreparedRecord: Sendable {
     let record: RecordName
     let schema: RecordTypeSchema
     let values: [String: FieldValue]
-    /// All that the record speaks of; a property without a value may tell no type of field.
-    private let names: Set<String>
+    /// The names of all fields that the record has. A property without a value may have no known field type.
+    fileprivate let names: Set<String>
 
-    /// - Parameter assets: Takes in the assets that are not stored yet.
-    /// - Throws: `EncodingError` that names the property; ``StoreError`` `invalid` for an asset that can't be ingested.
-    init<R: Record>(_ record: R, assets: AssetIngest) throws {
-        let name = record.recordName
-        let (fields, hasName) = try RecordEncoder().encode(record)
-        var values: [String: FieldValue] = [:]
-        for field in fields {
-            values[field.name] = try field.content.map { content in
-                do {
-                    return try content.value(assets.identifier).composingReferences
-                } catch let error as StoreError where error.code == .invalid {
-                    throw StoreError(.invalid, "\(R.recordType) \(name), field '\(field.name)': \(error.message)")
-                }
-            }
-        }
-        self.record = RecordName(type: R.recordType, name: name)
-        self.values = values
-        names = Set(fields.map(\.name))
-        schema = RecordTypeSchema(
-            name: R.recordType, nameField: hasName ? R.nameField : nil,
-            fields: fields.compactMap { field in field.type.map { .init(name: field.name, type: $0, isBoolean: field.isBoolean) }
-            },
-            uniqueKeys: R.uniqueKeys.map(\.fields))
-    }
-
-    /// - Parameter zone: Where it is made if it is not there.
+    /// Creates the edit that saves the record.
+    ///
+    /// - Parameters:
+    ///   - base: The state that the edit began with.
+    ///   - zone: The zone in which a new record is created.
     func edit(_ base: RecordEdit.Base, in zone: Int64? = nil) -> RecordEdit {
         RecordEdit(record: record, base: base, values: values, fields: names, zone: zone)
+    }
+
+    /// Only what is different from the same record as it was loaded.
+    func edited(since loaded: PreparedRecord) -> PreparedRecord {
+        let names = names.filter { !loaded.names.contains($0) || !values[$0].isSame(as: loaded.values[$0]) }
+        return PreparedRecord(record: record, schema: schema, values: values.filter { names.contains($0.key) }, names: names)
+    }
+}
+
+/// Prepares the records of one save.
+///
+/// The records of a type usually have the same fields, so everything that follows from the fields is made once.
+final class RecordPreparation {
+    private let assets: AssetIngest
+    private var shapes: [ObjectIdentifier: Shape] = [:]
+
+    /// The fields, names and schema that the records of a type share.
+    private struct Shape {
+        let fields: [EncodedField]
+        let hasName: Bool
+        let schema: RecordTypeSchema
+        let names: Set<String>
+        /// The former names of fields, by their current names.
+        let formerNames: [String: [String]]
+
+        init<R: Record>(_ type: R.Type, _ fields: [EncodedField], hasName: Bool) {
+            // The values belong to one record and are left out.
+            self.fields = fields.map { EncodedField(name: $0.name, type: $0.type, content: nil, isBoolean: $0.isBoolean) }
+            self.hasName = hasName
+            names = Set(fields.map(\.name))
+            formerNames = RecordNaming.of(type).formerNames
+            schema = RecordTypeSchema(
+                name: R.recordType, nameField: hasName ? R.nameField : nil,
+                fields: fields.compactMap { field in
+                    field.type.map { .init(name: field.name, type: $0, isBoolean: field.isBoolean) }
+                },
+                uniqueKeys: R.uniqueKeys.map(\.fields))
+        }
+
+        func fits(_ others: [EncodedField], hasName: Bool) -> Bool {
+            self.hasName == hasName && fields.count == others.count
+                && zip(fields, others).allSatisfy {
+                    $0.name == $1.name && $0.type == $1.type && $0.isBoolean == $1.isBoolean
+                }
+        }
+    }
+
+    /// Creates a preparation.
+    ///
+    /// - Parameter assets: Ingests the assets that are not stored yet.
+    init(_ assets: AssetIngest) { self.assets = assets }
+
+    /// Prepares a record.
+    ///
+    /// - Throws: `EncodingError` that names the property; ``StoreError`` `invalid` for an asset that can't be ingested, `schema`
+    ///   when another Swift type uses the record type.
+    func prepare<R: Record>(_ record: R) throws -> PreparedRecord {
+        let name = record.recordName
+        let (fields, hasName) = try RecordEncoder().encode(record)
+        let shape = try shape(R.self, fields, hasName: hasName)
+        var values = [String: FieldValue](minimumCapacity: fields.count)
+        var names = shape.names
+        for field in fields {
+            guard let content = field.content else {
+                values[field.name] = nil
+                // The former names are cleared, too: a field without a value is read under them.
+                if let former = shape.formerNames[field.name] { names.formUnion(former) }
+                continue
+            }
+            do {
+                values[field.name] = try content.value(assets.identifier).composingReferences
+            } catch let error as StoreError where error.code == .invalid {
+                throw StoreError(.invalid, "\(R.recordType) \(name), field '\(field.name)': \(error.message)")
+            }
+        }
+        return PreparedRecord(
+            record: RecordName(type: shape.schema.name, name: name), schema: shape.schema, values: values, names: names)
+    }
+
+    private func shape<R: Record>(_ type: R.Type, _ fields: [EncodedField], hasName: Bool) throws -> Shape {
+        if let known = shapes[ObjectIdentifier(type)], known.fits(fields, hasName: hasName) { return known }
+        try assets.claims.check(type)
+        if let field = R.uniqueKeys.lazy.flatMap(\.fields).first(where: { RecordNaming.of(type).formerNames[$0] != nil }) {
+            throw StoreError(
+                .schema,
+                "'\(field)' is a field of a unique key of \(R.recordType) and has former names, under which a unique key does not look. Give "
+                    + "the property a coding key with the name that the field has had, instead of `formerFieldNames`")
+        }
+        let new = Shape(type, fields, hasName: hasName)
+        shapes[ObjectIdentifier(type)] = new
+        return new
     }
 }
 
@@ -47,16 +117,21 @@ struct PreparedRecord: Sendable {
 /// It opens the container's assets for the first one; after the save, ``close()`` says that records name all of them. If ``close()`` is not
 /// called, the next to open the container's assets removes what was ingested.
 final class AssetIngest {
+    /// The Swift types that the container's records are saved as.
+    let claims: RecordTypeClaims
     private let container: ContainerDirectory
     private var store: BlobStore?
     private(set) var blobs: [BlobStore.Blob] = []
-    private var ingested: [Asset: String] = [:]
+    private var ingested: [Asset.Content: String] = [:]
 
-    init(_ container: ContainerDirectory) { self.container = container }
+    init(_ container: ContainerDirectory, claims: RecordTypeClaims) {
+        self.container = container
+        self.claims = claims
+    }
 
     /// The container's identifier of an asset, which is ingested if it is not there yet.
     func identifier(of asset: Asset) throws -> String {
-        if let known = ingested[asset] { return known }
+        if let known = ingested[asset.content] { return known }
         let store = try store ?? BlobStore(container: container)
         self.store = store
         let blob: BlobStore.Blob
@@ -71,7 +146,7 @@ final class AssetIngest {
             blob = try data.withUnsafeBytes { try workers.ingest($0, name: "the data") }
         }
         blobs.append(blob)
-        ingested[asset] = blob.id
+        ingested[asset.content] = blob.id
         return blob.id
     }
 

@@ -30,8 +30,12 @@ public import TidemarkModel
 ///     }
 /// }
 /// ```
+///
+/// A property that is added later must be optional, or ``prototype`` must have its value for older records. ``formerFieldNames``
+/// has the former names of properties that were renamed.
 public protocol Record: Codable, Sendable {
-    /// The name of the record type; that of the Swift type if nothing else is said.
+    /// The name of the record type; by default the name of the Swift type. If two Swift types of the same name are used with one
+    /// container, at most one of them may have the default. Otherwise the container throws ``StoreError`` `schema`.
     static var recordType: String { get }
     /// The record's name, unique in its zone: 1 to 255 bytes without control characters.
     var recordName: String { get }
@@ -42,6 +46,28 @@ public protocol Record: Codable, Sendable {
     /// The policy of this type where a save names none; `nil` for the container's. A synchronisation asks
     /// `SyncConfiguration.mergePolicy` instead, by the type's name: it can't know the program's types.
     static var mergePolicy: MergePolicy? { get }
+    /// An instance with values for properties that a record has no value for, such as `nights = 1` for records from before the
+    /// property `nights`. Reading, predicates and sorts use its values of properties that are not optional. By default `nil`: then
+    /// a record without such a value can't be read.
+    ///
+    /// ```swift
+    /// static var prototype: Stay? { Stay(title: "") }
+    /// ```
+    static var prototype: Self? { get }
+    /// The former names of fields, the latest first, by their current names. If a field has no value, reading, predicates and sorts
+    /// use its former names. By default empty.
+    ///
+    /// ```swift
+    /// static let formerFieldNames = ["heading": ["caption", "name"]]
+    /// ```
+    static var formerFieldNames: [String: [String]] { get }
+    /// Returns the name of the field of a property that the type's coding keys rename; `nil` when the field has the name of the
+    /// property.
+    ///
+    /// ```swift
+    /// static func fieldName(of property: PartialKeyPath<Stay>) -> String? { property == \Stay.title ? "heading" : nil }
+    /// ```
+    static func fieldName(of property: PartialKeyPath<Self>) -> String?
     /// Throws where the record must not be saved as it is; runs before it is inserted or updated, unless these say otherwise.
     func validate() throws
     /// Throws where the record must not be inserted.
@@ -54,13 +80,19 @@ public protocol Record: Codable, Sendable {
 
 extension Record {
     /// The name of the Swift type.
-    public static var recordType: String { String(describing: Self.self) }
+    public static var recordType: String { ImplicitRecordTypes.name(of: Self.self) }
     /// `id`.
     public static var nameField: String { "id" }
     /// None.
     public static var uniqueKeys: [UniqueKey] { [] }
     /// None: the container's policy counts.
     public static var mergePolicy: MergePolicy? { nil }
+    /// None: a record without a value for a property that is not optional can't be read.
+    public static var prototype: Self? { nil }
+    /// None.
+    public static var formerFieldNames: [String: [String]] { [:] }
+    /// `nil`: each field has the name of its property.
+    public static func fieldName(of property: PartialKeyPath<Self>) -> String? { nil }
     /// Lets every record through.
     public func validate() throws {}
     /// Asks ``validate()``.
@@ -125,4 +157,9 @@ public struct ValidationError: Error, Hashable, Sendable, CustomStringConvertibl
     }
 
     public var description: String { message }
+}
+
+extension ValidationError: LocalizedError {
+    /// The error message: the text of `localizedDescription`.
+    public var errorDescription: String? { message }
 }

@@ -55,10 +55,15 @@ final class RecordColumns {
     private let name: FieldPlace
     let assets: AssetPlace
     private var next = 0
+    private let naming: RecordNaming
+    /// The Swift type, for messages.
+    let type: any Record.Type
 
-    init(fields: [(name: String, place: FieldPlace)], key: Int, nameField: String, assets: AssetPlace) {
+    init<R: Record>(fields: [(name: String, place: FieldPlace)], key: Int, of type: R.Type, assets: AssetPlace) {
         self.fields = fields
-        self.nameField = nameField
+        self.type = type
+        nameField = R.nameField
+        naming = RecordNaming.of(type)
         name = FieldPlace(column: key, type: .string)
         self.assets = assets
     }
@@ -76,6 +81,20 @@ final class RecordColumns {
             if fields[place].name == property { return fields[place].place }
         }
         return nil
+    }
+
+    /// Returns the place of a property under a former name that has a value.
+    func formerPlace(of property: String, _ row: Row) -> FieldPlace? {
+        guard let names = naming.formerNames[property] else { return nil }
+        for name in names {
+            if let place = fields.first(where: { $0.name == name })?.place, !row.hasNull(atIndex: place.column) { return place }
+        }
+        return nil
+    }
+
+    /// Returns the prototype's value of a property.
+    func prototypeValue<Value>(of property: String, as type: Value.Type) -> Value? {
+        naming.prototype?.properties[property] as? Value
     }
 
     func name(_ row: Row) -> String? { StoreReader.recordName(key: row[key]) }
@@ -105,17 +124,24 @@ private struct RowContainer<Key: CodingKey>: KeyedDecodingContainerProtocol {
     var codingPath: [any CodingKey] { [] }
     var allKeys: [Key] { [] }
 
-    func contains(_ key: Key) -> Bool { columns.place(of: key.stringValue) != nil }
+    func contains(_ key: Key) -> Bool {
+        columns.place(of: key.stringValue) != nil || columns.formerPlace(of: key.stringValue, row) != nil
+    }
 
     func decodeNil(forKey key: Key) throws -> Bool { place(key) == nil }
 
-    func decode(_ type: String.Type, forKey key: Key) throws -> String { try text(try present(key, type), key) }
-    func decode(_ type: Int.Type, forKey key: Key) throws -> Int { try value(try present(key, type), .int64, key) }
-    func decode(_ type: Int64.Type, forKey key: Key) throws -> Int64 { try value(try present(key, type), .int64, key) }
-    func decode(_ type: Double.Type, forKey key: Key) throws -> Double { try value(try present(key, type), .double, key) }
-    func decode(_ type: Bool.Type, forKey key: Key) throws -> Bool { try decode(Int64.self, forKey: key) != 0 }
+    func decode(_ type: String.Type, forKey key: Key) throws -> String { try present(key) { try text($0, key) } }
+    func decode(_ type: Int.Type, forKey key: Key) throws -> Int { try present(key) { try value($0, .int64, key) } }
+    func decode(_ type: Int64.Type, forKey key: Key) throws -> Int64 { try present(key) { try value($0, .int64, key) } }
+    func decode(_ type: Double.Type, forKey key: Key) throws -> Double { try present(key) { try value($0, .double, key) } }
+    func decode(_ type: Bool.Type, forKey key: Key) throws -> Bool {
+        try present(key) { place in
+            let number: Int64 = try value(place, .int64, key)
+            return number != 0
+        }
+    }
 
-    func decode<T: Decodable>(_ type: T.Type, forKey key: Key) throws -> T { try any(type, try present(key, type), key) }
+    func decode<T: Decodable>(_ type: T.Type, forKey key: Key) throws -> T { try present(key) { try any(type, $0, key) } }
 
     func decodeIfPresent(_ type: String.Type, forKey key: Key) throws -> String? { try place(key).map { try text($0, key) } }
     func decodeIfPresent(_ type: Int.Type, forKey key: Key) throws -> Int? { try place(key).map { try value($0, .int64, key) } }
@@ -143,16 +169,25 @@ private struct RowContainer<Key: CodingKey>: KeyedDecodingContainerProtocol {
 
     /// The place of a property that has a value.
     private func place(_ key: Key) -> FieldPlace? {
-        guard let place = columns.place(of: key.stringValue), !row.hasNull(atIndex: place.column) else { return nil }
+        guard let place = columns.place(of: key.stringValue), !row.hasNull(atIndex: place.column) else {
+            return columns.formerPlace(of: key.stringValue, row)
+        }
         return place
     }
 
-    private func present(_ key: Key, _ type: Any.Type) throws -> FieldPlace {
-        guard let place = place(key) else {
-            throw DecodingError.valueNotFound(
-                type, .init(codingPath: [key], debugDescription: "the field '\(key.stringValue)' has no value"))
-        }
-        return place
+    /// Reads the value of a property that is not optional.
+    private func present<Value>(_ key: Key, _ read: (FieldPlace) throws -> Value) throws -> Value {
+        if let place = place(key) { return try read(place) }
+        if let value = columns.prototypeValue(of: key.stringValue, as: Value.self) { return value }
+        let name = key.stringValue
+        throw DecodingError.valueNotFound(
+            Value.self,
+            .init(
+                codingPath: [key],
+                debugDescription:
+                    "the field '\(name)' has no value, and the property '\(name)' must have one. Make it optional, or declare "
+                    + "`static var prototype: \(columns.type)? { … }` with a value for it. If the property was renamed, "
+                    + "declare `formerFieldNames`"))
     }
 
     /// The usual types, without asking for a conformance.
@@ -215,7 +250,7 @@ extension RecordDecoder {
             values[name].map { (name: name, place: FieldPlace(column: column, type: $0.type)) }
         }
         let decoder = RecordDecoder(
-            RecordColumns(fields: places, key: names.firstIndex(of: "_key")!, nameField: R.nameField, assets: assets))
+            RecordColumns(fields: places, key: names.firstIndex(of: "_key")!, of: R.self, assets: assets))
         return try decoder.decode(columns)
     }
 }

@@ -18,13 +18,25 @@ struct RecordEncoder {
     ///
     /// - Throws: `EncodingError` that names the property.
     func encode<R: Record>(_ record: R) throws -> (fields: [EncodedField], hasName: Bool) {
-        let output = Fields(nameField: R.nameField)
+        let output = try encode(record, keepsRequired: false)
+        return (output.fields, output.hasName)
+    }
+
+    /// Encodes a record into fields.
+    ///
+    /// - Parameters:
+    ///   - record: The record.
+    ///   - keepsRequired: Whether the output keeps the values of properties that are not optional.
+    /// - Returns: The fields, and the values that were kept.
+    /// - Throws: `EncodingError` that names the property.
+    func encode<R: Record>(_ record: R, keepsRequired: Bool) throws -> Fields {
+        let output = Fields(nameField: R.nameField, keepsRequired: keepsRequired)
         do {
             try record.encode(to: TopEncoder(output: output))
         } catch let error as FieldError {
             throw EncodingError.invalidValue(record, .init(codingPath: [], debugDescription: error.message))
         }
-        return (output.fields, output.hasName)
+        return output
     }
 
     /// Where a record's containers put what they are given.
@@ -33,7 +45,20 @@ struct RecordEncoder {
         private(set) var fields: [EncodedField] = []
         private(set) var hasName = false
 
-        init(nameField: String) { self.nameField = nameField }
+        private let keepsRequired: Bool
+        /// The values of properties that are not optional, by coding key.
+        private(set) var required: [String: Any] = [:]
+
+        init(nameField: String, keepsRequired: Bool) {
+            self.nameField = nameField
+            self.keepsRequired = keepsRequired
+            fields.reserveCapacity(12)
+        }
+
+        /// Keeps the value of a property that is not optional, if `keepsRequired` is set.
+        func keep(_ value: some Encodable, for key: String) {
+            if keepsRequired, key != nameField { required[key] = value }
+        }
 
         func add(_ key: any CodingKey, type: FieldType?, content: FieldContent?, isBoolean: Bool = false) {
             guard key.stringValue != nameField else {
@@ -43,7 +68,28 @@ struct RecordEncoder {
             fields.append(EncodedField(name: key.stringValue, type: type, content: content, isBoolean: isBoolean))
         }
 
+        /// Adds a value whose field type is known at compile time.
+        func addKnown<Value: FieldConvertible>(_ value: Value, for key: String) throws {
+            guard key != nameField else {
+                hasName = true
+                return
+            }
+            do {
+                fields.append(
+                    EncodedField(
+                        name: key, type: Value.fieldType, content: try value.fieldContent(), isBoolean: Value.self == Bool.self))
+            } catch let error as FieldError {
+                throw EncodingError.invalidValue(
+                    value, .init(codingPath: [FieldKey(stringValue: key)], debugDescription: error.message))
+            }
+        }
+
         func add<Value: Encodable>(_ value: Value, for key: any CodingKey) throws {
+            // The usual types are first, because the dynamic cast to a protocol costs more than all the rest. Each cast below is to
+            // the value's own type.
+            if Value.self == Date.self { return try addKnown(value as! Date, for: key.stringValue) }
+            if Value.self == UUID.self { return try addKnown(value as! UUID, for: key.stringValue) }
+            if Value.self == Asset.self { return try addKnown(value as! Asset, for: key.stringValue) }
             guard key.stringValue != nameField else {
                 hasName = true
                 return
@@ -107,20 +153,36 @@ private struct FieldContainer<Key: CodingKey>: KeyedEncodingContainerProtocol {
     var codingPath: [any CodingKey] { [] }
 
     mutating func encodeNil(forKey key: Key) { output.add(key, type: nil, content: nil) }
-    mutating func encode(_ value: Bool, forKey key: Key) throws { try output.add(value, for: key) }
-    mutating func encode(_ value: String, forKey key: Key) throws { try output.add(value, for: key) }
-    mutating func encode(_ value: Double, forKey key: Key) throws { try output.add(value, for: key) }
-    mutating func encode(_ value: Float, forKey key: Key) throws { try output.add(value, for: key) }
-    mutating func encode(_ value: Int, forKey key: Key) throws { try output.add(value, for: key) }
-    mutating func encode<T: Encodable>(_ value: T, forKey key: Key) throws { try output.add(value, for: key) }
+    mutating func encode(_ value: Bool, forKey key: Key) throws { try encodeRequired(value, forKey: key) }
+    mutating func encode(_ value: String, forKey key: Key) throws { try encodeRequired(value, forKey: key) }
+    mutating func encode(_ value: Double, forKey key: Key) throws { try encodeRequired(value, forKey: key) }
+    mutating func encode(_ value: Float, forKey key: Key) throws { try encodeRequired(value, forKey: key) }
+    mutating func encode(_ value: Int, forKey key: Key) throws { try encodeRequired(value, forKey: key) }
+    mutating func encode<T: Encodable>(_ value: T, forKey key: Key) throws {
+        output.keep(value, for: key.stringValue)
+        try output.add(value, for: key)
+    }
+
+    private func encodeRequired<T: FieldConvertible & Encodable>(_ value: T, forKey key: Key) throws {
+        output.keep(value, for: key.stringValue)
+        try output.addKnown(value, for: key.stringValue)
+    }
 
     // A property without a value still tells of its field.
-    mutating func encodeIfPresent(_ value: Bool?, forKey key: Key) throws { try encodeOptional(value, forKey: key) }
-    mutating func encodeIfPresent(_ value: String?, forKey key: Key) throws { try encodeOptional(value, forKey: key) }
-    mutating func encodeIfPresent(_ value: Double?, forKey key: Key) throws { try encodeOptional(value, forKey: key) }
-    mutating func encodeIfPresent(_ value: Float?, forKey key: Key) throws { try encodeOptional(value, forKey: key) }
-    mutating func encodeIfPresent(_ value: Int?, forKey key: Key) throws { try encodeOptional(value, forKey: key) }
+    mutating func encodeIfPresent(_ value: Bool?, forKey key: Key) throws { try encodeKnown(value, forKey: key) }
+    mutating func encodeIfPresent(_ value: String?, forKey key: Key) throws { try encodeKnown(value, forKey: key) }
+    mutating func encodeIfPresent(_ value: Double?, forKey key: Key) throws { try encodeKnown(value, forKey: key) }
+    mutating func encodeIfPresent(_ value: Float?, forKey key: Key) throws { try encodeKnown(value, forKey: key) }
+    mutating func encodeIfPresent(_ value: Int?, forKey key: Key) throws { try encodeKnown(value, forKey: key) }
     mutating func encodeIfPresent<T: Encodable>(_ value: T?, forKey key: Key) throws { try encodeOptional(value, forKey: key) }
+
+    private func encodeKnown<T: FieldConvertible>(_ value: T?, forKey key: Key) throws {
+        if let value {
+            try output.addKnown(value, for: key.stringValue)
+        } else {
+            output.add(key, type: T.fieldType, content: nil, isBoolean: T.self == Bool.self)
+        }
+    }
 
     private func encodeOptional<T: Encodable>(_ value: T?, forKey key: Key) throws {
         if let value {
@@ -175,6 +237,15 @@ private struct SingleContainer: SingleValueEncodingContainer {
 
     mutating func encodeNil() { output.content = nil }
     mutating func encode<T: Encodable>(_ value: T) throws { output.content = try RecordEncoder.content(of: value) }
+}
+
+/// A coding key that names a property in an error.
+private struct FieldKey: CodingKey {
+    let stringValue: String
+    var intValue: Int? { nil }
+
+    init(stringValue: String) { self.stringValue = stringValue }
+    init?(intValue: Int) { nil }
 }
 
 /// The keys of a container that has none.

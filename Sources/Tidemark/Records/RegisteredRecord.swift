@@ -8,80 +8,89 @@ import TidemarkStore
 struct RegisteredRecord: Sendable {
     /// As it was loaded, with the type that it was loaded as.
     struct Loaded: Sendable {
-        let record: any Record
+        let type: any Record.Type
         let state: StoredVersion
-        private let fetch: @Sendable (Database, RecordSource, RecordName) throws -> Loaded?
+        private let content: Content
 
-        init<R: Record>(record: R, state: StoredVersion) {
-            self.record = record
+        private enum Content {
+            case record(any Record)
+            /// The values of a record that was saved. It is decoded on demand.
+            case values(name: String, AssetPlace)
+        }
+
+        init(record: any Record, state: StoredVersion) {
+            type = Swift.type(of: record)
             self.state = state
-            fetch = { db, source, name in
-                try source.fetch(db, R.self, named: name.name).map { Loaded(record: $0.record, state: $0.state) }
+            content = .record(record)
+        }
+
+        /// Creates a record from a stored state. The record is decoded on demand.
+        init(_ type: any Record.Type, named name: String, state: StoredVersion, assets: AssetPlace) {
+            self.type = type
+            self.state = state
+            content = .values(name: name, assets)
+        }
+
+        /// - Throws: `DecodingError`.
+        func record() throws -> any Record {
+            switch content {
+            case .record(let record): return record
+            case .values(let name, let assets): return try type.read(name, state, assets)
             }
         }
 
-        func refetch(_ db: Database, _ source: RecordSource, _ name: RecordName) throws -> Loaded? { try fetch(db, source, name) }
+        func refetch(_ db: Database, _ source: RecordSource, _ name: RecordName) throws -> Loaded? {
+            try type.fetch(db, source, name)
+        }
     }
 
-    /// What is to become of it.
+    /// The edit of a record: a save or a deletion.
     struct Edit: Sendable {
+        let type: any Record.Type
         /// `nil` for its deletion.
         let record: (any Record)?
-        let policy: MergePolicy?
-        /// Asks the record's hooks.
-        let check: @Sendable (Database, RecordSource) throws -> Void
-        let prepare: @Sendable (AssetIngest) throws -> PreparedRecord?
-        private let rebase: @Sendable (_ old: StoredVersion, _ new: StoredVersion, _ assets: AssetPlace) throws -> Edit
-        /// The values that it gives a record. An asset that is not stored yet is none that is known.
-        private let content: @Sendable () throws -> [String: FieldValue?]
-        /// The record as it was saved.
-        let loaded: @Sendable (StoredVersion, AssetPlace) throws -> Loaded?
         /// Tells edits apart; one that is rebased is still the same.
         private(set) var number: Int
 
-        init<R: Record>(saving record: R) {
+        var policy: MergePolicy? { type.mergePolicy }
+
+        init(saving record: any Record) {
+            type = Swift.type(of: record)
             self.record = record
-            policy = R.mergePolicy
-            check = { db, source in
-                try record.validate(replacing: source.fetch(db, R.self, named: record.recordName)?.record)
-            }
-            prepare = { assets in try PreparedRecord(record, assets: assets) }
-            rebase = { old, new, assets in Edit(saving: try record.rebased(from: old, on: new, assets: assets)) }
-            content = {
-                let fields = try RecordEncoder().encode(record).fields
-                return try Dictionary(
-                    fields.map { ($0.name, try $0.content?.value { _ in "" }) }, uniquingKeysWith: { $1 })
-            }
-            loaded = { state, assets in
-                Loaded(
-                    record: try RecordDecoder<R>.record(record.recordName, values: state.values, assets: assets), state: state)
-            }
             number = Self.nextNumber()
         }
 
-        init<R: Record>(deleting record: R, named name: String) {
-            self.record = nil
-            policy = R.mergePolicy
-            check = { db, source in try source.fetch(db, R.self, named: name)?.record.validateForDelete() }
-            prepare = { _ in nil }
-            rebase = { _, _, _ in Edit(deleting: record, named: name) }
-            content = { [:] }
-            loaded = { _, _ in nil }
+        init(deleting type: any Record.Type) {
+            self.type = type
+            record = nil
             number = Self.nextNumber()
         }
 
-        /// Its values on top of others.
+        /// Calls the record's hooks.
+        func validate(_ name: RecordName, _ match: StoredMatch, _ stored: StoredRecords) throws {
+            if let record { return try stored.validate(record, match) }
+            if match != .missing { try type.validateForDelete(name, stored) }
+        }
+
+        /// Returns the edit's values on top of others. An asset that is not stored yet has an empty identifier.
         func values(over others: [String: FieldValue]) throws -> [String: FieldValue] {
             var values = others
-            for (field, value) in try content() { values[field] = value }
+            guard let record else { return values }
+            for field in try RecordEncoder().encode(record).fields { values[field.name] = try field.content?.value { _ in "" } }
             return values
         }
 
-        /// The edit on top of a newer state of the record.
+        /// Returns the edit on top of a newer state of the record.
         func rebased(from old: StoredVersion, on new: StoredVersion, assets: AssetPlace) throws -> Edit {
-            var edit = try rebase(old, new, assets)
+            guard let record else { return self }
+            var edit = Edit(saving: try record.rebased(from: old, on: new, assets: assets))
             edit.number = number
             return edit
+        }
+
+        /// Returns the record as it was saved; `nil` when it was deleted.
+        func loaded(_ state: StoredVersion, assets: AssetPlace) -> Loaded? {
+            record.map { Loaded(type, named: $0.recordName, state: state, assets: assets) }
         }
 
         private static let numbers = Atomic<Int>(0)
@@ -105,7 +114,7 @@ struct RegisteredRecord: Sendable {
     /// With its edit; `nil` when it is deleted.
     func current<R: Record>(_ type: R.Type) throws -> R? {
         if isDeleted { return nil }
-        guard let record = edit?.record ?? loaded?.record else { return nil }
+        guard let record = try edit?.record ?? loaded?.record() else { return nil }
         guard let record = record as? R else {
             throw StoreError(
                 .invalid, "\(R.recordType) \(record.recordName) is in this context as \(Swift.type(of: record)), not as \(R.self)"
@@ -119,16 +128,20 @@ struct RegisteredRecord: Sendable {
 
     mutating func delete<R: Record>(_ type: R.Type) {
         // What was never saved is just not saved.
-        edit = (loaded?.record as? R).map { Edit(deleting: $0, named: $0.recordName) }
+        edit = loaded.map { _ in Edit(deleting: type) }
     }
 
     /// What the store is to do.
-    func prepare(_ name: RecordName, in zone: Int64?, assets: AssetIngest) throws -> (edit: RecordEdit, schema: RecordTypeSchema?)
-    {
+    func prepare(
+        _ name: RecordName, in zone: Int64?, _ preparation: RecordPreparation
+    ) throws -> (edit: RecordEdit, schema: RecordTypeSchema?) {
         let base: RecordEdit.Base = loaded.map { .loaded(version: $0.state.version, values: $0.state.values) } ?? .none
-        guard let prepared = try edit?.prepare(assets) else {
+        guard let record = edit?.record else {
             return (RecordEdit(record: name, base: base, values: nil, fields: []), nil)
         }
+        var prepared = try preparation.prepare(record)
+        // A value that stands for one that the store does not have is no edit.
+        if let loaded, let original = try record.asLoaded(loaded, preparation) { prepared = prepared.edited(since: original) }
         return (prepared.edit(base, in: zone), prepared.schema)
     }
 
@@ -149,7 +162,7 @@ struct RegisteredRecord: Sendable {
         }
         self.scope = scope
         share = nil
-        loaded = try saved.loaded(state, assets)
+        loaded = saved.loaded(state, assets: assets)
     }
 
     /// What was loaded is gone; the edit makes a new record.
@@ -157,16 +170,55 @@ struct RegisteredRecord: Sendable {
 }
 
 extension Record {
+    fileprivate static func read(_ name: String, _ state: StoredVersion, _ assets: AssetPlace) throws -> any Record {
+        try RecordDecoder<Self>.record(name, values: state.values, assets: assets)
+    }
+
+    fileprivate static func fetch(
+        _ db: Database, _ source: RecordSource, _ name: RecordName
+    ) throws -> RegisteredRecord.Loaded? {
+        try source.fetch(db, Self.self, named: name.name).map { .init(record: $0.record, state: $0.state) }
+    }
+
+    fileprivate static func validateForDelete(_ name: RecordName, _ stored: StoredRecords) throws {
+        try stored.record(Self.self, named: name.name)?.validateForDelete()
+    }
+
+    /// The record as it was loaded; `nil` where its fields are what the store has, and where it was loaded as another type.
+    fileprivate func asLoaded(_ loaded: RegisteredRecord.Loaded, _ preparation: RecordPreparation) throws -> PreparedRecord? {
+        guard loaded.type is Self.Type, !RecordNaming.of(Self.self).isEmpty, let original = try? loaded.record() as? Self else {
+            return nil
+        }
+        return try preparation.prepare(original)
+    }
+
+    /// The values of fields that a record of a state has, with those that stand for missing ones.
+    private func values(of state: StoredVersion, _ assets: AssetPlace) -> [String: FieldValue] {
+        guard !RecordNaming.of(Self.self).isEmpty,
+            let record = try? RecordDecoder<Self>.record(recordName, values: state.values, assets: assets),
+            let fields = try? RecordEncoder().encode(record).fields
+        else { return state.values }
+        var values = state.values
+        for field in fields { values[field.name] = (try? field.content?.value { $0.identifier ?? "" }) ?? nil }
+        return values
+    }
+
     /// The record with a newer state's values where it is as in the old one.
     fileprivate func rebased(from old: StoredVersion, on new: StoredVersion, assets: AssetPlace) throws -> Self {
         var (values, pending) = (new.values, assets.pending)
+        let before = self.values(of: old, assets)
+        let formerNames = RecordNaming.of(Self.self).formerNames
         for field in try RecordEncoder().encode(self).fields {
-            let mine = try field.content?.value { asset in
+            var mine = try field.content?.value { asset in
                 let placeholder = "pending-\(pending.count)"
                 pending[placeholder] = asset
                 return placeholder
             }
-            if !mine.isSame(as: old.values[field.name]) { values[field.name] = mine }
+            mine = mine?.fitting(before[field.name])
+            guard !mine.isSame(as: before[field.name]) else { continue }
+            values[field.name] = mine
+            // A property without a value would be read under its former names.
+            if mine == nil { for former in formerNames[field.name] ?? [] { values[former] = nil } }
         }
         return try RecordDecoder<Self>.record(
             recordName, values: values, assets: AssetPlace(folder: assets.folder, pending: pending))

@@ -48,7 +48,7 @@ extension PersistentContainer {
             return [
                 StoreSave(
                     scope: scope, edits: [save], schemas: [edit.schema], policy: policy,
-                    check: { db, source in try place?.check(db, source) })
+                    validate: { db, source, _ in try place?.check(db, source) })
             ]
         }
     }

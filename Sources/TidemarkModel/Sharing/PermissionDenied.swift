@@ -1,3 +1,5 @@
+public import Foundation
+
 /// The error of an operation that the actor may not perform. Nothing was changed.
 public struct PermissionDenied: Error, Hashable, Sendable {
     /// The record; `nil` if the operation is about a share or a zone.
@@ -18,4 +20,11 @@ extension PermissionDenied: CustomStringConvertible {
         let remedy = decision.remedy.map { "; \($0.text)" } ?? ""
         return "\(what) is not allowed: \(decision.reason)\(remedy)"
     }
+}
+
+extension PermissionDenied: LocalizedError {
+    /// The error message: the text of `localizedDescription`.
+    public var errorDescription: String? { description }
+    /// The remedy; `nil` when none is known, or when the description has it.
+    public var recoverySuggestion: String? { decision.remedy?.sentence }
 }

@@ -121,3 +121,8 @@ extension SharePolicy.Rule {
         }
     }
 }
+
+extension ShareDecision.Remedy {
+    /// The remedy as a sentence for a person.
+    public var sentence: String { text.prefix(1).uppercased() + text.dropFirst() + "." }
+}

@@ -1,4 +1,5 @@
 package import CTideCore
+public import Foundation
 import GRDB
 
 /// Why a store could not do what was asked. Two errors are equal when their codes are.
@@ -170,4 +171,18 @@ package func checked(_ body: (inout tide_error) -> tide_status) throws(StoreErro
     guard status != TIDE_OK else { return }
     if error.status == TIDE_OK { error.status = status }
     throw StoreError(error)
+}
+
+extension StoreError: LocalizedError {
+    /// The error message: the text of `localizedDescription`.
+    public var errorDescription: String? { message }
+    /// The remedy; `nil` when none is known, or when the description has it.
+    public var recoverySuggestion: String? {
+        switch recovery {
+        case .retry: "Try again later."
+        case .freeSpace: "Delete files, then try again."
+        case .reset: "Fetch everything again."
+        case .askThePerson, .none: nil
+        }
+    }
 }

@@ -110,10 +110,10 @@ extension StoreTransaction {
         // A record that was deleted since may be there again, under another row.
         let zone = try zone(of: it)
         let found = try find(history.name, type: it.type, zone: zone)
-        try found?.checkIntact(it.type)
+        try found?.checkIntact()
         // From the state of this row now, backwards.
         let row = try find(row: it.row, type: it.type)
-        try row?.checkIntact(it.type)
+        try row?.checkIntact()
         var values: [String: FieldValue]? = row?.state.values
         var after: [String: FieldValue]?
         for change in history.changes {

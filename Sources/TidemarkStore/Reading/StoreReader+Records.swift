@@ -23,6 +23,8 @@ public struct RecordQuery: Sendable {
     public var condition: String?
     /// What stands for `?` in the condition.
     package var arguments: StatementArguments
+    /// Adds the functions that the condition calls to a connection.
+    package var prepare: (@Sendable (Database) throws -> Void)?
     /// A field, or `_name`; `nil` for the order in which records came.
     public var sortField: String?
     /// Whether `sortField` is sorted from the greatest value to the least.
@@ -46,9 +48,10 @@ public struct RecordQuery: Sendable {
 
     package init(
         type: String, condition: String?, arguments: StatementArguments, sortField: String? = nil, isDescending: Bool = false,
-        limit: Int? = nil
+        limit: Int? = nil, prepare: (@Sendable (Database) throws -> Void)? = nil
     ) {
         self.type = type
+        self.prepare = prepare
         self.condition = condition
         self.arguments = arguments
         self.sortField = sortField
@@ -108,6 +111,7 @@ extension RecordQuery {
     /// Calls `body` for each row that it matches, one at a time, with the statement that stands at it.
     func forEachRow(_ db: Database, type: StoredType, columns: [String], _ body: (Row, Statement) throws -> Void) throws {
         if condition != nil { try type.checkCondition() }
+        try prepare?(db)
         let sql = try sql(type, columns: columns)
         let rows: RowCursor
         do {

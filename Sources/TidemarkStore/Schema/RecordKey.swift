@@ -13,6 +13,8 @@ package struct RecordKey: Hashable, DatabaseValueConvertible {
             isBlob ? Data(bytes).databaseValue : String(decoding: bytes, as: UTF8.self).databaseValue
     }
 
+    private init(_ bytes: Data) { databaseValue = bytes.databaseValue }
+
     init(name: String) {
         let utf8 = Array(name.utf8CString.dropLast())
         var key = [UInt8](repeating: 0, count: 17)
@@ -32,8 +34,7 @@ package struct RecordKey: Hashable, DatabaseValueConvertible {
         }
         let own = RecordKey(name: name)
         guard case .blob(let data) = own.databaseValue.storage else { return [own] }
-        let other = RecordKey(name: data.count == 16 ? name.uppercased() : name.lowercased())
-        return other == own ? [own] : [own, other]
+        return [own, RecordKey(data.count == 16 ? data + [UInt8(ascii: "U")] : data.prefix(16))]
     }
 
     /// `nil` for what is no key.

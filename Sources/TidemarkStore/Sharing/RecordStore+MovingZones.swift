@@ -58,7 +58,7 @@ extension StoreTransaction {
         guard let type = type(named: record.type), let found = try find(record.name, type: type), found.zone != zone,
             let row = try PendingRow.fetchOne(db, type: type, "_id = ?", arguments: [found.row])
         else { return false }
-        try found.checkIntact(type)
+        try found.checkIntact()
         _ = try move(found.row, type: type, to: zone, edited: noted(moveOf: row.edited))
         return true
     }

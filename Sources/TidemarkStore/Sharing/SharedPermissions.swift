@@ -36,13 +36,13 @@ final class SharedPermissions {
     func check(_ records: [MergedRecord]) throws {
         for record in records {
             let operation: SharePolicy.Operation
-            if record.values == nil {
+            if record.changes == nil {
                 guard record.row != nil else { continue }
                 operation = .delete
             } else if record.row == nil {
                 operation = .create
             } else {
-                guard record.values != record.current else { continue }
+                guard !record.isUnchanged else { continue }
                 operation = .update
             }
             try check(operation, RecordName(type: record.type.name, name: record.name), zone: record.zone)

@@ -23,6 +23,27 @@ extension RecordBatch {
         }
     }
 
+    /// Adds a row of fields whose columns are known.
+    ///
+    /// - Parameters:
+    ///   - name: The name of the record.
+    ///   - changes: The new values, by the places of their fields in `fields`; `nil` removes the value. Other fields stay as they
+    ///     are.
+    ///   - fields: The fields of the type.
+    ///   - columns: The columns of `fields`, from ``columns(of:)``.
+    /// - Throws: ``StoreError`` `invalid` when the name or a value can't be stored.
+    func add(
+        name: String, changes: [(field: Int, value: FieldValue?)], fields: [StoredType.Field], columns: [UInt32]
+    ) throws(StoreError) {
+        var row: UInt32 = 0
+        try invalid { _ in tide_batch_row_add(pointer, UInt64(rowCount + 1), tide_span(), &row) }
+        try invalid { error in name.withCharacters { tide_batch_row_name(pointer, row, $0, $1, &error) } }
+        for (index, value) in changes {
+            let cell = try cell(value, field: fields[index].schema)
+            try invalid { _ in tide_batch_row_set(pointer, columns[index], cell) }
+        }
+    }
+
     /// Finds the columns of fields, making those that there are not.
     func columns(of fields: [StoredType.Field]) throws(StoreError) -> [UInt32] {
         var columns: [UInt32] = []
@@ -39,7 +60,7 @@ extension RecordBatch {
     /// Adds a record as the cloud has it: all fields, those without a value too.
     ///
     /// - Parameters:
-    ///   - columns: Those of the fields, from ``columns(of:)``.
+    ///   - columns: The columns of `fields`, from ``columns(of:)``.
     ///   - edited: When the fields were edited, as text.
     func add(
         _ record: RemoteRecord, edited: String?, fields: [StoredType.Field], columns: [UInt32]

@@ -1,4 +1,4 @@
-import Foundation
+public import Foundation
 public import TidemarkModel
 import TidemarkSQLite
 
@@ -45,6 +45,8 @@ package struct SaveOutcome: Sendable {
     package var conflicts: [MergeConflict] = []
     /// Records that were edited, as they are now; `nil` where they are gone.
     package var saved: [RecordName: StoredVersion?] = [:]
+    /// The names in the store of edited records, if they differ from the names of the edits.
+    package var names: [RecordName: String] = [:]
     /// Records that have become one with another of their unique key, and the name it has.
     package var replaced: [RecordName: String] = [:]
     /// Edits of a store that was set aside which can't be made here, and were added to what was refused.
@@ -82,5 +84,14 @@ extension UnresolvedConflicts: CustomStringConvertible {
             not saved: \(names.joined(separator: ", "))\(more) changed in the store since. Load the records again and repeat the edit, or save with \
             another merge policy
             """
+    }
+}
+
+extension UnresolvedConflicts: LocalizedError {
+    /// The error message: the text of `localizedDescription`.
+    public var errorDescription: String? { description }
+    /// The remedy; `nil` when none is known, or when the description has it.
+    public var recoverySuggestion: String? {
+        "Load the records again and repeat the edit, or save with another merge policy."
     }
 }

@@ -20,23 +20,37 @@ extension RecordStore {
         }
     }
 
-    /// Gives the records that a query matches these values, without loading them, in one transaction. As `NSBatchUpdateRequest`.
+    /// Sets fields of the records that a query matches, in one transaction and without loading them, like `NSBatchUpdateRequest`.
     ///
-    /// - Parameter values: `nil` for no value.
+    /// - Parameters:
+    ///   - query: The query.
+    ///   - values: The new values by field; `nil` removes the value.
+    ///   - fields: Fields of `values` that the type gets if it does not have them.
+    ///   - optional: Names of fields that the type may lack when they are cleared.
+    ///   - author: The author of the transaction.
     /// - Returns: The names of the records that it matched, in the order of the query; those that have the values already are among
     ///   them.
     package func update(
-        matching query: RecordQuery, set values: [String: FieldValue?], author: TransactionAuthor
+        matching query: RecordQuery, set values: [String: FieldValue?], introducing fields: [RecordTypeSchema.Field] = [],
+        optional: Set<String> = [], author: TransactionAuthor
     ) throws -> [String] {
         try transactOrRefuse("update records", author: author) { transaction in
+            if let known = transaction.type(named: query.type) {
+                let missing = fields.filter { known.schema.field(named: $0.name) == nil }
+                if !missing.isEmpty {
+                    try transaction.declare(
+                        RecordTypeSchema(name: query.type, fields: missing), environment: container.description.environment)
+                }
+            }
             let (type, rows) = try transaction.match(query)
             try transaction.permissions.get()?.check(.update, rows.map(\.id), type: type, transaction.db)
-            let fields = try values.map { name, value in
+            let fields = try values.compactMap { name, value -> (field: RecordTypeSchema.Field, value: FieldValue?)? in
                 guard let field = type.schema.field(named: name) else {
+                    if value == nil || rows.isEmpty, optional.contains(name) { return nil }
                     throw StoreError(
                         .schema, "\(type.name) has no field '\(name)'; it has \(type.fields.map(\.name).joined(separator: ", "))")
                 }
-                return (field: field, value: value)
+                return (field: field, value: try value.map { try type.fitting(name, $0) })
             }
             for (zone, rows) in Dictionary(grouping: rows, by: \.zone).sorted(by: { $0.key < $1.key }) {
                 for start in stride(from: 0, to: rows.count, by: Self.batchSize) {

@@ -38,7 +38,7 @@ extension StoreTransaction {
             throw StoreError(.notFound, "there is no \(record.type) '\(record.name)'")
         }
         // A copy under another name would have a digest of its own, and the damage would go on unnoticed.
-        try found.checkIntact(type)
+        try found.checkIntact()
         guard !found.name.utf8.elementsEqual(name.utf8) else { return RenameOutcome(name: name, referring: []) }
         for other in connection.types {
             let keys = RecordKey.all(name: name)

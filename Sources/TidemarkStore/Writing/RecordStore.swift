@@ -122,14 +122,23 @@ public actor RecordStore {
         try connection.read("read the schema") { db in try StoredType.fetchAll(db).map(\.schema) }
     }
 
-    /// Whether a record is in this store.
-    package func contains(_ record: RecordName) throws(StoreError) -> Bool {
-        try connection.read("look for a record") { db in
+    /// Returns, for each record, whether this store has it.
+    ///
+    /// - Complexity: A look-up for each record of a type that the store has.
+    package func contains(_ records: [RecordName]) throws(StoreError) -> [Bool] {
+        try connection.read("look for records") { db in
             try connection.refreshSchema(db)
-            guard let type = connection.types.first(where: { $0.name == record.type }) else { return false }
-            let statement = try db.cachedStatement(sql: "SELECT 1 FROM \"\(type.table)\" WHERE _key IN (?, ?)")
-            let keys = RecordKey.all(name: record.name)
-            return try Bool.fetchOne(statement, arguments: [keys[0], keys[keys.count - 1]]) ?? false
+            let tables = Dictionary(connection.types.map { ($0.name, $0.table) }, uniquingKeysWith: { one, _ in one })
+            guard !tables.isEmpty else { return records.map { _ in false } }
+            var last: (table: String, statement: Statement)?
+            return try records.map { record in
+                guard let table = tables[record.type] else { return false }
+                if last?.table != table {
+                    last = (table, try db.cachedStatement(sql: "SELECT 1 FROM \"\(table)\" WHERE _key IN (?, ?)"))
+                }
+                let keys = RecordKey.all(name: record.name)
+                return try Bool.fetchOne(last!.statement, arguments: [keys[0], keys[keys.count - 1]]) ?? false
+            }
         }
     }
 

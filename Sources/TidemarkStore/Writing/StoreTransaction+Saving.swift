@@ -9,18 +9,103 @@ extension RecordStore {
     /// - Parameters:
     ///   - schemas: Types that the edits need.
     ///   - policy: The merge policy of a type.
-    ///   - tellingStates: Whether the outcome tells what each record is now.
-    ///   - check: Runs first, in the transaction; what it throws keeps everything back.
-    /// - Throws: ``UnresolvedConflicts`` under ``MergePolicy/error``; what a rule of one's own or `check` throws; ``StoreError``.
+    ///   - tellingStates: Whether the outcome has the new state of each record.
+    ///   - validate: Called first, in the transaction, with the match in the store for each edit. If it throws, nothing is saved.
+    /// - Throws: ``UnresolvedConflicts`` under ``MergePolicy/error``; the errors of a custom rule and of `validate`;
+    ///   ``StoreError``.
+    /// - Complexity: One look-up for each edit. Records that do not change are compared and not written.
+    package func save(
+        _ edits: [RecordEdit], schemas: [RecordTypeSchema], blobs: [BlobStore.Blob], author: TransactionAuthor,
+        policy: @Sendable (String) -> MergePolicy, tellingStates: Bool = false,
+        validate: @Sendable (Database, [StoredMatch]) throws -> Void
+    ) throws -> SaveOutcome {
+        try transactOrRefuse("save", author: author) { transaction in
+            let known = try edits.map { try transaction.lookUp($0) }
+            try validate(transaction.db, known.map(\.match))
+            for schema in schemas {
+                try transaction.declare(schema, environment: container.description.environment, fitsNumbers: true)
+            }
+            return try transaction.save(edits, known: known, blobs: blobs, policy: policy, tellingStates: tellingStates)
+        }
+    }
+
+    /// Saves edits with a check that does not need the records in the store.
     package func save(
         _ edits: [RecordEdit], schemas: [RecordTypeSchema], blobs: [BlobStore.Blob], author: TransactionAuthor,
         policy: @Sendable (String) -> MergePolicy, tellingStates: Bool = false, check: @Sendable (Database) throws -> Void
     ) throws -> SaveOutcome {
-        try transactOrRefuse("save", author: author) { transaction in
-            try check(transaction.db)
-            for schema in schemas { try transaction.declare(schema, environment: container.description.environment) }
-            return try transaction.save(edits, blobs: blobs, policy: policy, tellingStates: tellingStates)
+        try save(
+            edits, schemas: schemas, blobs: blobs, author: author, policy: policy, tellingStates: tellingStates,
+            validate: { db, _ in try check(db) })
+    }
+}
+
+extension FieldValue {
+    /// The value as it is beside what a field has: a property that reads whole numbers as doubles, whose precision is less, and was not
+    /// edited, leaves the number as it is.
+    package func fitting(_ stored: FieldValue?) -> FieldValue {
+        switch (self, stored) {
+        case (.double(let number), .int64(let whole)?) where Double(whole) == number: .int64(whole)
+        case (.double(let number), .int64?): Int64(exactly: number).map { .int64($0) } ?? self
+        case (.list(let elements, .double), .list(let others, .int64)?) where elements.count == others.count:
+            .list(zip(elements, others).map { $0.fitting($1) }, of: .int64)
+        default: self
         }
+    }
+}
+
+extension StoredType {
+    /// A value as the store has it: whole numbers where a field of int64, or of a list of them, is given doubles.
+    ///
+    /// - Parameter stored: What the record has in the field.
+    /// - Throws: ``StoreError`` `invalid` for any other double.
+    func fitting(_ field: String, _ value: FieldValue, _ stored: FieldValue? = nil) throws(StoreError) -> FieldValue {
+        let known = schema.field(named: field)?.type
+        switch value {
+        case .double(let number) where known == .int64: return try whole(field, number, stored)
+        case .list(let elements, .double) where known == .list(of: .int64):
+            var others: [FieldValue] = []
+            if case .list(let list, .int64)? = stored, list.count == elements.count { others = list }
+            var numbers: [FieldValue] = []
+            for (index, element) in elements.enumerated() {
+                guard case .double(let number) = element else { return value }
+                numbers.append(try whole(field, number, others.isEmpty ? nil : others[index]))
+            }
+            return .list(numbers, of: .int64)
+        default: return value
+        }
+    }
+
+    private func whole(_ field: String, _ number: Double, _ stored: FieldValue?) throws(StoreError) -> FieldValue {
+        if case .int64? = stored, case .int64(let same) = FieldValue.double(number).fitting(stored) { return .int64(same) }
+        guard let whole = Int64(exactly: number) else {
+            throw StoreError(
+                .invalid,
+                "field '\(field)' of \(name) is int64 in the store, and \(number) is not a whole number. Round it, or rename the "
+                    + "property and declare '\(field)' as its former name in `formerFieldNames`: then it gets a field of doubles"
+            )
+        }
+        return .int64(whole)
+    }
+}
+
+extension RecordEdit {
+    /// The edit with values that fit the type's fields. A number that was not edited stays as it was loaded, or as the store has it.
+    fileprivate func fitting(
+        _ type: StoredType, _ found: StoreTransaction.FoundRecord?
+    ) throws(StoreError) -> RecordEdit {
+        guard let values else { return self }
+        var edit = self
+        for (field, value) in values {
+            switch value {
+            case .double, .list(_, of: .double):
+                var before = found?.value(of: field)
+                if case .loaded(_, let loaded) = base { before = loaded[field] }
+                edit.values?[field] = try type.fitting(field, value, before)
+            default: break
+            }
+        }
+        return edit
     }
 }
 
@@ -32,23 +117,54 @@ struct MergedRecord {
     let zone: Int64
     /// Its row; `nil` where it is not there.
     let row: Int64?
-    let current: [String: FieldValue]
-    /// `nil` for its deletion.
-    let values: [String: FieldValue]?
+    /// The values to write, by the places of the fields in the type; `nil` for a deletion.
+    let changes: [(field: Int, value: FieldValue?)]?
+
+    /// Whether the record is there and does not change.
+    var isUnchanged: Bool { row != nil && changes?.isEmpty == true }
+
+    init(type: StoredType, name: String, zone: Int64, row: Int64?, changes: [(field: Int, value: FieldValue?)]?) {
+        self.type = type
+        self.name = name
+        self.zone = zone
+        self.row = row
+        self.changes = changes
+    }
+
+    /// - Parameters:
+    ///   - current: The values that the store has.
+    ///   - values: All values that the record gets; `nil` for a deletion.
+    init(
+        type: StoredType, name: String, zone: Int64, row: Int64?, current: [String: FieldValue], values: [String: FieldValue]?
+    ) {
+        let changes = values.map { values in
+            type.fields.enumerated().compactMap { index, field -> (field: Int, value: FieldValue?)? in
+                let value = values[field.name]
+                return value.isSame(as: current[field.name]) ? nil : (index, value)
+            }
+        }
+        self.init(type: type, name: name, zone: zone, row: row, changes: changes)
+    }
 }
 
 extension StoreTransaction {
-    /// - Parameter refuse: Is told the place of an edit that is not permitted, which is left out; without it, all are refused then.
+    /// - Parameters:
+    ///   - known: The results of the look-ups of the edits, if these were done in this transaction.
+    ///   - refuse: Called with the index of an edit that is not permitted; the edit is left out. Without this parameter, such an
+    ///     edit refuses all edits.
     func save(
-        _ edits: [RecordEdit], blobs: [BlobStore.Blob], policy: (String) -> MergePolicy, tellingStates: Bool = false,
+        _ edits: [RecordEdit], known lookUps: [LookedUpRecord]? = nil, blobs: [BlobStore.Blob], policy: (String) -> MergePolicy,
+        tellingStates: Bool = false,
         refuse: ((Int, PermissionDenied) throws -> Void)? = nil
     ) throws -> SaveOutcome {
         var merged: [MergedRecord] = []
+        merged.reserveCapacity(edits.count)
         var unresolved: [RecordMerge.Unresolved] = []
         for (index, edit) in edits.enumerated() {
             let known = conflicts.count
             do {
-                guard let record = try merge(edit, policy: policy(edit.record.type)) else { continue }
+                let found = try lookUps?[index] ?? lookUp(edit)
+                guard let record = try merge(edit, found, policy: policy(edit.record.type)) else { continue }
                 if refuse != nil { try permissions.get()?.check([record]) }
                 merged.append(record)
             } catch let denied as PermissionDenied {
@@ -66,7 +182,9 @@ extension StoreTransaction {
         for edit in edits where tellingStates {
             guard let type = type(named: edit.record.type) else { continue }
             let name = replaced[edit.record] ?? edit.record.name
-            outcome.saved[edit.record] = .some(try find(name, type: type, zone: edit.zone)?.state)
+            let found = try find(name, type: type, zone: edit.zone)
+            outcome.saved[edit.record] = .some(found?.state)
+            if let found, found.name != edit.record.name { outcome.names[edit.record] = found.name }
         }
         outcome.transaction = counts.isUnchanged ? nil : id
         return outcome
@@ -81,7 +199,7 @@ extension StoreTransaction {
 
     // Merging
 
-    private func merge(_ edit: RecordEdit, policy: MergePolicy) throws -> MergedRecord? {
+    private func merge(_ edit: RecordEdit, _ lookUp: LookedUpRecord, policy: MergePolicy) throws -> MergedRecord? {
         guard let type = type(named: edit.record.type) else {
             // What is to be deleted from a type that there is not is gone already.
             guard edit.values != nil else { return nil }
@@ -94,14 +212,14 @@ extension StoreTransaction {
                 "\(edit.record.type) \(edit.record.name) is for a zone that is gone: what was shared was left, or is shared no more"
             )
         }
-        let found = try find(edit.record.name, type: type, zone: edit.zone)
+        let found = lookUp.found
+        let edit = try edit.fitting(type, found)
         // Deleting a damaged record is what may be left to do with it.
-        if edit.values != nil { try found?.checkIntact(type) }
-        let current = found?.state.values
-        func merged(_ values: [String: FieldValue]?) throws -> MergedRecord {
+        if edit.values != nil { try found?.checkIntact() }
+        func merged(_ changes: [(field: Int, value: FieldValue?)]?) throws -> MergedRecord {
             MergedRecord(
                 type: type, name: found?.name ?? edit.record.name.composed, zone: try found?.zone ?? home(edit), row: found?.row,
-                current: current ?? [:], values: values)
+                changes: changes)
         }
         /// The values given, and the store's for fields that they do not speak of.
         func completed(_ values: [String: FieldValue], with others: [String: FieldValue]?) -> [String: FieldValue] {
@@ -109,13 +227,17 @@ extension StoreTransaction {
         }
         switch edit.base {
         case .any:
-            return try merged(edit.values.map { completed($0, with: current) })
-        case .loaded(let version, let values) where version == found?.state.version:
-            return try merged(edit.values.map { completed($0, with: values) })
+            if lookUp.match == .equal { return try merged([]) }
+            return try merged(edit.changes(of: found, type: type))
+        case .loaded(let version, _) where version == found?.version:
+            // The store has not changed since the record was loaded.
+            if lookUp.match == .equal { return try merged([]) }
+            return try merged(edit.changes(of: found, type: type))
         case .none, .loaded:
             var ancestor: RecordVersion?
             var since: Int64 = 0
             if case .loaded(let version, let values) = edit.base { (ancestor, since) = (RecordVersion(values), version) }
+            let current = found?.state.values
             let local = edit.values.map { given in
                 let values = completed(given, with: ancestor?.values ?? current)
                 let now = EditTime(microseconds: time, device: connection.identity.device.uuidString)
@@ -123,13 +245,15 @@ extension StoreTransaction {
                 return RecordVersion(values, times: Dictionary(times, uniquingKeysWith: { $1 }))
             }
             let store = try found.map { found in
-                RecordVersion(found.state.values, times: try editTimes(type: type, row: found.row, since: since))
+                RecordVersion(current ?? [:], times: try editTimes(type: type, row: found.row, since: since))
             }
             let merge = RecordMerge(type: type.name, record: edit.record.name, ancestor: ancestor, local: local, store: store)
             let (values, conflicts) = try merge.run(policy)
             log(conflicts)
             if values == nil, found == nil { return nil }
-            return try merged(values)
+            return MergedRecord(
+                type: type, name: found?.name ?? edit.record.name.composed, zone: try found?.zone ?? home(edit), row: found?.row,
+                current: current ?? [:], values: values)
         }
     }
 
@@ -170,50 +294,9 @@ extension StoreTransaction {
         return times
     }
 
-    // Records
+    // Writing
 
-    struct FoundRecord {
-        let row: Int64
-        let name: String
-        let zone: Int64
-
-        let state: StoredVersion
-        /// Whether its values are what its digest says.
-        let isIntact: Bool
-
-        static func columns(_ type: StoredType) -> String {
-            (["_id", "_key", "_version"] + type.fields.map { "\"\($0.column)\"" } + ["_zone", "_digest"]).joined(separator: ", ")
-        }
-
-        /// - Throws: ``StoreError`` `damaged`.
-        func checkIntact(_ type: StoredType) throws(StoreError) {
-            guard isIntact else { throw StoreError.damaged(RecordName(type: type.name, name: name)) }
-        }
-    }
-
-    /// The record of a name; of a UUID also where it is written in the other case.
-    ///
-    /// - Parameter zone: In a shared store, where it is to be looked for: names are there once in each zone. `nil` for any zone.
-    func find(_ name: String, type: StoredType, zone: Int64? = nil) throws -> FoundRecord? {
-        let zone = connection.scope == .shared ? zone : nil
-        let statement = try db.cachedStatement(
-            sql: """
-                SELECT \(FoundRecord.columns(type)) FROM "\(type.table)" WHERE _key IN (?1, ?2)\(zone == nil ? "" : " AND _zone = ?3")
-                ORDER BY _key <> ?1, _zone LIMIT 1
-                """)
-        let keys = RecordKey.all(name: name)
-        var arguments: StatementArguments = [keys[0], keys[keys.count - 1]]
-        if let zone { arguments += [zone] }
-        return try FoundRecord.fetchOne(statement, arguments: arguments, type: type)
-    }
-
-    func find(row id: Int64, type: StoredType) throws -> FoundRecord? {
-        let columns = FoundRecord.columns(type)
-        let statement = try db.cachedStatement(sql: "SELECT \(columns) FROM \"\(type.table)\" WHERE _id = ?")
-        return try FoundRecord.fetchOne(statement, arguments: [id], type: type)
-    }
-
-    /// As ``apply(_:policy:)``; what a unique key leaves unresolved is told like every other conflict.
+    /// Works like ``apply(_:policy:)``. Conflicts that a unique key leaves unresolved are reported like all others.
     func applyOrRefuse(_ records: [MergedRecord], policy: (String) -> MergePolicy) throws {
         do {
             try apply(records, policy: policy)
@@ -229,21 +312,19 @@ extension StoreTransaction {
             places.append((record.type, record.zone))
         }
         for (type, zone) in places {
-            let mine = records.filter { $0.type.id == type.id && $0.zone == zone }
-            let gone = mine.compactMap { $0.values == nil ? $0.row : nil }.sorted()
+            let mine = places.count == 1 ? records : records.filter { $0.type.id == type.id && $0.zone == zone }
+            let gone = mine.compactMap { $0.changes == nil ? $0.row : nil }.sorted()
             if !gone.isEmpty { try delete(gone, type: type) }
             let batch = try RecordBatch(rowLimit: .max, byteLimit: .max)
+            let columns = try batch.columns(of: type.fields)
             for record in mine {
-                guard let values = record.values else { continue }
-                let fields = type.schema.fields.filter { field in
-                    record.row == nil ? values[field.name] != nil : values[field.name] != record.current[field.name]
-                }
-                // A record without values is still one.
-                if record.row != nil, fields.isEmpty {
+                guard let changes = record.changes else { continue }
+                // A new record is written even without values.
+                if record.isUnchanged {
                     noteUnchanged()
-                    continue
+                } else {
+                    try batch.add(name: record.name, changes: changes, fields: type.fields, columns: columns)
                 }
-                try batch.add(name: record.name, values: fields.map { ($0, values[$0.name]) })
             }
             guard batch.rowCount > 0 else { continue }
             batch.digest(seed: connection.identity.digestSeed)
@@ -270,24 +351,5 @@ extension StoreTransaction {
                 conflict.store?.logText, conflict.winner.rawValue, conflict.policy,
             ])
         }
-    }
-}
-
-extension StoreTransaction.FoundRecord {
-    fileprivate static func fetchOne(_ statement: Statement, arguments: StatementArguments, type: StoredType) throws -> Self? {
-        try statement.withRow(arguments) { row in
-            let (record, count) = (try StoredRecord(row, type: type), type.fields.count)
-            return Self(
-                row: row[0], name: record.name, zone: row[count + 3], state: StoredVersion(record, type: type),
-                isIntact: type.digest.isIntact(statement, key: 1, digest: count + 4, fields: 3))
-        }
-    }
-}
-
-extension StoredVersion {
-    init(_ record: StoredRecord, type: StoredType) {
-        var values: [String: FieldValue] = [:]
-        for (field, value) in zip(type.fields, record.values) { values[field.name] = value }
-        self.init(version: record.version, values: values)
     }
 }

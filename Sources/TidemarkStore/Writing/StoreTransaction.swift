@@ -45,6 +45,8 @@ package final class StoreTransaction {
     private(set) lazy var severalZones = Result { try StoreZone.areSeveral(db) }
     /// What one may do in a shared store; `nil` where nobody needs to be asked.
     private(set) lazy var permissions = Result { try isFromCloud ? nil : SharedPermissions(db, scope: connection.scope) }
+    /// The statement of the last look-up, which the next look-up uses again.
+    var lookUpStatement: LookUpStatement?
     /// Nothing of it is to be written; said when a result is found out that rules it out.
     var isAbandoned = false
     /// What is known of shares has changed.
@@ -89,7 +91,12 @@ package final class StoreTransaction {
     ///
     /// - Throws: ``StoreError`` `schema` when the environment is production and something is missing, or when a field is there with
     ///   another type.
-    package func declare(_ schema: RecordTypeSchema, environment: StoreEnvironment) throws {
+    ///
+    /// - Parameter fitsNumbers: Whether a double may be declared for a field of int64, and a list for a list. Their values are made to fit
+    ///   by ``StoredType/fitting(_:_:_:)``.
+    package func declare(
+        _ schema: RecordTypeSchema, environment: StoreEnvironment, fitsNumbers: Bool = false
+    ) throws {
         // The field of the record names is not one of the store's: its view has one column of that name.
         if schema.nameField != nil, let collision = schema.nameCollision() { throw StoreError(.schema, collision.description) }
         guard let stored = type(named: schema.name) else {
@@ -101,7 +108,8 @@ package final class StoreTransaction {
         var missing: [RecordTypeSchema.Field] = []
         for field in schema.fields {
             if let known = stored.fields.first(where: { $0.name == field.name }) {
-                guard known.type == field.type else {
+                let fits = fitsNumbers && known.type.scalar == .int64 && field.type.scalar == .double
+                guard known.type == field.type || fits && known.type.isList == field.type.isList else {
                     throw StoreError(
                         .schema, "field '\(field.name)' of \(schema.name) is \(known.type) in the store, not \(field.type)")
                 }

@@ -23,11 +23,11 @@ extension Guide {
     }
 
     static func fetch(_ journal: PersistentContainer) async throws -> (newest: [String], good: [String], unrated: Int) {
-        let newest = try await journal.fetchAll(Destination.self, sortedBy: [.descending("createdAt")], limit: 10)
+        let newest = try await journal.fetchAll(Destination.self, sortedBy: [.descending(\.createdAt)], limit: 10)
         let good = try await journal.fetchAll(
-            Destination.self, where: .field("rating") >= 4 && .field("caption").contains("fjord"),
-            sortedBy: [.descending("rating"), .ascending("caption")])
-        let unrated = try await journal.count(Destination.self, where: .field("rating") == Int?.none)
+            Destination.self, where: \.rating >= 4 && .field(\.caption).contains("fjord"),
+            sortedBy: [.descending(\.rating), .ascending(\.caption)])
+        let unrated = try await journal.count(Destination.self, where: \.rating == nil)
 
         return (newest.map(\.caption), good.map(\.caption), unrated)
     }
@@ -76,8 +76,8 @@ extension Guide {
 
     static func batches(_ journal: PersistentContainer, _ many: [Destination]) async throws -> [[String]] {
         try await journal.save(many)
-        let rated = try await journal.updateAll(Destination.self, where: .field("rating") == Int?.none, set: ["rating": 3])
-        let deleted = try await journal.deleteAll(Destination.self, where: .field("rating") < 3)
+        let rated = try await journal.updateAll(Destination.self, where: \.rating == nil, set: ["rating": 3])
+        let deleted = try await journal.deleteAll(Destination.self, where: \.rating < 3)
 
         return [rated, deleted]
     }
@@ -104,7 +104,7 @@ extension Guide {
     static func deleteWithVisits(_ name: String, in journal: PersistentContainer) async throws {
         let context = journal.newContext()
         guard let senja = try await context.fetch(Destination.self, named: name) else { return }
-        for visit in try await context.fetchAll(Visit.self, where: .field("destination") == Reference(senja)) {
+        for visit in try await context.fetchAll(Visit.self, where: \.destination == senja) {
             try await context.delete(visit)
         }
         try await context.delete(senja)

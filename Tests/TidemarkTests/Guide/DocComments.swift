@@ -31,22 +31,93 @@ extension Guide {
     static func container(_ photo: URL) async throws -> [Destination] {
         let journal = try PersistentContainer(named: "Journal")
         try await journal.save(Destination(caption: "Senja", image: Asset(fileURL: photo)))
-        let newest = try await journal.fetchAll(Destination.self, sortedBy: [.descending("createdAt")], limit: 10)
+        let newest = try await journal.fetchAll(Destination.self, sortedBy: [.descending(\.createdAt)], limit: 10)
         return newest
     }
 
     static func readOnly(show: ([Destination]) -> Void, reload: (ContainerChange) -> Void) async throws {
         let journal = try ReadOnlyContainer(named: "Journal", at: .group("group.com.example.journal"))
-        let newest = try await journal.fetchAll(Destination.self, sortedBy: [.descending("createdAt")], limit: 3)
+        let newest = try await journal.fetchAll(Destination.self, sortedBy: [.descending(\.createdAt)], limit: 3)
         for try await change in journal.changes() { reload(change) }
         show(newest)
     }
 
     static func predicates(_ journal: PersistentContainer, lastWeek: Date) async throws -> [[Destination]] {
         let recent = try await journal.fetchAll(
-            Destination.self, where: .field("createdAt") > lastWeek && .field("caption").contains("fjord"))
-        let by = try await journal.fetchAll(Destination.self, where: .sql("length(details) > ?", 1000))
-        return [recent, by]
+            Destination.self, where: \.createdAt > lastWeek && .field(\.caption).contains("fjord"))
+        let long = try await journal.fetchAll(Destination.self, where: .sql("length(details) > ?", 1000))
+        let rated = try await journal.fetchAll(Destination.self, where: .field("rating") >= 4)
+        let fjords = try await journal.fetchAll(
+            Destination.self, where: .field(\.caption).contains("fjord", options: [.caseInsensitive]))
+        return [recent, long, rated, fjords]
+    }
+
+    static func orders(_ journal: PersistentContainer) async throws -> [[Destination]] {
+        let newestFirst = [RecordSort<Destination>.descending(\.createdAt)]
+        let byCaption = try await journal.fetchAll(
+            Destination.self, sortedBy: [.ascending(\.caption, order: .localizedStandard)])
+
+        let norwegian = TextOrder.localized(Locale(identifier: "nb_NO"))
+        let places = try await journal.fetchAll(Destination.self, sortedBy: [.ascending(\.caption, order: norwegian)])
+        return [try await journal.fetchAll(Destination.self, sortedBy: newestFirst), byCaption, places]
+    }
+
+    static func unreadable(_ journal: PersistentContainer) async throws -> [Destination] {
+        let result = try await journal.fetchResult(Destination.self, sortedBy: [.descending(\.createdAt)])
+        for it in result.unreadable { print("\(it.record.name) needs a newer version") }
+        return result.records
+    }
+
+    struct Stay: Record, Identifiable {
+        enum CodingKeys: String, CodingKey {
+            case id, nights
+            case title = "heading"
+        }
+
+        static let formerFieldNames = ["heading": ["caption", "name"]]
+        static var prototype: Stay? { Stay(title: "") }
+
+        var id = UUID()
+        var title: String
+        var nights = 1
+
+        static func fieldName(of property: PartialKeyPath<Stay>) -> String? { property == \Stay.title ? "heading" : nil }
+    }
+
+    @MainActor
+    static func observe(
+        _ journal: PersistentContainer, show: ([Destination]) -> Void, reloadRow: (Int) -> Void
+    ) async throws -> ([Destination], Destination?, Int, ObservedRecords<Destination>) {
+        var (destinations, senja, badge) = ([Destination](), Destination?.none, 0)
+        let newestFirst = [RecordSort<Destination>.descending(\.createdAt)]
+        for try await list in journal.observe(Destination.self, sortedBy: newestFirst) {
+            destinations = list.records
+        }
+        for try await list in journal.observe(Destination.self, where: \.rating >= 4, limit: 10) {
+            show(list.records)
+        }
+        for try await list in journal.observe(Destination.self, named: "senja") {
+            senja = list.first
+        }
+        for try await count in journal.observeCount(Destination.self, where: \.rating >= 4) {
+            badge = count
+        }
+        for try await list in journal.observe(Destination.self, sortedBy: [.ascending(\.caption)]) {
+            print(list.count, "destinations,", list.changes.inserted.count, "of them new")
+        }
+        for try await list in journal.observe(Destination.self) {
+            for position in list.changes.changed { reloadRow(position.index) }
+        }
+        let good = ObservedRecords(journal, Destination.self, where: \.rating >= 4)
+        return (destinations, senja, badge, good)
+    }
+
+    static func observeJoined(_ journal: PersistentContainer) -> FetchObservation<[Destination]> {
+        let visited = journal.observe(changesOf: [Destination.self, Visit.self]) {
+            let visited = Set(try await journal.fetchAll(Visit.self).map(\.destination))
+            return try await journal.fetchAll(Destination.self).filter { visited.contains(Reference($0)) }
+        }
+        return visited
     }
 
     static func signOut(_ journal: PersistentContainer) async throws {
@@ -71,5 +142,24 @@ extension Guide {
         let engine = try await journal.syncEngine(with: database)
         Task { try await engine.run() }
         for await event in engine.events { show(event) }
+    }
+
+    static func several(_ journal: PersistentContainer) async throws {
+        let senja = Destination(caption: "Senja")
+        try await journal.save([senja, Visit(destination: Reference(senja))])
+    }
+
+    static func saveAndFetch(_ journal: PersistentContainer) async throws -> Bool {
+        let senja = try await journal.saveAndFetch(Destination(caption: "Senja"))
+        let fetched = try await journal.fetch(Destination.self, id: senja.id) // is equal to `senja`
+        return fetched?.caption == senja.caption
+    }
+
+    static func inBatches(_ journal: PersistentContainer, _ destinations: [Destination]) async throws {
+        try await journal.saveInBatches(destinations) { saved in print("\(saved) of \(destinations.count)") }
+    }
+
+    static func rounded(_ destination: inout Destination) {
+        destination.createdAt = Date().stored
     }
 }

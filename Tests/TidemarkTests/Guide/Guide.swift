@@ -48,3 +48,16 @@ extension Guide {
         var word: String
     }
 }
+
+// Reading what an older version has saved
+
+extension Guide {
+    struct Excursion: Record, Identifiable {
+        static var prototype: Excursion? { Excursion(title: "") }
+        static let formerFieldNames = ["title": ["name"]]
+
+        var id = UUID()
+        var title: String // was called `name`
+        var stars = 3 // is new
+    }
+}

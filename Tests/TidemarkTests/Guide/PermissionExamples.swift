@@ -22,7 +22,7 @@ extension Guide {
             print(permission.record.name, permission.reason)
         }
 
-        let report = journal.permissions.report(on: Destination.self, where: .field("rating") >= 4, only: .editable)
+        let report = journal.permissions.report(on: Destination.self, where: \.rating >= 4, only: .editable)
         for try await permission in report { print(permission.record.name) }
 
         for try await _ in try await journal.permissions.changes() { view.reload() }

@@ -15,12 +15,12 @@ enum ReadMe {
         let journal = try PersistentContainer(named: "Journal")
         let photo = Asset(fileURL: URL(fileURLWithPath: "pictures/senja.png"))
         try await journal.save(Destination(caption: "Senja", image: photo))
-        let newest = try await journal.fetchAll(Destination.self, sortedBy: [.descending("createdAt")], limit: 10)
+        let newest = try await journal.fetchAll(Destination.self, sortedBy: [.descending(\.createdAt)], limit: 10)
         for it in newest { print(it.caption, it.image?.size ?? 0) }
 
         // An edit remembers the values it began with, and is merged with what others have saved since.
         let context = journal.newContext()
-        for var it in try await context.fetchAll(Destination.self, where: .field("caption") == "Senja") {
+        for var it in try await context.fetchAll(Destination.self, where: \.caption == "Senja") {
             it.details = "Light until midnight."
             try await context.update(it)
         }

@@ -21,7 +21,7 @@ extension Guide {
     }
 
     static func newest(_ journal: ReadOnlyContainer) async throws -> [URL?] {
-        let newest = try await journal.fetchAll(Destination.self, sortedBy: [.descending("createdAt")], limit: 3)
+        let newest = try await journal.fetchAll(Destination.self, sortedBy: [.descending(\.createdAt)], limit: 3)
         let pictures = newest.map { $0.image?.fileURL }
 
         return pictures

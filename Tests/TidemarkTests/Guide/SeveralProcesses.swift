@@ -56,7 +56,7 @@ extension Guide {
     }
 
     static func clearUp(_ journal: PersistentContainer) async throws -> [String] {
-        let deleted = try await journal.deleteAll(Destination.self, where: .field("rating") < 2)
+        let deleted = try await journal.deleteAll(Destination.self, where: \.rating < 2)
 
         return deleted
     }

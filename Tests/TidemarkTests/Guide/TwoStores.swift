@@ -1,6 +1,5 @@
 import Foundation
 import GRDB
-import Observation
 import Tidemark
 import TidemarkModel
 import TidemarkStore
@@ -10,31 +9,27 @@ extension Guide {
     static func useBothStores(_ journal: PersistentContainer, _ share: Share) async throws -> [Destination] {
         try await journal.save(Destination(caption: "Senja"))
         try await journal.save([Destination(caption: "Ada's Lofoten")], in: share)
-        let all = try await journal.fetchAll(Destination.self, sortedBy: [.descending("createdAt")])
+        let all = try await journal.fetchAll(Destination.self, sortedBy: [.descending(\.createdAt)])
 
         return all
     }
 
-    @MainActor @Observable
+    @MainActor
     final class DestinationList {
         private(set) var destinations: [Destination] = []
 
-        func followBothStores(_ journal: PersistentContainer) async throws {
-            let newestFirst = [RecordSort.descending("createdAt")]
-            // First the place in history, then the records: what comes in between is told.
-            let token = try journal.historyToken()
-            destinations = try await journal.fetchAll(Destination.self, sortedBy: newestFirst)
-            for try await _ in journal.changes(since: token, withOwn: true) {
-                destinations = try await journal.fetchAll(Destination.self, sortedBy: newestFirst)
-            }
-        }
-
         func follow(_ journal: PersistentContainer) async throws {
-            let newestFirst = [RecordSort.descending("createdAt")]
-            for try await destinations in journal.observe(Destination.self, sortedBy: newestFirst) {
-                self.destinations = destinations
+            let newestFirst = [RecordSort<Destination>.descending(\.createdAt)]
+            for try await list in journal.observe(Destination.self, sortedBy: newestFirst) {
+                destinations = list.records
+                for deleted in list.changes.deleted { print(deleted.recordName, "is gone") }
             }
         }
+    }
+
+    @MainActor static func observe(_ journal: PersistentContainer) -> ObservedRecords<Destination> {
+        let newest = ObservedRecords(journal, Destination.self, sortedBy: [.descending(\.createdAt)], limit: 10)
+        return newest
     }
 
     static func readWithSQL(_ journal: PersistentContainer) async throws -> [String] {
@@ -47,7 +42,7 @@ extension Guide {
     static func pin(_ journal: PersistentContainer) async throws -> (Int, [Destination]) {
         let pinned = try journal.snapshot()
         let count = try await pinned.count(Destination.self)
-        let newest = try await pinned.fetchAll(Destination.self, sortedBy: [.descending("createdAt")], limit: 10)
+        let newest = try await pinned.fetchAll(Destination.self, sortedBy: [.descending(\.createdAt)], limit: 10)
 
         return (count, newest)
     }

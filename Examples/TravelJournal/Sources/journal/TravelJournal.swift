@@ -61,7 +61,7 @@ struct TravelJournal {
 
     /// One's own and those of others, newest first.
     func destinations() async throws -> [Destination] {
-        try await container.fetchAll(Destination.self, sortedBy: [.descending("createdAt")])
+        try await container.fetchAll(Destination.self, sortedBy: [.descending(\.createdAt)])
     }
 
     /// The one of a caption, or of an identifier's beginning.

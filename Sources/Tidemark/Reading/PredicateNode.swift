@@ -1,0 +1,132 @@
+import Foundation
+import GRDB
+import TidemarkModel
+import TidemarkSQLite
+import TidemarkStore
+
+/// A predicate without its record type. It names fields by text.
+indirect enum PredicateNode: Sendable {
+    case comparison(String, Operator, Operand?)
+    case element(String, [Operand])
+    case text(String, Operator, String, TextOptions)
+    case all([PredicateNode])
+    case any([PredicateNode])
+    case not(PredicateNode)
+    case sql(String, StatementArguments)
+    /// A field or a value that a predicate can't use.
+    case invalid(StoreError)
+
+    enum Operator: String, Sendable {
+        case equal = "="
+        case unequal = "<>"
+        case less = "<"
+        case lessOrEqual = "<="
+        case greater = ">"
+        case greaterOrEqual = ">="
+        case contains, beginsWith
+    }
+
+    /// A value that a field is compared with.
+    struct Operand: Sendable {
+        /// The kind of comparison, where the stored text does not determine it.
+        enum Form: Sendable { case plain, uuid, decimal }
+
+        let value: FieldValue
+        let form: Form
+        /// The Swift type, for messages.
+        let type: String
+
+        /// - Throws: ``FieldError``, `EncodingError`.
+        init?<Value: Encodable>(_ value: Value) throws {
+            guard let content = try RecordEncoder.content(of: value) else { return nil }
+            self.value = try content.value { _ in throw FieldError("the asset is not saved yet") }
+            form = (value as? UUID) != nil ? .uuid : (value as? Decimal) != nil ? .decimal : .plain
+            type = "\(Value.self)"
+        }
+    }
+
+    static func compare<Value: Encodable>(_ field: String, _ operation: Operator, _ value: Value?) -> PredicateNode {
+        attempt(field) { .comparison(field, operation, try value.flatMap { try Operand($0) }) }
+    }
+
+    static func isIn(_ field: String, _ values: some Sequence<some Encodable>) -> PredicateNode {
+        attempt(field) { .element(field, try values.compactMap { try Operand($0) }) }
+    }
+
+    private static func attempt(_ field: String, _ body: () throws -> PredicateNode) -> PredicateNode {
+        do {
+            return try body()
+        } catch let error as FieldError {
+            return .invalid(StoreError(.invalid, "'\(field)' can't be compared: \(error.message)"))
+        } catch EncodingError.invalidValue(_, let context) {
+            return .invalid(StoreError(.invalid, "'\(field)' can't be compared: \(context.debugDescription)"))
+        } catch {
+            return .invalid(StoreError(.invalid, "'\(field)' can't be compared: \(error)"))
+        }
+    }
+}
+
+/// The names and the default values that a Swift type declares for its fields.
+struct FieldNaming: Sendable {
+    let nameField: String
+    /// The former names of fields, by their current names.
+    let former: [String: [String]]
+    /// The values of the type's prototype, for fields of properties that are not optional.
+    let defaults: [String: FieldValue]
+    /// Returns whether a name is a coding key of the type.
+    let isProperty: @Sendable (String) -> Bool
+
+    init<R: Record>(_ type: R.Type) {
+        nameField = R.nameField
+        let naming = RecordNaming.of(type)
+        former = naming.formerNames
+        defaults = naming.prototype?.fields ?? [:]
+        isProperty = { PropertyNames.isProperty($0, of: R.self) }
+    }
+}
+
+/// A field in SQL.
+struct QueriedField {
+    let sql: String
+    /// `nil` where no record has a value in it.
+    let type: FieldType?
+    /// Whether the store has a column for it; else all records have the same value.
+    let hasColumn: Bool
+}
+
+extension QueriedType {
+    /// Finds a field by its name or a former one.
+    ///
+    /// - Parameter known: Fields that count as fields without a value when the type lacks them.
+    /// - Throws: ``StoreError`` `schema`.
+    func column(_ field: String, _ naming: FieldNaming, known: Set<String>) throws -> QueriedField {
+        let names = [field] + (naming.former[field] ?? [])
+        let columns = names.compactMap { column($0) }
+        let value = naming.defaults[field]
+        guard !columns.isEmpty || value != nil || !known.isDisjoint(with: names) || naming.isProperty(field) else {
+            throw StoreError(
+                .schema,
+                "\(name) has no field '\(field)'; it has \(fields.map(\.name).joined(separator: ", ")). A new property becomes a field with "
+                    + "the first record that is saved")
+        }
+        // The type of the newest name that the store has.
+        let stored = names.lazy.compactMap { name in fields.first { $0.name == name } }.first
+        let terms = columns + (value.map { [$0.stored.literal] } ?? [])
+        return QueriedField(
+            sql: terms.count > 1 ? "coalesce(\(terms.joined(separator: ", ")))" : terms.first ?? "NULL",
+            type: stored?.type ?? value?.type, hasColumn: !columns.isEmpty)
+    }
+}
+
+extension DatabaseValueConvertible {
+    /// The value as a literal in SQL.
+    fileprivate var literal: String {
+        switch databaseValue.storage {
+        case .null: "NULL"
+        case .int64(let number): "\(number)"
+        case .double(let number): "\(number)"
+        case .string(let text): "'\(text.replacing("'", with: "''"))'"
+        case .blob(let data): "x'\(data.map { String(format: "%02x", $0) }.joined())'"
+        }
+    }
+}

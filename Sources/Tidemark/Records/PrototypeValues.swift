@@ -1,0 +1,24 @@
+import TidemarkModel
+
+/// The values of a type's prototype, for properties that must have one.
+///
+/// Unchecked: the values are those of a record's properties, which are `Sendable`, and never change.
+final class PrototypeValues: @unchecked Sendable {
+    /// As properties have them, by coding key.
+    let properties: [String: Any]
+    /// The values of the fields, by name.
+    let fields: [String: FieldValue]
+
+    /// Reads the values of a type's prototype; `nil` for a type without a prototype.
+    init?<R: Record>(of type: R.Type) {
+        guard let prototype = R.prototype,
+            let output = try? RecordEncoder().encode(prototype, keepsRequired: true)
+        else { return nil }
+        properties = output.required
+        var fields: [String: FieldValue] = [:]
+        for field in output.fields where properties[field.name] != nil {
+            fields[field.name] = try? field.content?.value { _ in throw FieldError("an asset that is not saved") }
+        }
+        self.fields = fields
+    }
+}

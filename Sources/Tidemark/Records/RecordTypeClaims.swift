@@ -1,0 +1,47 @@
+import Synchronization
+import TidemarkSQLite
+
+/// The Swift types that a program uses for the record types of a container.
+///
+/// Two types of the same name, such as `Trip.Photo` and `Album.Photo`, would share one record type by mistake. A type that declares
+/// its ``Record/recordType`` shares it on purpose.
+final class RecordTypeClaims: Sendable {
+    private let claims = Mutex<[String: any Record.Type]>([:])
+
+    /// Checks that no other type uses the record type by the default name.
+    ///
+    /// - Throws: ``StoreError`` `schema`.
+    func check<R: Record>(_ type: R.Type) throws(StoreError) {
+        let name = R.recordType
+        guard ImplicitRecordTypes.contains(type) else { return }
+        let other = claims.withLock { claims -> (any Record.Type)? in
+            guard let known = claims[name] else {
+                claims[name] = type
+                return nil
+            }
+            return ObjectIdentifier(known) == ObjectIdentifier(type) ? nil : known
+        }
+        guard let other else { return }
+        throw StoreError(
+            .schema,
+            "\(String(reflecting: type)) and \(String(reflecting: other)) both have the record type '\(name)', by the default "
+                + "name. Declare `static let recordType` in one of them: another name, or the same name if they should share the records"
+        )
+    }
+}
+
+/// The types whose record type is the name of the Swift type, because they declare none.
+enum ImplicitRecordTypes {
+    private static let names = Mutex<[ObjectIdentifier: String]>([:])
+
+    /// Returns the name of a type, and records that the type declares no record type.
+    static func name(of type: any Record.Type) -> String {
+        let id = ObjectIdentifier(type)
+        if let name = names.withLock({ $0[id] }) { return name }
+        let name = String(describing: type)
+        names.withLock { $0[id] = name }
+        return name
+    }
+
+    static func contains(_ type: any Record.Type) -> Bool { names.withLock { $0[ObjectIdentifier(type)] != nil } }
+}
