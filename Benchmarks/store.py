@@ -141,6 +141,19 @@ def main():
                 goals.line(name, [it[key] / it[peer] for it in rounds], f"≤ {goal}", lambda it, goal=goal: it <= goal)
         goals.line(f"longest wait of a small save beside {full:,} saved in batches", [it["longest wait"] for it in rounds],
                    "≤ 50 ms", lambda it: it <= 50, " ms")
+    report["references"] = {}
+    for count in [2_000] if options.smoke else [100_000, 1_000_000]:
+        found = json.loads(subprocess.run(
+            [program, "references", options.data / "references", str(options.runs), str(count)],
+            check=True, capture_output=True, text=True).stdout)
+        report["references"][str(count)] = found
+        goal = 10 if count <= 100_000 else None
+        name = f"a badge on each of 20 rows, of {count:,} records"
+        if goal:
+            goals.line(name, found["counts, ms"], f"≤ {goal} ms", lambda it, goal=goal: it <= goal, " ms")
+        else:
+            goals.line(name, found["counts, ms"], unit=" ms")
+        goals.line("the same ÷ GRDB with an index", found["counts ÷ GRDB"])
     times, lost, self_heard = measure_notice(program, options.data, options.commits)
     report["notice, ms"] = {"p50": quantile(times, 0.5), "p99": quantile(times, 0.99), "lost": lost, "self-heard": self_heard}
     goals.line("change notification between processes, p50", [quantile(times, 0.5)], "≤ 2 ms", lambda it: it <= 2, " ms")

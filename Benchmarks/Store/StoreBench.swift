@@ -10,6 +10,7 @@ import TidemarkStore
 ///     StoreBench save FOLDER ours|sqlite N  saves N records one by one, likewise
 ///     StoreBench observe FOLDER ROUNDS RECORDS SAVES  prints a JSON object: saves alone, and beside observed lists
 ///     StoreBench bulk FOLDER N              prints a JSON object of how long saves of N records take, in milliseconds
+///     StoreBench references FOLDER ROUNDS RECORDS  prints a JSON object: queries along references
 ///     StoreBench listen CONTAINER           prints the time of each change that it hears
 ///     StoreBench notify CONTAINER COMMITS   saves, and prints the time of each commit
 ///     StoreBench open CONTAINER TIMES       prints how long each opening for reading takes
@@ -27,10 +28,15 @@ struct StoreBench {
                 saves: Int(arguments[4])!)
         case ("listen", 2): try await listen(URL(fileURLWithPath: arguments[1]))
         case ("bulk", 3): try await bulk(URL(fileURLWithPath: arguments[1]), count: Int(arguments[2])!)
+        case ("references", 4):
+            try printReport(
+                try await ReferenceBench(folder: URL(fileURLWithPath: arguments[1]), photos: Int(arguments[3])!)
+                    .run(rounds: Int(arguments[2])!))
         case ("notify", 3): try await notify(URL(fileURLWithPath: arguments[1]), commits: Int(arguments[2])!)
         case ("open", 3): try open(URL(fileURLWithPath: arguments[1]), times: Int(arguments[2])!)
         default:
-            FileHandle.standardError.write(Data("usage: StoreBench api|fetch|save|observe|bulk|listen|notify|open …\n".utf8))
+            FileHandle.standardError.write(
+                Data("usage: StoreBench api|fetch|save|observe|bulk|references|listen|notify|open …\n".utf8))
             exit(64)
         }
     }

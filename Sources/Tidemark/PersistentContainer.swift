@@ -158,7 +158,7 @@ public actor PersistentContainer: RecordReading {
     /// saved. If the private store fails afterwards, its ``StoreError`` says so.
     ///
     /// - Complexity: O(n log n). Records that the store has with the same values are compared and not written. Other saves wait for
-    ///   a save of many records; ``saveInBatches(_:batchSize:in:progress:)`` lets them run between its batches.
+    ///   a save of many records; `saveInBatches(_:batchSize:in:progress:)` lets them run between its batches.
     @discardableResult
     public func save<R: Record>(_ records: [R], in scope: StoreScope = .private) throws -> SaveResult {
         try save(records, in: scope, share: nil).result

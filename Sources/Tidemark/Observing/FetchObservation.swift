@@ -1,6 +1,6 @@
 /// A sequence of values, which are fetched again after each change of the records behind them.
 ///
-/// ``RecordObserving/observeCount(_:where:in:)`` and ``RecordObserving/observe(changesOf:fetch:)`` return it:
+/// ``RecordObserving/observeCount(_:where:in:)`` and `observe(changesOf:fetch:)` return it:
 ///
 /// ```swift
 /// for try await count in journal.observeCount(Destination.self, where: \.rating >= 4) {

@@ -12,9 +12,29 @@ indirect enum PredicateNode: Sendable {
     case all([PredicateNode])
     case any([PredicateNode])
     case not(PredicateNode)
+    /// A reference field names one of these records.
+    case refers(String, to: [String])
+    /// A reference field names a record of another type that matches; any record with `nil`.
+    case refersTo(String, Related)
+    /// A record of another type that matches has a field that names this record.
+    case isReferenced(by: String, Related)
     case sql(String, StatementArguments)
     /// A field or a value that a predicate can't use.
     case invalid(StoreError)
+
+    /// Records of another type.
+    struct Related: Sendable {
+        let type: String
+        let naming: FieldNaming
+        /// `nil` for all of them.
+        let node: PredicateNode?
+
+        init<R: Record>(_ type: R.Type, where predicate: RecordPredicate<R>?) {
+            self.type = R.recordType
+            naming = FieldNaming(type)
+            node = predicate?.node
+        }
+    }
 
     enum Operator: String, Sendable {
         case equal = "="

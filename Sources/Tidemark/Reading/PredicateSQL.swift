@@ -44,6 +44,9 @@ private struct ConditionBuilder {
             arguments += values
             // The line break ends a comment in the text.
             return "(\(text)\n)"
+        case .refers(let field, let names): return try refers(field, to: names)
+        case .refersTo(let field, let related): return try refers(field, to: related)
+        case .isReferenced(let field, let related): return try isReferenced(by: field, related)
         case .element(let field, let values):
             guard field != naming.nameField else { return try keys(values) }
             return try isIn(field, values)
@@ -122,6 +125,58 @@ private struct ConditionBuilder {
         }
         terms.append("\(column.sql) IN (\(Array(repeating: "?", count: count).joined(separator: ", ")))")
         return "(\(terms.joined(separator: " OR ")))"
+    }
+
+    // References
+
+    /// - Throws: ``StoreError`` `invalid` unless the field is a reference, or a list of references.
+    private func reference(_ field: String, of type: QueriedType, _ naming: FieldNaming) throws -> QueriedField {
+        let column = try type.column(field, naming, known: known)
+        if let known = column.type, known.scalar != .reference {
+            throw StoreError(.invalid, "'\(field)' of \(type.name) is of type \(known) and refers to no records")
+        }
+        return column
+    }
+
+    /// Returns the condition that a field names one of the records that SQL selects.
+    private func refers(_ column: QueriedField, to names: String) -> String {
+        guard column.type?.isList == true else { return "\(column.sql) IN (\(names))" }
+        return "EXISTS (SELECT 1 FROM json_each(\(column.sql)) AS tide_target WHERE tide_target.value IN (\(names)))"
+    }
+
+    private mutating func refers(_ field: String, to names: [String]) throws -> String {
+        let column = try reference(field, of: type, naming)
+        arguments += [String(decoding: try JSONEncoder().encode(names), as: UTF8.self)]
+        return refers(column, to: "SELECT tide_name.value FROM json_each(?) AS tide_name")
+    }
+
+    private mutating func refers(_ field: String, to related: PredicateNode.Related) throws -> String {
+        let column = try reference(field, of: type, naming)
+        guard let target = type.related(related.type) else { return "0" }
+        let condition = try condition(of: related, target)
+        return refers(column, to: "SELECT \(QueriedType.nameSQL) FROM \(target.view)\(condition)")
+    }
+
+    private mutating func isReferenced(by field: String, _ related: PredicateNode.Related) throws -> String {
+        guard let source = type.related(related.type) else { return "0" }
+        let column = try reference(field, of: source, related.naming)
+        let condition = try condition(of: related, source)
+        let records = "(SELECT \(column.sql) AS tide_target FROM \(source.view)\(condition))"
+        let names =
+            column.type?.isList == true
+            ? "SELECT tide_name.value FROM \(records) AS tide_source, json_each(tide_source.tide_target) AS tide_name"
+            : "SELECT tide_target FROM \(records) WHERE tide_target IS NOT NULL"
+        return "\(QueriedType.nameSQL) IN (\(names))"
+    }
+
+    /// Returns ` WHERE` with the condition of the records of another type, or nothing.
+    private mutating func condition(of related: PredicateNode.Related, _ other: QueriedType) throws -> String {
+        guard let node = related.node else { return "" }
+        var builder = ConditionBuilder(
+            type: other, naming: related.naming, known: [], arguments: arguments, extensions: extensions)
+        let sql = try builder.sql(node)
+        (arguments, extensions) = (builder.arguments, builder.extensions)
+        return " WHERE \(sql)"
     }
 
     private mutating func compareName(_ operation: PredicateNode.Operator, _ value: Operand) throws -> String {

@@ -100,6 +100,44 @@ extension RecordPredicate.Property {
     }
 }
 
+extension RecordPredicate.Property where Value: ReferenceValue {
+    /// Matches records that refer to a record which matches a predicate; of a list, one of its references is enough.
+    ///
+    /// ```swift
+    /// let stops = try await journal.fetchAll(Stop.self, where: .field(\.trip).matches(\.title == "Lofoten"))
+    /// ```
+    ///
+    /// - Parameter predicate: The condition of the other record. Both records are looked for in the same store.
+    /// - Complexity: O(n) in the records of the other type, unless the predicate names them.
+    public func matches(_ predicate: RecordPredicate<Value.Target>) -> RecordPredicate<R> {
+        self.predicate { .refersTo($0, .init(Value.Target.self, where: predicate)) }
+    }
+}
+
+extension RecordPredicate {
+    /// Matches records that a property of another record type refers to.
+    ///
+    /// ```swift
+    /// let begun = try await journal.fetchAll(Trip.self, where: .isReferenced(by: \Stop.trip, where: \.nights > 0))
+    /// let empty = try await journal.fetchAll(Trip.self, where: !.isReferenced(by: \Stop.trip))
+    /// ```
+    ///
+    /// - Parameters:
+    ///   - property: A stored property that is a reference, or a list of references.
+    ///   - predicate: The condition of the other records; by default all of them. They are looked for in the same store.
+    /// - Complexity: O(n) in the records of both types.
+    public static func isReferenced<Source: Record, Value: ReferenceValue>(
+        by property: KeyPath<Source, Value>, where predicate: RecordPredicate<Source>? = nil
+    ) -> RecordPredicate where Value.Target == R {
+        do {
+            return RecordPredicate(
+                .isReferenced(by: try PropertyNames.name(of: property), .init(Source.self, where: predicate)))
+        } catch {
+            return RecordPredicate(.invalid(error))
+        }
+    }
+}
+
 /// The property has this value.
 public func == <R: Record, Value: Encodable & Equatable>(property: KeyPath<R, Value>, value: Value) -> RecordPredicate<R> {
     .field(property).compare(.equal, value)

@@ -8,6 +8,7 @@ import TidemarkStore
 ///
 /// Records come from the private store and from the shared one. By a name that is in both, the private store's is found.
 public protocol RecordReading: Sendable {
+    /// The stores that records are read from.
     var recordSources: RecordSources { get }
 }
 
@@ -308,6 +309,25 @@ struct TypedQuery<R: Record> {
         try prepare(db)
         do {
             return try Int.fetchOne(db, sql: "SELECT count(*)\(source)", arguments: arguments) ?? 0
+        } catch {
+            throw failure(error)
+        }
+    }
+
+    /// Returns how many records have a value, for each value of a field; of a list, for each element.
+    func counts(_ db: Database, by field: QueriedField) throws -> [(name: String, count: Int)] {
+        try prepare(db)
+        let values = "SELECT _id, \(field.sql) AS tide_value\(source)"
+        let sql =
+            field.type?.isList == true
+            ? """
+            SELECT tide_element.value, count(DISTINCT tide_record._id)
+            FROM (\(values)) AS tide_record, json_each(tide_record.tide_value) AS tide_element GROUP BY 1
+            """ : "SELECT tide_value, count(*) FROM (\(values)) GROUP BY 1"
+        do {
+            return try Row.fetchAll(db, sql: sql, arguments: arguments).compactMap { row in
+                String.fromDatabaseValue(row[0]).map { ($0, row[1]) }
+            }
         } catch {
             throw failure(error)
         }

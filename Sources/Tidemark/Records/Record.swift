@@ -125,24 +125,6 @@ public struct UniqueKey: Hashable, Sendable {
     public init(_ fields: String...) { self.fields = fields }
 }
 
-/// Names another record, which need not exist.
-public struct Reference<Target: Record>: Codable, Hashable, Sendable {
-    /// The name of the other record.
-    public var recordName: String
-
-    /// Refers to the record of a name.
-    public init(_ recordName: String) { self.recordName = recordName }
-    /// Refers to a record, which may be saved before or after.
-    public init(_ record: Target) { recordName = record.recordName }
-
-    public init(from decoder: any Decoder) throws { recordName = try decoder.singleValueContainer().decode(String.self) }
-
-    public func encode(to encoder: any Encoder) throws {
-        var container = encoder.singleValueContainer()
-        try container.encode(recordName)
-    }
-}
-
 /// Why a record must not be saved, for the hooks of ``Record``; any other error does as well.
 public struct ValidationError: Error, Hashable, Sendable, CustomStringConvertible {
     /// What is wrong, as a sentence for a person.

@@ -55,7 +55,7 @@ extension PersistentContainer {
     ///   - records: The records to save.
     ///   - scope: The store for new records.
     /// - Returns: The records as the stores have them after the save's transactions, in the given order.
-    /// - Throws: The errors of ``save(_:in:)-([R],_)``. `DecodingError` when a saved record can't be read as its type,
+    /// - Throws: The errors of `save(_:in:)` of several records. `DecodingError` when a saved record can't be read as its type,
     ///   and ``StoreError`` `notFound` when it is gone; all records stay saved then.
     /// - Complexity: O(n log n); each record is read again.
     public func saveAndFetch<R: Record>(_ records: [R], in scope: StoreScope = .private) throws -> [R] {
@@ -77,8 +77,8 @@ extension PersistentContainer {
     /// try await journal.saveInBatches(destinations) { saved in print("\(saved) of \(destinations.count)") }
     /// ```
     ///
-    /// Each batch is saved as a whole or not at all, like the records of ``save(_:in:)-([R],_)``. If a batch fails or the task is
-    /// cancelled, the batches before it stay saved, and no batch after it is started. The same call then saves the rest: records
+    /// Each batch is saved as a whole or not at all, like several records by `save(_:in:)`. If a batch fails or the task is cancelled,
+    /// the batches before it stay saved, and no batch after it is started. The same call then saves the rest: records
     /// that are saved already are compared and not written. History has one transaction for each batch.
     ///
     /// - Parameters:
@@ -90,7 +90,7 @@ extension PersistentContainer {
     ///     quickly.
     /// - Returns: The results of all batches together, with the last transaction of each store.
     /// - Throws: `CancellationError` when the task is cancelled, which is checked before each batch; the errors of
-    ///   ``save(_:in:)-([R],_)``.
+    ///   `save(_:in:)` of several records.
     /// - Complexity: O(n log n), and a durable commit for each batch.
     @discardableResult
     public func saveInBatches<R: Record>(
@@ -113,7 +113,8 @@ extension PersistentContainer {
     ///   - progress: Called on the container's queue after each batch, with the number of records saved so far. It should return
     ///     quickly.
     /// - Returns: The results of all batches together, with the last transaction of each store.
-    /// - Throws: The errors of the sequence; `CancellationError` when the task is cancelled; the errors of ``save(_:in:)-([R],_)``.
+    /// - Throws: The errors of the sequence; `CancellationError` when the task is cancelled; the errors of `save(_:in:)` of several
+    ///   records.
     /// - Complexity: As for a sequence. Only one batch is in memory.
     @discardableResult
     public func saveInBatches<Records: AsyncSequence & Sendable>(

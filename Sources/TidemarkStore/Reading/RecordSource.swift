@@ -78,15 +78,23 @@ package struct RecordSource: Sendable {
 
     /// A record type for queries in SQL; `nil` when the store has none of that name.
     package func type(_ db: Database, named name: String) throws -> QueriedType? {
-        try schema.types(db).first { $0.name == name }.map { QueriedType($0) }
+        let types = try schema.types(db)
+        return types.first { $0.name == name }.map { QueriedType($0, among: types) }
     }
 }
 
 /// A record type as queries of typed records need it.
 package struct QueriedType: Sendable {
     let type: StoredType
+    /// All types of the store.
+    private let types: [StoredType]
 
-    init(_ type: StoredType) { self.type = type }
+    init(_ type: StoredType, among types: [StoredType]) { (self.type, self.types) = (type, types) }
+
+    /// The record type of that name in the same store; `nil` when it has none.
+    package func related(_ name: String) -> QueriedType? {
+        types.first { $0.name == name }.map { QueriedType($0, among: types) }
+    }
 
     package var fields: [RecordTypeSchema.Field] { type.fields.map(\.schema) }
     package var nameField: String? { type.nameField }

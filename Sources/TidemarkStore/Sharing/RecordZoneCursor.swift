@@ -103,7 +103,10 @@ package final class PlacePage {
 
 extension RecordSource {
     /// All record types of the store, for queries in SQL.
-    package func types(_ db: Database) throws -> [QueriedType] { try schema.types(db).map { QueriedType($0) } }
+    package func types(_ db: Database) throws -> [QueriedType] {
+        let types = try schema.types(db)
+        return types.map { QueriedType($0, among: types) }
+    }
 
     /// Where the records of a type are that match, in the order in which they came.
     package func places(

@@ -1,0 +1,134 @@
+import Foundation
+import GRDB
+import TidemarkModel
+import TidemarkSQLite
+import TidemarkStore
+
+/// Records along references: one query for all of them, not one for each.
+extension RecordReading {
+    /// Returns the record that a reference names; `nil` when there is none.
+    ///
+    /// - Throws: ``StoreError``; `DecodingError` when the record can't be read as that type.
+    public func fetch<Target: Record>(_ reference: Reference<Target>) async throws -> Target? {
+        try await fetch(Target.self, named: reference.recordName)
+    }
+
+    /// Returns the records that references name.
+    ///
+    /// ```swift
+    /// let stops = try await journal.fetchAll(Stop.self)
+    /// let trips = try await journal.fetchAll(stops.compactMap(\.trip))
+    /// let titles = stops.map { stop in stop.trip.flatMap { trips[$0]?.title } ?? "" }
+    /// ```
+    ///
+    /// - Returns: The records by their references, without those that are not there or can't be read. A record that is in both stores is
+    ///   that of the private one, as with ``fetch(_:)``.
+    /// - Complexity: O(n) in the references; a query of each store for 5,000 of them.
+    public func fetchAll<Target: Record>(
+        _ references: some Sequence<Reference<Target>>
+    ) async throws -> [Reference<Target>: Target] {
+        let wanted = Array(Set(references))
+        var found: [String: Target] = [:]
+        for start in stride(from: 0, to: wanted.count, by: RecordSources.namesPerQuery) {
+            let names = wanted[start..<min(start + RecordSources.namesPerQuery, wanted.count)].map(\.recordName)
+            let predicate = RecordPredicate<Target>(.isIn(Target.nameField, names))
+            for record in try await fetchAll(Target.self, where: predicate) {
+                if found[record.recordName] == nil { found[record.recordName] = record }
+            }
+        }
+        return wanted.reduce(into: [:]) { result, reference in
+            // Names that are UUIDs are found in either case.
+            let name = reference.recordName
+            result[reference] = found[name] ?? found[name.lowercased()].flatMap { UUID(uuidString: name) == nil ? nil : $0 }
+        }
+    }
+
+    /// Returns the records that refer to some records, for each of these.
+    ///
+    /// ```swift
+    /// let trips = try await journal.fetchAll(Trip.self)
+    /// let stops = try await journal.fetchAll(Stop.self, referringTo: trips, by: \.trip, sortedBy: [.ascending(\.day)])
+    /// for trip in trips { show(trip, with: stops[Reference(trip)] ?? []) }
+    /// ```
+    ///
+    /// - Parameters:
+    ///   - type: The record type that has the references.
+    ///   - targets: The records that are referred to.
+    ///   - property: A stored property that is a reference, or a list of references.
+    ///   - predicate: The condition of the records; `nil` for all that refer to one of the targets.
+    ///   - sorts: The order of each list.
+    /// - Returns: A list for each target, which may be empty. With a list of references, a record is in several lists.
+    /// - Throws: ``StoreError``, as ``fetchAll(_:where:sortedBy:limit:)``.
+    /// - Complexity: O(n log m) in the records returned and those of the type; a store has an index of a reference, and none of a list.
+    public func fetchAll<R: Record, Value: ReferenceValue>(
+        _ type: R.Type, referringTo targets: some Sequence<Value.Target>, by property: KeyPath<R, Value>,
+        where predicate: RecordPredicate<R>? = nil, sortedBy sorts: [RecordSort<R>] = []
+    ) async throws -> [Reference<Value.Target>: [R]] {
+        var lists: [Reference<Value.Target>: [R]] = [:]
+        for target in targets { lists[Reference(target)] = [] }
+        let condition = try Self.condition(lists.keys, property, predicate)
+        for record in try await fetchAll(type, where: condition, sortedBy: sorts) {
+            for target in Set(record[keyPath: property].references) { lists[target]?.append(record) }
+        }
+        return lists
+    }
+
+    /// Returns how many records refer to some records, for each of these.
+    ///
+    /// ```swift
+    /// let counts = try await journal.counts(of: Photo.self, referringTo: stops, by: \.stop)
+    /// let badge = counts[Reference(stop)] ?? 0
+    /// ```
+    ///
+    /// - Parameters:
+    ///   - type: The record type that has the references.
+    ///   - targets: The records that are referred to.
+    ///   - property: A stored property that is a reference, or a list of references.
+    ///   - predicate: The condition of the records that are counted; `nil` for all.
+    /// - Returns: A number for each target, which may be 0; the sum over both stores.
+    /// - Throws: ``StoreError``, as ``fetchAll(_:where:sortedBy:limit:)``.
+    /// - Complexity: One query of each store, by the index of the reference; of a list, O(n) in the records of the type.
+    public func counts<R: Record, Value: ReferenceValue>(
+        of type: R.Type, referringTo targets: some Sequence<Value.Target>, by property: KeyPath<R, Value>,
+        where predicate: RecordPredicate<R>? = nil
+    ) async throws -> [Reference<Value.Target>: Int] {
+        var counts: [Reference<Value.Target>: Int] = [:]
+        for target in targets { counts[Reference(target)] = 0 }
+        let (sources, field) = (recordSources, try PropertyNames.name(of: property))
+        try sources.claims.check(type)
+        let condition = try Self.condition(counts.keys, property, predicate)
+        for source in sources.all {
+            let found = try await source.read { db in
+                try sources.withKnownFields(of: R.recordType) { known in
+                    try source.counts(db, type, by: field, where: condition, known: known)
+                }
+            }
+            for (name, count) in found { counts[Reference(name)]? += count }
+        }
+        return counts
+    }
+
+    /// Returns the condition that a record refers to one of the targets, and matches.
+    private static func condition<R: Record, Value: ReferenceValue>(
+        _ targets: some Sequence<Reference<Value.Target>>, _ property: KeyPath<R, Value>, _ predicate: RecordPredicate<R>?
+    ) throws -> RecordPredicate<R> {
+        let refers = RecordPredicate<R>(.refers(try PropertyNames.name(of: property), to: targets.map(\.recordName)))
+        return predicate.map { refers && $0 } ?? refers
+    }
+}
+
+extension RecordSources {
+    /// SQLite bounds the parameters of a statement.
+    fileprivate static let namesPerQuery = 5000
+}
+
+extension RecordSource {
+    /// Returns how many records that match have a reference, for each record that they refer to.
+    fileprivate func counts<R: Record>(
+        _ db: Database, _ type: R.Type, by field: String, where predicate: RecordPredicate<R>, known: Set<String>
+    ) throws -> [(name: String, count: Int)] {
+        guard let queried = try self.type(db, named: R.recordType) else { return [] }
+        return try TypedQuery<R>(queried, predicate.node, [], limit: nil, known: known).counts(
+            db, by: queried.column(field, FieldNaming(type), known: known))
+    }
+}

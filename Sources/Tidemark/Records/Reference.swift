@@ -1,0 +1,40 @@
+/// Names another record, which need not exist.
+public struct Reference<Target: Record>: Codable, Hashable, Sendable {
+    /// The name of the other record.
+    public var recordName: String
+
+    /// Refers to the record of a name.
+    public init(_ recordName: String) { self.recordName = recordName }
+    /// Refers to a record, which may be saved before or after.
+    public init(_ record: Target) { recordName = record.recordName }
+
+    public init(from decoder: any Decoder) throws { recordName = try decoder.singleValueContainer().decode(String.self) }
+
+    public func encode(to encoder: any Encoder) throws {
+        var container = encoder.singleValueContainer()
+        try container.encode(recordName)
+    }
+}
+
+/// The value of a property that refers to records: a ``Reference``, an optional one, or a list of them.
+public protocol ReferenceValue {
+    /// The type of the records that it refers to.
+    associatedtype Target: Record
+    /// The references, in order.
+    var references: [Reference<Target>] { get }
+}
+
+extension Reference: ReferenceValue {
+    /// The reference itself.
+    public var references: [Reference] { [self] }
+}
+
+extension Optional: ReferenceValue where Wrapped: ReferenceValue {
+    /// Those of the value; none without a value.
+    public var references: [Reference<Wrapped.Target>] { map(\.references) ?? [] }
+}
+
+extension Array: ReferenceValue where Element: ReferenceValue {
+    /// Those of all elements.
+    public var references: [Reference<Element.Target>] { flatMap(\.references) }
+}
