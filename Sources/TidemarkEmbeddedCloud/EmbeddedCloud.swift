@@ -106,14 +106,6 @@ public final class EmbeddedCloud: Sendable {
         try check(container: container)
     }
 
-    /// Adds an account; one of that address which is there already is returned as it is.
-    ///
-    /// - Parameters:
-    ///   - phone: A number, with `+` and the country's, by which the person can be found and invited.
-    ///   - name: What others are shown with whom the person shares something.
-    ///   - quota: Bytes that it may have in each container and environment.
-    /// - Throws: `invalidArguments` for what is no address or number, and for a number that another account has.
-    @discardableResult
     /// Adds an account. An account that has the address already is returned as it is.
     ///
     /// - Parameters:
@@ -123,6 +115,7 @@ public final class EmbeddedCloud: Sendable {
     ///   - quota: The bytes that the account may store in each container and environment.
     /// - Throws: `CloudError` `invalidArguments` for a malformed address or number, and for a number that another account has;
     ///   `zoneBusy`; `internalError`.
+    @discardableResult
     public func addAccount(
         _ email: String, phone: String? = nil, name: PersonName? = nil, quota: Int64 = .max
     ) async throws(CloudError) -> StoredAccount {
@@ -216,18 +209,13 @@ public final class EmbeddedCloud: Sendable {
         try await self.container(container, .production).engine.deploy(schema)
     }
 
-    /// Removes a record type, or one of its fields, from the development schema; the next record that has it decides its type.
-    ///
-    /// - Parameter isForced: Whether to do so also where records have it, which keep their values.
-    /// - Returns: How many records have it. O(records).
-    /// - Throws: `CloudError` `unknownItem` for what is not there; `invalidArguments` where records have it.
-    @discardableResult
     /// Removes a record type, or one of its fields, from the development schema. The next record that has it decides its type.
     /// O(records of the type).
     ///
     /// - Parameter isForced: Whether to remove it although records have it. They keep their values, which no query finds by the field.
     /// - Returns: The number of records that have it.
     /// - Throws: `CloudError` `unknownItem` for an unknown type or field; `invalidArguments` where records have it.
+    @discardableResult
     public func removeFromSchema(
         type: String, field: String? = nil, of container: String, isForced: Bool = false
     ) async throws(CloudError) -> Int {
