@@ -137,8 +137,6 @@ tide_status tide_writer_set_table(tide_writer *writer, const tide_table *table, 
             TIDE_BATCH_COLUMN_LIMIT);
     }
     if (fields_copy(writer, table)) return tide_out_of_memory(error);
-    // A field that is new may refer to records.
-    writer->indexes_are_checked = false;
 
     tide_text sql = {0};
     tide_text_format(&sql, "SELECT _id FROM \"%s\" WHERE _key = ?1 AND _zone BETWEEN ?2 AND ?3 ORDER BY _zone", writer->table);
@@ -224,46 +222,10 @@ void tide_writer_destroy(tide_writer *writer) {
 
 // Loading
 
-static tide_status names_index(sqlite3 *connection, const char *table, const char *index_name, tide_error *error) {
+tide_status tide_writer_index_build(sqlite3 *connection, const char *table, const char *index_name, tide_error *error) {
     tide_text sql = {0};
     tide_text_format(&sql, "CREATE UNIQUE INDEX IF NOT EXISTS \"%s\" ON \"%s\" (_key, _zone)", index_name, table);
     tide_status status = execute(connection, &sql, "build the index of names", error);
-    tide_text_free(&sql);
-    return status;
-}
-
-// No identifier has a point in it, so that no two pairs of table and column share an index.
-#define REFERENCE_INDEX "\"tide_reference_%s.%s\""
-
-static tide_status reference_index(sqlite3 *connection, const char *table, const char *column, tide_error *error) {
-    tide_text sql = {0};
-    tide_text_format(
-        &sql, "CREATE INDEX IF NOT EXISTS " REFERENCE_INDEX " ON \"%s\" (\"%s\") WHERE \"%s\" IS NOT NULL", table, column, table,
-        column, column);
-    tide_status status = execute(connection, &sql, "build the index of a reference", error);
-    tide_text_free(&sql);
-    return status;
-}
-
-tide_status tide_writer_indexes_build(sqlite3 *connection, const tide_table *table, tide_error *error) {
-    tide_status status = names_index(connection, table->name, table->index_name, error);
-    for (uint32_t i = 0; i < table->field_count && !status; i++) {
-        if (table->fields[i].type != TIDE_TYPE_REFERENCE) continue;
-        status = reference_index(connection, table->name, table->fields[i].column, error);
-    }
-    return status;
-}
-
-static tide_status indexes_drop(tide_writer *writer, tide_error *error) {
-    tide_text sql = {0};
-    tide_text_format(&sql, "DROP INDEX IF EXISTS \"%s\"", writer->index_name);
-    tide_status status = execute(writer->connection, &sql, "set the index of names aside", error);
-    for (uint32_t i = 0; i < writer->field_count && !status; i++) {
-        if (writer->fields[i].type != TIDE_TYPE_REFERENCE) continue;
-        tide_text_clear(&sql);
-        tide_text_format(&sql, "DROP INDEX IF EXISTS " REFERENCE_INDEX, writer->table, writer->fields[i].column);
-        status = execute(writer->connection, &sql, "set the index of a reference aside", error);
-    }
     tide_text_free(&sql);
     return status;
 }
@@ -281,7 +243,9 @@ tide_status tide_writer_load_begin(tide_writer *writer, tide_error *error) {
     }
     sqlite3_finalize(statement);
     if (!status && is_empty) {
-        status = indexes_drop(writer, error);
+        tide_text_clear(&sql);
+        tide_text_format(&sql, "DROP INDEX IF EXISTS \"%s\"", writer->index_name);
+        status = execute(writer->connection, &sql, "set the index of names aside", error);
         if (!status && !(writer->fingerprints = tide_fingerprints_create())) status = tide_out_of_memory(error);
     }
     tide_text_free(&sql);
@@ -293,17 +257,13 @@ bool tide_writer_is_loading(const tide_writer *writer) { return writer->fingerpr
 void tide_writer_load_forget(tide_writer *writer) {
     tide_fingerprints_destroy(writer->fingerprints);
     writer->fingerprints = NULL;
-    writer->indexes_are_checked = false;
+    writer->index_is_checked = false;
 }
 
 tide_status tide_writer_load_end(tide_writer *writer, tide_error *error) {
     tide_fingerprints_destroy(writer->fingerprints);
     writer->fingerprints = NULL;
-    tide_status status = names_index(writer->connection, writer->table, writer->index_name, error);
-    for (uint32_t i = 0; i < writer->field_count && !status; i++) {
-        if (writer->fields[i].type != TIDE_TYPE_REFERENCE) continue;
-        status = reference_index(writer->connection, writer->table, writer->fields[i].column, error);
-    }
-    writer->indexes_are_checked = status == TIDE_OK;
+    tide_status status = tide_writer_index_build(writer->connection, writer->table, writer->index_name, error);
+    writer->index_is_checked = status == TIDE_OK;
     return status;
 }

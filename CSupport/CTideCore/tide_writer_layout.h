@@ -68,7 +68,7 @@ struct tide_writer {
     /// The code of the first parameter that could not be bound for the next step, and of the step that failed for it; else 0.
     int bind_failure, step_failure;
 
-    bool indexes_are_checked;
+    bool index_is_checked;
     tide_fingerprints *fingerprints;
 
     /// Of the batch at hand: its column's index + 1 for each field, the cells to compare, the set of changed fields.

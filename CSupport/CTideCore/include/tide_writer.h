@@ -8,12 +8,11 @@
 /// checkpoints. New rows get consecutive row ids, so that a single history row (first...last) stands for all inserts of a batch.
 /// Threads: one at a time, the thread of the connection.
 ///
-/// *Loading.* While a type's table is empty and more batches are announced, its unique index on the names is left out, and so are
-/// the indexes of its references. Names are told apart by a set of 64-bit fingerprints in memory, and the indexes are built
-/// afterwards: inserting random names singly into a B-tree costs more than everything else together once the tree outgrows the
-/// cache. A name that may have occurred ends loading at once: the indexes are built and the batch goes on by look-ups. A store in
-/// which loading was interrupted lacks the indexes; the next process that writes to it builds them
-/// (`tide_writer_indexes_build`). Uniqueness holds throughout: a fingerprint can only err
+/// *Loading.* While a type's table is empty and more batches are announced, its unique index on the names is left out, names are
+/// told apart by a set of 64-bit fingerprints in memory, and the index is built afterwards: inserting random names singly into a B-tree
+/// costs more than everything else together once the tree outgrows the cache. A name that may have occurred ends loading
+/// at once: the index is built and the batch goes on by look-ups. A store in which loading was interrupted lacks the index; the next
+/// process that opens it for writing builds it (`tide_writer_index_build`). Uniqueness holds throughout: a fingerprint can only err
 /// towards "may have occurred".
 ///
 /// Why C: it is the bottleneck of imports; each row costs one or two prepared statements and nothing else.
@@ -137,9 +136,9 @@ tide_status tide_writer_delete(
 tide_status tide_writer_acknowledge(
     tide_writer *writer, const char *text, tide_acknowledgement *records, size_t count, tide_error *TIDE_NULLABLE error);
 
-/// Builds what is missing of a table's indexes: the unique one on its names, and one for each field that is a reference.
-tide_status tide_writer_indexes_build(
-    struct sqlite3 *connection, const tide_table *table, tide_error *TIDE_NULLABLE error);
+/// Builds the unique index on a table's names if it is missing.
+tide_status tide_writer_index_build(
+    struct sqlite3 *connection, const char *table, const char *index_name, tide_error *TIDE_NULLABLE error);
 
 TIDE_ASSUME_NONNULL_END
 

@@ -138,10 +138,16 @@ private struct ConditionBuilder {
         return column
     }
 
+    /// Returns SQL for the elements of a list, `tide_element`. The list gets a name of its own: `json_each` has columns such as `path`
+    /// and `value`, which would hide a field of that name.
+    private func elements(of column: QueriedField) -> String {
+        "(SELECT \(column.sql) AS tide_list) AS tide_source, json_each(tide_source.tide_list) AS tide_element"
+    }
+
     /// Returns the condition that a field names one of the records that SQL selects.
     private func refers(_ column: QueriedField, to names: String) -> String {
         guard column.type?.isList == true else { return "\(column.sql) IN (\(names))" }
-        return "EXISTS (SELECT 1 FROM json_each(\(column.sql)) AS tide_target WHERE tide_target.value IN (\(names)))"
+        return "EXISTS (SELECT 1 FROM \(elements(of: column)) WHERE tide_element.value IN (\(names)))"
     }
 
     private mutating func refers(_ field: String, to names: [String]) throws -> String {
@@ -195,18 +201,18 @@ private struct ConditionBuilder {
             let column = try column(field)
             if let known = column.type, known.isList {
                 guard FieldType(known.scalar).isComparable(with: value) else { throw mismatch(field, known, value) }
-                let elements = "SELECT 1 FROM json_each(\(column.sql))"
+                let elements = "SELECT 1 FROM \(elements(of: column))"
                 switch value.form {
                 case .plain:
                     arguments += [value.value.stored]
-                    return "EXISTS (\(elements) WHERE value = ?)"
+                    return "EXISTS (\(elements) WHERE tide_element.value = ?)"
                 case .uuid:
                     arguments += StatementArguments(value.caseVariants)
-                    return "EXISTS (\(elements) WHERE value IN (?, ?))"
+                    return "EXISTS (\(elements) WHERE tide_element.value IN (?, ?))"
                 case .decimal:
                     extensions.insert(.decimalOrder)
                     arguments += [value.value.stored]
-                    return "EXISTS (\(elements) WHERE \(SQLExtension.decimalOrder.name)(value, ?) = 0)"
+                    return "EXISTS (\(elements) WHERE \(SQLExtension.decimalOrder.name)(tide_element.value, ?) = 0)"
                 }
             }
             if let known = column.type, known.scalar != .string && known.scalar != .reference && known.scalar != .asset {

@@ -101,7 +101,7 @@ private struct GraphSearch {
                 guard !columns.isEmpty else { continue }
                 let conditions = columns.map { field in
                     field.type.isList
-                        ? "EXISTS (SELECT 1 FROM json_each(\"\(field.column)\") WHERE value IN (SELECT value FROM named))"
+                        ? "EXISTS (SELECT 1 FROM json_each(\"\(type.table)\".\"\(field.column)\") WHERE json_each.value IN (SELECT value FROM named))"
                         : "\"\(field.column)\" IN (SELECT value FROM named)"
                 }
                 let sql = """

@@ -221,9 +221,7 @@ final class StoreConnection {
     private func completeLoads(_ db: Database, of types: [StoredType]) throws {
         let handle = try db.handle
         for type in types {
-            try type.withTable(siblings: []) { table in
-                try checked { tide_writer_indexes_build(handle, &table, &$0) }
-            }
+            try checked { tide_writer_index_build(handle, type.table, type.indexName, &$0) }
         }
     }
 
