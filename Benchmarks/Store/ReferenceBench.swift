@@ -35,7 +35,7 @@ struct ReferenceBench {
         for round in 0..<rounds {
             let page = (0..<Self.rows).map { stops[(round * Self.rows + $0) % stops.count] }
             let counts = try await StoreBench.median(21) { _ in
-                let counts = try await journal.counts(of: Photo.self, referringTo: page, by: \.stop)
+                let counts = try await journal.counts(Photo.self, referringTo: page, by: \.stop)
                 precondition(counts.values.reduce(0, +) == photos / Self.stops * Self.rows)
             }
             let names = String(decoding: try JSONEncoder().encode(page.map(\.id)), as: UTF8.self)

@@ -230,7 +230,11 @@ extension RecordSource {
 
     private func entry<R: Record>(_ row: Row, _ decoder: RecordDecoder<R>) -> RecordListEntry<R> {
         let result = Result { try decoder.decode(row) }
-        let name = (try? result.get().recordName) ?? StoreReader.recordName(key: row[QueriedType.keyColumn]) ?? "?"
+        let name =
+            switch result {
+            case .success(let record): record.recordName
+            case .failure: StoreReader.recordName(key: row[QueriedType.keyColumn]) ?? "?"
+            }
         return RecordListEntry(
             key: RecordListKey(name: name, scope: scope.rawValue, version: row[QueriedType.versionColumn]), result: result)
     }

@@ -14,7 +14,7 @@ indirect enum PredicateNode: Sendable {
     case not(PredicateNode)
     /// A reference field names one of these records.
     case refers(String, to: [String])
-    /// A reference field names a record of another type that matches; any record with `nil`.
+    /// A reference field names a record of another type that matches.
     case refersTo(String, Related)
     /// A record of another type that matches has a field that names this record.
     case isReferenced(by: String, Related)
@@ -60,8 +60,15 @@ indirect enum PredicateNode: Sendable {
         init?<Value: Encodable>(_ value: Value) throws {
             guard let content = try RecordEncoder.content(of: value) else { return nil }
             self.value = try content.value { _ in throw FieldError("the asset is not saved yet") }
-            form = (value as? UUID) != nil ? .uuid : (value as? Decimal) != nil ? .decimal : .plain
+            form = Self.form(of: value, self.value)
             type = "\(Value.self)"
+        }
+
+        private static func form(of value: some Encodable, _ stored: FieldValue) -> Form {
+            if value is UUID { return .uuid }
+            if value is Decimal { return .decimal }
+            if case .reference(let name) = stored, UUID(uuidString: name) != nil { return .uuid }
+            return .plain
         }
     }
 

@@ -129,6 +129,13 @@ private struct ConditionBuilder {
 
     // References
 
+    /// Returns SQL for a record's name as names are compared: a UUID in lower case, any other name as it is.
+    private static func canonical(_ sql: String) -> String {
+        "CASE WHEN \(sql) GLOB '\(uuid)' THEN lower(\(sql)) ELSE \(sql) END"
+    }
+
+    private static let uuid = [8, 4, 4, 4, 12].map { String(repeating: "[0-9a-fA-F]", count: $0) }.joined(separator: "-")
+
     /// - Throws: ``StoreError`` `invalid` unless the field is a reference, or a list of references.
     private func reference(_ field: String, of type: QueriedType, _ naming: FieldNaming) throws -> QueriedField {
         let column = try type.column(field, naming, known: known)
@@ -146,13 +153,13 @@ private struct ConditionBuilder {
 
     /// Returns the condition that a field names one of the records that SQL selects.
     private func refers(_ column: QueriedField, to names: String) -> String {
-        guard column.type?.isList == true else { return "\(column.sql) IN (\(names))" }
-        return "EXISTS (SELECT 1 FROM \(elements(of: column)) WHERE tide_element.value IN (\(names)))"
+        guard column.type?.isList == true else { return "\(Self.canonical(column.sql)) IN (\(names))" }
+        return "EXISTS (SELECT 1 FROM \(elements(of: column)) WHERE \(Self.canonical("tide_element.value")) IN (\(names)))"
     }
 
     private mutating func refers(_ field: String, to names: [String]) throws -> String {
         let column = try reference(field, of: type, naming)
-        arguments += [String(decoding: try JSONEncoder().encode(names), as: UTF8.self)]
+        arguments += [String(decoding: try JSONEncoder().encode(names.map(\.canonicalRecordName)), as: UTF8.self)]
         return refers(column, to: "SELECT tide_name.value FROM json_each(?) AS tide_name")
     }
 
@@ -160,7 +167,8 @@ private struct ConditionBuilder {
         let column = try reference(field, of: type, naming)
         guard let target = type.related(related.type) else { return "0" }
         let condition = try condition(of: related, target)
-        return refers(column, to: "SELECT \(QueriedType.nameSQL) FROM \(target.view)\(condition)")
+        let names = "SELECT \(QueriedType.nameSQL) AS tide_name FROM \(target.view)\(condition)"
+        return refers(column, to: "SELECT \(Self.canonical("tide_name")) FROM (\(names))")
     }
 
     private mutating func isReferenced(by field: String, _ related: PredicateNode.Related) throws -> String {
@@ -170,9 +178,9 @@ private struct ConditionBuilder {
         let records = "(SELECT \(column.sql) AS tide_target FROM \(source.view)\(condition))"
         let names =
             column.type?.isList == true
-            ? "SELECT tide_name.value FROM \(records) AS tide_source, json_each(tide_source.tide_target) AS tide_name"
-            : "SELECT tide_target FROM \(records) WHERE tide_target IS NOT NULL"
-        return "\(QueriedType.nameSQL) IN (\(names))"
+            ? "SELECT \(Self.canonical("tide_name.value")) FROM \(records) AS tide_source, json_each(tide_source.tide_target) AS tide_name"
+            : "SELECT \(Self.canonical("tide_target")) FROM \(records) WHERE tide_target IS NOT NULL"
+        return "\(Self.canonical("(\(QueriedType.nameSQL))")) IN (\(names))"
     }
 
     /// Returns ` WHERE` with the condition of the records of another type, or nothing.
@@ -261,7 +269,7 @@ private struct ConditionBuilder {
     /// Returns the text to compare with a record's name. UUIDs in names are in lower case.
     private func nameText(_ operand: Operand) throws -> String {
         switch operand.value {
-        case .string(let text): return UUID(uuidString: text).map { $0.uuidString.lowercased() } ?? text
+        case .string(let text): return text.canonicalRecordName
         case .reference(let text): return text
         case .int64(let number): return "\(number)"
         case .double, .timestamp, .bytes, .location, .asset, .list:
@@ -278,10 +286,12 @@ private struct ConditionBuilder {
 }
 
 extension PredicateNode.Operand {
-    /// The UUID in lower case, as references have it, and in upper case, as strings have it.
+    /// The UUID of a text or a reference in lower case and in upper case.
     fileprivate var caseVariants: [String] {
-        guard case .string(let text) = value else { return [] }
-        return [text.lowercased(), text.uppercased()]
+        switch value {
+        case .string(let text), .reference(let text): [text.lowercased(), text.uppercased()]
+        case .int64, .double, .timestamp, .bytes, .location, .asset, .list: []
+        }
     }
 }
 

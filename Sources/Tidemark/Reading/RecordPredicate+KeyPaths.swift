@@ -107,7 +107,8 @@ extension RecordPredicate.Property where Value: ReferenceValue {
     /// let stops = try await journal.fetchAll(Stop.self, where: .field(\.trip).matches(\.title == "Lofoten"))
     /// ```
     ///
-    /// - Parameter predicate: The condition of the other record. Both records are looked for in the same store.
+    /// - Parameter predicate: The condition of the other record. Both records are looked for in the same store. A field that is named
+    ///   by a text must be one of the other type in each store; a property that is named by a key path need not be.
     /// - Complexity: O(n) in the records of the other type, unless the predicate names them.
     public func matches(_ predicate: RecordPredicate<Value.Target>) -> RecordPredicate<R> {
         self.predicate { .refersTo($0, .init(Value.Target.self, where: predicate)) }

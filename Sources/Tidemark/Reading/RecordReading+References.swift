@@ -5,6 +5,8 @@ import TidemarkSQLite
 import TidemarkStore
 
 /// Records along references: one query for all of them, not one for each.
+///
+/// Names that are UUIDs are compared without case. Where zones of a store have records of one name, each of them counts.
 extension RecordReading {
     /// Returns the record that a reference names; `nil` when there is none.
     ///
@@ -23,7 +25,8 @@ extension RecordReading {
     ///
     /// - Returns: The records by their references, without those that are not there or can't be read. A record that is in both stores is
     ///   that of the private one, as with ``fetch(_:)``.
-    /// - Complexity: O(n) in the references; a query of each store for 5,000 of them.
+    /// - Throws: ``StoreError``, as ``fetchAll(_:where:sortedBy:limit:)``.
+    /// - Complexity: One look-up for each reference, 5,000 in one query.
     public func fetchAll<Target: Record>(
         _ references: some Sequence<Reference<Target>>
     ) async throws -> [Reference<Target>: Target] {
@@ -33,14 +36,11 @@ extension RecordReading {
             let names = wanted[start..<min(start + RecordSources.namesPerQuery, wanted.count)].map(\.recordName)
             let predicate = RecordPredicate<Target>(.isIn(Target.nameField, names))
             for record in try await fetchAll(Target.self, where: predicate) {
-                if found[record.recordName] == nil { found[record.recordName] = record }
+                let name = record.recordName.canonicalRecordName
+                if found[name] == nil { found[name] = record }
             }
         }
-        return wanted.reduce(into: [:]) { result, reference in
-            // Names that are UUIDs are found in either case.
-            let name = reference.recordName
-            result[reference] = found[name] ?? found[name.lowercased()].flatMap { UUID(uuidString: name) == nil ? nil : $0 }
-        }
+        return wanted.reduce(into: [:]) { $0[$1] = found[$1.recordName.canonicalRecordName] }
     }
 
     /// Returns the records that refer to some records, for each of these.
@@ -67,8 +67,11 @@ extension RecordReading {
         var lists: [Reference<Value.Target>: [R]] = [:]
         for target in targets { lists[Reference(target)] = [] }
         let condition = try Self.condition(lists.keys, property, predicate)
+        let targets = Self.byName(lists.keys)
         for record in try await fetchAll(type, where: condition, sortedBy: sorts) {
-            for target in Set(record[keyPath: property].references) { lists[target]?.append(record) }
+            for name in Set(record[keyPath: property].references.map(\.recordName.canonicalRecordName)) {
+                for target in targets[name] ?? [] { lists[target]?.append(record) }
+            }
         }
         return lists
     }
@@ -76,7 +79,7 @@ extension RecordReading {
     /// Returns how many records refer to some records, for each of these.
     ///
     /// ```swift
-    /// let counts = try await journal.counts(of: Photo.self, referringTo: stops, by: \.stop)
+    /// let counts = try await journal.counts(Photo.self, referringTo: stops, by: \.stop)
     /// let badge = counts[Reference(stop)] ?? 0
     /// ```
     ///
@@ -89,12 +92,13 @@ extension RecordReading {
     /// - Throws: ``StoreError``, as ``fetchAll(_:where:sortedBy:limit:)``.
     /// - Complexity: One query of each store, which reads all records of the type.
     public func counts<R: Record, Value: ReferenceValue>(
-        of type: R.Type, referringTo targets: some Sequence<Value.Target>, by property: KeyPath<R, Value>,
+        _ type: R.Type, referringTo targets: some Sequence<Value.Target>, by property: KeyPath<R, Value>,
         where predicate: RecordPredicate<R>? = nil
     ) async throws -> [Reference<Value.Target>: Int] {
         var counts: [Reference<Value.Target>: Int] = [:]
         for target in targets { counts[Reference(target)] = 0 }
         let (sources, field) = (recordSources, try PropertyNames.name(of: property))
+        let byName = Self.byName(counts.keys)
         try sources.claims.check(type)
         let condition = try Self.condition(counts.keys, property, predicate)
         for source in sources.all {
@@ -103,9 +107,16 @@ extension RecordReading {
                     try source.counts(db, type, by: field, where: condition, known: known)
                 }
             }
-            for (name, count) in found { counts[Reference(name)]? += count }
+            for (name, count) in found {
+                for target in byName[name.canonicalRecordName] ?? [] { counts[target]? += count }
+            }
         }
         return counts
+    }
+
+    /// Returns references by the names that are compared.
+    private static func byName<Target>(_ references: some Sequence<Reference<Target>>) -> [String: [Reference<Target>]] {
+        Dictionary(grouping: references, by: \.recordName.canonicalRecordName)
     }
 
     /// Returns the condition that a record refers to one of the targets, and matches.

@@ -346,7 +346,7 @@ struct OrderedPart<Element> {
     var keys: [[DatabaseValue]] = []
     /// Whether a sort is by a text, which may have an order of its own.
     var areTexts: [Bool] = []
-    /// What can't be read as the type.
+    /// The records that can't be read as the type.
     var unreadable: [UnreadableRecord] = []
 }
 

@@ -150,7 +150,7 @@ extension Decimal {
         guard !isNaN else { return nil }
     }
 
-    /// Whether all of a text is a number: a sign, digits, a point with digits, an exponent. `Decimal` reads no more than the beginning.
+    /// Returns whether all of a text is a number: a sign, digits, a point with digits, an exponent. `Decimal` reads no more than the beginning.
     private static func isNumber(_ text: String) -> Bool {
         var rest = Substring(text).utf8
         func skip(_ characters: String) -> Bool {

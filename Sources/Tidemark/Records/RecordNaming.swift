@@ -1,7 +1,7 @@
 import Synchronization
 import TidemarkModel
 
-/// What stands for a field without a value, for one type: made once.
+/// The former names and the prototype's values that stand for fields without a value. A type's are computed once.
 final class RecordNaming: Sendable {
     /// The names that fields had before, by their names now. A former name that is a property again is left out.
     let formerNames: [String: [String]]

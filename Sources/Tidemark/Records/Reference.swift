@@ -1,3 +1,5 @@
+import Foundation
+
 /// Names another record, which need not exist.
 public struct Reference<Target: Record>: Codable, Hashable, Sendable {
     /// The name of the other record.
@@ -30,11 +32,16 @@ extension Reference: ReferenceValue {
 }
 
 extension Optional: ReferenceValue where Wrapped: ReferenceValue {
-    /// Those of the value; none without a value.
+    /// The references of the value; none without a value.
     public var references: [Reference<Wrapped.Target>] { map(\.references) ?? [] }
 }
 
 extension Array: ReferenceValue where Element: ReferenceValue {
-    /// Those of all elements.
+    /// The references of all elements.
     public var references: [Reference<Element.Target>] { flatMap(\.references) }
+}
+
+extension String {
+    /// The record name as names are compared along references: a UUID in lower case, any other name as it is.
+    var canonicalRecordName: String { UUID(uuidString: self) == nil ? self : lowercased() }
 }

@@ -35,7 +35,7 @@ enum References {
     }
 
     static func badge(_ journal: PersistentContainer, _ stops: [Stop], of stop: Stop) async throws -> Int {
-        let counts = try await journal.counts(of: Photo.self, referringTo: stops, by: \.stop)
+        let counts = try await journal.counts(Photo.self, referringTo: stops, by: \.stop)
         let badge = counts[Reference(stop)] ?? 0
         return badge
     }
