@@ -94,7 +94,7 @@ reference: $(if $(TOOL),,server) ## Writes the command-line reference from the h
 	Documentation/generate-command-line.py --tidemark $(or $(TOOL),$(CLI)) $(if $(CHECK),--check)
 
 .PHONY: figures
-figures: ## Draws the plot of the benchmarks and the diagrams of the parts and modules; CHECK=1 compares
+figures: ## Draws the plot of the benchmarks and the diagrams, and writes the tables of ratios; CHECK=1 compares
 	Benchmarks/figures.py $(if $(CHECK),--check)
 	Documentation/Pictures/diagrams.py $(if $(CHECK),--check)
 

@@ -47,8 +47,8 @@ extension RecordStore {
         return quarantine
     }
 
-    /// Removes assets that no record names any more, and those that were on their way, unless a process ingests files: then they stay until
-    /// the container is verified.
+    /// Removes assets that no record names any more, and those that were on their way, unless a process ingests files: then they stay,
+    /// and a verification reports them.
     private func removeUnnamedAssets() throws(StoreError) {
         let downloads = container.url.appendingPathComponent(ContainerContents.downloads, isDirectory: true)
         if FileManager.default.fileExists(atPath: downloads.path) {

@@ -1,0 +1,134 @@
+import GRDB
+import TidemarkModel
+import TidemarkSQLite
+import TidemarkStore
+
+/// Deletions and updates of the records that match, without loading them.
+extension PersistentContainer {
+    /// Deletes the records that match, without loading them. As `NSBatchDeleteRequest`; ``Record/validateForDelete()`` is not asked.
+    ///
+    /// - Returns: Their names.
+    @discardableResult
+    public func deleteAll<R: Record>(_ type: R.Type, where predicate: RecordPredicate<R>? = nil) throws -> [String] {
+        try batch(type, predicate) { store, query, author in try store.delete(matching: query, author: author) }
+    }
+
+    /// Sets fields of the records that match, without loading them, like `NSBatchUpdateRequest`. The hooks are not called.
+    ///
+    /// ```swift
+    /// try await journal.updateAll(Destination.self, where: \.rating == nil, set: ["rating": 3])
+    /// ```
+    ///
+    /// In the development environment, a property that no record has had a value for yet becomes a field.
+    ///
+    /// - Parameters:
+    ///   - type: The record type.
+    ///   - predicate: The condition; `nil` for all records.
+    ///   - values: The new values by field; `nil` removes the value.
+    /// - Returns: The names of the records that matched.
+    /// - Throws: ``StoreError`` `invalid` for values with which a record could no longer be read as the type, such as `nil` for a
+    ///   property that is not optional; `schema` for a field that neither the store nor the type has; `sql`, `diskFull`, `busy`,
+    ///   `io`; ``PermissionDenied``.
+    @discardableResult
+    public func updateAll<R: Record>(
+        _ type: R.Type, where predicate: RecordPredicate<R>? = nil, set values: [String: (any Encodable & Sendable)?]
+    ) throws -> [String] {
+        var stored = try values.mapValues { value in
+            try value.flatMap { try RecordEncoder.content(of: $0) }.map { content in
+                try content.value { _ in
+                    throw StoreError(
+                        .invalid, "updateAll can't ingest an asset; save a record with it first and use that record's")
+                }
+            }
+        }
+        var optional = Set(stored.keys.filter { PropertyNames.isProperty($0, of: type) })
+        // The former names are cleared, too: a field without a value is read under them.
+        let formerNames = RecordNaming.of(type).formerNames
+        for former in stored.filter({ $0.value == nil }).keys.flatMap({ formerNames[$0] ?? [] }) where stored[former] == nil {
+            stored[former] = .some(nil)
+            optional.insert(former)
+        }
+        // A number that is given for a property of doubles becomes a double, a text for a reference a reference.
+        let properties = try encodedProperties(of: type, where: predicate, with: stored)
+        for (name, property) in properties where stored[name].map({ $0 != nil }) ?? false { stored[name] = property.value }
+        let fields = properties.compactMap { name, property -> RecordTypeSchema.Field? in
+            guard stored[name].map({ $0 != nil }) ?? false else { return nil }
+            return .init(name: name, type: property.value.type, isBoolean: property.isBoolean)
+        }
+        let (all, mayBeMissing) = (stored, optional)
+        return try batch(type, predicate) { store, query, author in
+            try store.update(matching: query, set: all, introducing: fields, optional: mayBeMissing, author: author)
+        }
+    }
+
+    /// Reads a record that matches with the new values, and returns its properties as they are stored then; none when no record that
+    /// matches can be read now.
+    ///
+    /// - Throws: ``StoreError`` `invalid` when the record can't be read with the new values.
+    private func encodedProperties<R: Record>(
+        of type: R.Type, where predicate: RecordPredicate<R>?, with values: [String: FieldValue?]
+    ) throws -> [String: (value: FieldValue, isBoolean: Bool)] {
+        var properties: [String: (value: FieldValue, isBoolean: Bool)] = [:]
+        try recordSources.withKnownFields(of: R.recordType) { known in
+            for source in recordSources.all {
+                try source.checkPlace()
+                let found = try source.database.read { db in
+                    try source.container.checkFormat(db, of: source.scope)
+                    return try source.versions(db, type, where: predicate, limit: 10, known: known)
+                }
+                let assets = AssetPlace(folder: source.assets)
+                // Skip records that can't be read now: the update may repair them.
+                guard
+                    let (name, before) = found.first(where: {
+                        (try? RecordDecoder<R>.record($0, values: $1, assets: assets)) != nil
+                    })
+                else { continue }
+                var after = before
+                for (field, value) in values { after[field] = value }
+                do {
+                    let record = try RecordDecoder<R>.record(name, values: after, assets: assets)
+                    for field in try RecordEncoder().encode(record).fields {
+                        guard let value = try field.content?.value({ $0.identifier ?? "" }) else { continue }
+                        properties[field.name] = (value, field.isBoolean)
+                    }
+                } catch DecodingError.valueNotFound(_, let context), DecodingError.dataCorrupted(let context) {
+                    throw StoreError(.invalid, "with these values, \(context.debugDescription)")
+                } catch {
+                    throw StoreError(.invalid, "with these values, \(R.recordType) \(name) can't be read as \(R.self): \(error)")
+                }
+            }
+        }
+        return properties
+    }
+
+    private func batch<R: Record>(
+        _ type: R.Type, _ predicate: RecordPredicate<R>?,
+        _ run: @Sendable (isolated RecordStore, RecordQuery, TransactionAuthor) throws -> [String]
+    ) throws -> [String] {
+        try recordSources.claims.check(type)
+        // Errors in the query are found before anything is written.
+        let queries = try recordSources.withKnownFields(of: R.recordType) { known in
+            try recordSources.all.compactMap { source in
+                try source.checkPlace()
+                let query = try source.database.read { db in
+                    try source.container.checkFormat(db, of: source.scope)
+                    return try source.query(db, type, where: predicate, known: known)
+                }
+                return query.map { (scope: source.scope, query: $0) }
+            }
+        }
+        var names: [[String]] = []
+        defer { if names.contains(where: { !$0.isEmpty }) { changeBroadcaster.post(isOwn: true) } }
+        // What others share can be refused: then nothing is done.
+        for (scope, query) in queries.reversed() {
+            let store = stores[scope]
+            let author = TransactionAuthor(author, origin: .save)
+            do {
+                names.insert(try store.assumeIsolated { store in try run(store, query, author) }, at: 0)
+            } catch let error as StoreError where names.contains(where: { !$0.isEmpty }) {
+                throw StoreError(error.code, "\(error.message). \(names[0].count) records of the shared store are done already")
+            }
+        }
+        return names.flatMap { $0 }
+    }
+}
