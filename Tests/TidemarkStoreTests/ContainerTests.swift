@@ -1,3 +1,4 @@
+import Dispatch
 import Foundation
 import GRDB
 import Synchronization
@@ -38,6 +39,24 @@ import TidemarkTransfer
         let error = try #require(openingError(scratch.container))
         #expect(error.code == .notAStore)
         #expect(error.message.hasSuffix("container.json is longer than 65536 bytes, which is more than it can have"))
+    }
+
+    @Test func `of several that make a container at once in an empty folder, all get the same one`() throws {
+        let scratch = try Scratch()
+        for round in 0..<3000 {
+            let url = scratch["\(round).tidemark"]
+            try FileManager.default.createDirectory(at: url, withIntermediateDirectories: true)
+            let made = Mutex<[Result<UUID, StoreError>]>([])
+            DispatchQueue.concurrentPerform(iterations: 3) { _ in
+                let result = Result { () throws(StoreError) in
+                    try ContainerDirectory(openingOrCreatingAt: url).description.identity
+                }
+                made.withLock { $0.append(result) }
+            }
+            let identities = try made.withLock { $0 }.map { try $0.get() }
+            #expect(Set(identities).count == 1, "round \(round)")
+            try FileManager.default.removeItem(at: url)
+        }
     }
 
     @Test func `a container is made although its folder is removed again and again meanwhile`() async throws {

@@ -224,7 +224,8 @@ public struct ContainerDirectory: Hashable, Sendable {
         }
         try MoveJournal.checkCounts(url)
         do {
-            // The description comes first, so none of what a container may have beside it is there without one, unless it was lost.
+            // The description comes first, so none of what a container may have beside it is there without one, unless it was lost. A
+            // description that is there now, another process has just made.
             if exists, try files.contentsOfDirectory(atPath: url.path).contains(where: { !Self.isOurs($0) }) {
                 throw StoreError(
                     .cannotCreate,
@@ -261,8 +262,9 @@ public struct ContainerDirectory: Hashable, Sendable {
 
     /// Whether a file may lie in a directory in which a container was begun, or which has lost its description.
     private static func isOurs(_ name: String) -> Bool {
-        scopes.contains { name.hasPrefix("\($0.name).sqlite") } || name == "assets" || name == "staging"
-            || name == "notifier" || name == ContainerContents.syncLock || name == ContainerContents.downloads
+        name == ContainerContents.description || scopes.contains { name.hasPrefix("\($0.name).sqlite") } || name == "assets"
+            || name == "staging" || name == "notifier" || name == ContainerContents.syncLock
+            || name == ContainerContents.downloads
             || ContainerContents.isCredential(name) || name == Quarantine.folder || name.hasPrefix(".")
     }
 }
