@@ -28,6 +28,14 @@ package enum StoreFormat {
         CREATE TABLE tide_unique_keys (
             type_id INTEGER NOT NULL, ordinal INTEGER NOT NULL, fields TEXT NOT NULL, PRIMARY KEY (type_id, ordinal)
         ) STRICT, WITHOUT ROWID;
+        CREATE TABLE tide_relationships (
+            type_id INTEGER NOT NULL, field TEXT NOT NULL, target TEXT NOT NULL, owning INTEGER NOT NULL, delete_rule TEXT NOT NULL,
+            PRIMARY KEY (type_id, field)
+        ) STRICT, WITHOUT ROWID;
+        CREATE TABLE tide_indexes (
+            type_id INTEGER NOT NULL, name TEXT NOT NULL, kind TEXT NOT NULL, fields TEXT NOT NULL, options TEXT NOT NULL DEFAULT '',
+            PRIMARY KEY (type_id, name)
+        ) STRICT, WITHOUT ROWID;
         CREATE TABLE tide_transactions (
             id INTEGER PRIMARY KEY, time INTEGER NOT NULL, author TEXT NOT NULL, origin TEXT NOT NULL, writer TEXT NOT NULL,
             inserted INTEGER NOT NULL, updated INTEGER NOT NULL, deleted INTEGER NOT NULL,

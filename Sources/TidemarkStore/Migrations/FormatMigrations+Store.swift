@@ -6,8 +6,24 @@ package import TidemarkSQLite
 
 extension FormatMigrations {
     /// Those of the stores of a container. Format 4 is the oldest that was frozen.
-    package static let stores = FormatMigrations(applicationID: StoreFormat.applicationID, oldest: 4, steps: [])
-        .adding(testOnlySteps.all)
+    package static let stores = FormatMigrations(
+        applicationID: StoreFormat.applicationID, oldest: 4,
+        steps: [
+            Step("tables for declared relationships and indexes") { db in
+                try db.execute(
+                    sql: """
+                        CREATE TABLE tide_relationships (
+                            type_id INTEGER NOT NULL, field TEXT NOT NULL, target TEXT NOT NULL, owning INTEGER NOT NULL,
+                            delete_rule TEXT NOT NULL, PRIMARY KEY (type_id, field)
+                        ) STRICT, WITHOUT ROWID;
+                        CREATE TABLE tide_indexes (
+                            type_id INTEGER NOT NULL, name TEXT NOT NULL, kind TEXT NOT NULL, fields TEXT NOT NULL,
+                            options TEXT NOT NULL DEFAULT '', PRIMARY KEY (type_id, name)
+                        ) STRICT, WITHOUT ROWID;
+                        """)
+            }
+        ]
+    ).adding(testOnlySteps.all)
 
     /// Empty but in a process of the tests: by these steps it becomes one of a newer version.
     package static let testOnlySteps = TestOnlySteps()
