@@ -221,7 +221,8 @@ public actor EditingContext {
         for scope in ContainerDirectory.scopes {
             let new = edits.indices.filter { edits[$0].record.loaded == nil && edits[$0].record.scope == scope }
             guard !new.isEmpty else { continue }
-            for (index, home) in zip(new, try await container.homes(of: new.map { edits[$0].name }, default: scope)) {
+            let records = try new.map { (record: edits[$0].name, owner: try edits[$0].record.owner) }
+            for (index, home) in zip(new, try await container.homes(of: records, default: scope)) {
                 homes[index] = home
             }
         }

@@ -321,6 +321,7 @@ public actor PersistentContainer: RecordReading {
             last[schema.name] = schema
             if let index = union.firstIndex(where: { $0.name == schema.name }) {
                 union[index].fields += schema.fields.filter { !union[index].fields.contains($0) }
+                union[index].relationships.merge(schema.relationships) { one, other in one ?? other }
             } else {
                 union.append(schema)
             }

@@ -10,6 +10,8 @@ public struct SaveResult: Hashable, Sendable {
     public internal(set) var conflicts: [MergeConflict] = []
     /// Records that have become one with another of their unique key, and the name that it has.
     public internal(set) var replaced: [RecordName: String] = [:]
+    /// Records that were deleted with a record that they refer to, by the delete rule cascade.
+    public internal(set) var cascaded: [RecordName] = []
     /// The transactions of history that it has become: one for each store that was changed.
     public internal(set) var transactions: [StoreScope: Int64] = [:]
 
@@ -26,6 +28,7 @@ public struct SaveResult: Hashable, Sendable {
             replaced[record] = later.replaced[RecordName(type: record.type, name: name)]
         }
         replaced.merge(later.replaced) { $1 }
+        cascaded += later.cascaded
         transactions.merge(later.transactions) { $1 }
     }
 
@@ -33,6 +36,7 @@ public struct SaveResult: Hashable, Sendable {
         counts += outcome.counts
         conflicts += outcome.conflicts
         replaced.merge(outcome.replaced) { $1 }
+        cascaded += outcome.cascaded
         if let transaction = outcome.transaction { transactions[scope] = transaction }
     }
 }

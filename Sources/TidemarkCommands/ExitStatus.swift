@@ -80,6 +80,9 @@ func reportingErrors(_ body: () async throws -> Void) async throws {
         throw ending(error.message, .init(error))
     } catch let error as PermissionDenied {
         throw ending(error.description, .noPermission)
+    } catch let error as DeletionDenied {
+        let remedy = error.recoverySuggestion.map { ". \($0)" } ?? ""
+        throw ending(error.description + remedy, .init(error))
     } catch let error as UnresolvedConflicts {
         throw ending(error.description, .dataError)
     } catch let error where !(error is ExitCode) {
@@ -97,4 +100,12 @@ private func waiting(_ error: CloudError) -> String {
 func ending(_ message: String, _ status: ExitStatus) -> ExitCode {
     Output.error("tidemark: \(message)")
     return ExitCode(status.rawValue)
+}
+
+extension ExitStatus {
+    /// Of a denied deletion: no permission where that is the reason of one of its records.
+    fileprivate init(_ error: DeletionDenied) {
+        let isOfPermission = error.refusals.contains { if case .notPermitted = $0.reason { true } else { false } }
+        self = isOfPermission ? .noPermission : .dataError
+    }
 }

@@ -46,6 +46,9 @@ public struct RecordTypeSchema: Hashable, Sendable {
     public var uniqueKeys: [[String]]
     /// Of reference fields, the type of the records that they refer to; only what a schema file says, no store keeps it.
     public var references: [String: String] = [:]
+    /// The relationships of reference fields, by the fields' names. A field that is there with `nil` has no relationship; of a field that is
+    /// not there, the schema says nothing.
+    public var relationships: [String: RelationshipSchema?] = [:]
 
     /// Makes a record type.
     public init(name: String, nameField: String? = nil, fields: [Field] = [], uniqueKeys: [[String]] = []) {

@@ -14,6 +14,8 @@ public enum SchemaFile {
                 let name: String
                 let type: String
                 let target: String?
+                let owning: Bool?
+                let deleteRule: String?
             }
             let name: String
             let nameField: String?
@@ -48,6 +50,7 @@ public enum SchemaFile {
         for (i, type) in file.types.enumerated() {
             var fields: [RecordTypeSchema.Field] = []
             var references: [String: String] = [:]
+            var relationships: [String: RelationshipSchema?] = [:]
             try check(type.name, names: "a record type", at: "\(url.path): types[\(i)].name")
             for (j, field) in type.fields.enumerated() {
                 try check(field.name, names: "a field", at: "\(url.path): types[\(i)].fields[\(j)].name")
@@ -62,7 +65,15 @@ public enum SchemaFile {
                     throw ImportError(.schemaFile, "\(url.path): types[\(i)].fields[\(j)].name: '\(field.name)' occurs twice")
                 }
                 fields.append(made)
-                guard let target = field.target else { continue }
+                guard let target = field.target else {
+                    guard field.owning == nil, field.deleteRule == nil else {
+                        throw ImportError(
+                            .schemaFile,
+                            "\(url.path): types[\(i)].fields[\(j)]: 'owning' and 'deleteRule' need a 'target', the record type that '\(field.name)' refers to"
+                        )
+                    }
+                    continue
+                }
                 let place = "\(url.path): types[\(i)].fields[\(j)].target"
                 try check(target, names: "a record type", at: place)
                 guard made.type.scalar == .reference else {
@@ -70,9 +81,21 @@ public enum SchemaFile {
                         .schemaFile, "\(place): only a reference has a target, and '\(field.name)' is \(made.typeName)")
                 }
                 references[field.name] = target
+                guard field.owning != nil || field.deleteRule != nil else { continue }
+                let isOwning = field.owning ?? false
+                let rule = field.deleteRule.map(DeleteRule.init) ?? (isOwning ? .cascade : .nullify)
+                guard let rule else {
+                    let known = DeleteRule.allCases.map(\.rawValue).joined(separator: ", ")
+                    throw ImportError(
+                        .schemaFile,
+                        "\(url.path): types[\(i)].fields[\(j)].deleteRule: '\(field.deleteRule ?? "")' is no delete rule; rules are \(known)")
+                }
+                relationships[field.name] = RelationshipSchema(
+                    field: field.name, target: target, isOwning: isOwning, deleteRule: rule)
             }
             var schema = RecordTypeSchema(name: type.name, nameField: type.nameField, fields: fields)
             schema.references = references
+            schema.relationships = relationships
             if let collision = schema.nameCollision() {
                 let index = fields.firstIndex { $0.name == collision.name }
                 let place = index.map { "types[\(i)].fields[\($0)].name" } ?? "types[\(i)].nameField"

@@ -64,12 +64,49 @@ extension RecordReading {
         _ type: R.Type, referringTo targets: some Sequence<Value.Target>, by property: KeyPath<R, Value>,
         where predicate: RecordPredicate<R>? = nil, sortedBy sorts: [RecordSort<R>] = []
     ) async throws -> [Reference<Value.Target>: [R]] {
-        var lists: [Reference<Value.Target>: [R]] = [:]
-        for target in targets { lists[Reference(target)] = [] }
-        let condition = try Self.condition(lists.keys, property, predicate)
+        let field = try PropertyNames.name(of: property)
+        return try await lists(field, targets.map(Reference.init), predicate, sorts) { $0[keyPath: property].references }
+    }
+
+    /// Returns the records that refer to a record.
+    ///
+    /// - Parameters:
+    ///   - relationship: The inverse of a property.
+    ///   - target: The record that is referred to.
+    ///   - predicate: The condition of the records; `nil` for all.
+    /// - Returns: The records in the order of the relationship.
+    /// - Throws: ``StoreError``, as ``fetchAll(_:where:sortedBy:limit:)``.
+    public func fetchAll<Target: Record, R: Record>(
+        _ relationship: ToMany<Target, R>, of target: Target, where predicate: RecordPredicate<R>? = nil
+    ) async throws -> [R] {
+        try await fetchAll(relationship, of: CollectionOfOne(target), where: predicate)[Reference(target)] ?? []
+    }
+
+    /// Returns the records that refer to some records, for each of these: one query of each store.
+    ///
+    /// - Parameters:
+    ///   - relationship: The inverse of a property.
+    ///   - targets: The records that are referred to.
+    ///   - predicate: The condition of the records; `nil` for all.
+    /// - Returns: A list for each target, in the order of the relationship; it may be empty.
+    /// - Throws: ``StoreError``, as ``fetchAll(_:where:sortedBy:limit:)``.
+    public func fetchAll<Target: Record, R: Record>(
+        _ relationship: ToMany<Target, R>, of targets: some Sequence<Target>, where predicate: RecordPredicate<R>? = nil
+    ) async throws -> [Reference<Target>: [R]] {
+        try await lists(
+            try relationship.field.get(), targets.map(Reference.init), predicate, relationship.sorts, relationship.references)
+    }
+
+    private func lists<R: Record, Target: Record>(
+        _ field: String, _ targets: [Reference<Target>], _ predicate: RecordPredicate<R>?, _ sorts: [RecordSort<R>],
+        _ references: (R) -> [Reference<Target>]
+    ) async throws -> [Reference<Target>: [R]] {
+        var lists: [Reference<Target>: [R]] = [:]
+        for target in targets { lists[target] = [] }
+        let condition = Self.condition(lists.keys, field, predicate)
         let targets = Self.byName(lists.keys)
-        for record in try await fetchAll(type, where: condition, sortedBy: sorts) {
-            for name in Set(record[keyPath: property].references.map(\.recordName.canonicalRecordName)) {
+        for record in try await fetchAll(R.self, where: condition, sortedBy: sorts) {
+            for name in Set(references(record).map(\.recordName.canonicalRecordName)) {
                 for target in targets[name] ?? [] { lists[target]?.append(record) }
             }
         }
@@ -95,12 +132,32 @@ extension RecordReading {
         _ type: R.Type, referringTo targets: some Sequence<Value.Target>, by property: KeyPath<R, Value>,
         where predicate: RecordPredicate<R>? = nil
     ) async throws -> [Reference<Value.Target>: Int] {
-        var counts: [Reference<Value.Target>: Int] = [:]
-        for target in targets { counts[Reference(target)] = 0 }
-        let (sources, field) = (recordSources, try PropertyNames.name(of: property))
+        try await counts(try PropertyNames.name(of: property), targets.map(Reference.init), predicate)
+    }
+
+    /// Returns how many records refer to some records, for each of these.
+    ///
+    /// - Parameters:
+    ///   - relationship: The inverse of a property.
+    ///   - targets: The records that are referred to.
+    ///   - predicate: The condition of the records that are counted; `nil` for all.
+    /// - Returns: A number for each target, which may be 0; the sum over both stores.
+    /// - Throws: ``StoreError``, as ``fetchAll(_:where:sortedBy:limit:)``.
+    public func counts<Target: Record, R: Record>(
+        _ relationship: ToMany<Target, R>, of targets: some Sequence<Target>, where predicate: RecordPredicate<R>? = nil
+    ) async throws -> [Reference<Target>: Int] {
+        try await counts(try relationship.field.get(), targets.map(Reference.init), predicate)
+    }
+
+    private func counts<R: Record, Target: Record>(
+        _ field: String, _ targets: [Reference<Target>], _ predicate: RecordPredicate<R>?
+    ) async throws -> [Reference<Target>: Int] {
+        var counts: [Reference<Target>: Int] = [:]
+        for target in targets { counts[target] = 0 }
+        let (sources, type) = (recordSources, R.self)
         let byName = Self.byName(counts.keys)
         try sources.claims.check(type)
-        let condition = try Self.condition(counts.keys, property, predicate)
+        let condition = Self.condition(counts.keys, field, predicate)
         for source in sources.all {
             let found = try await source.read { db in
                 try sources.withKnownFields(of: R.recordType) { known in
@@ -120,10 +177,10 @@ extension RecordReading {
     }
 
     /// Returns the condition that a record refers to one of the targets, and matches.
-    private static func condition<R: Record, Value: ReferenceValue>(
-        _ targets: some Sequence<Reference<Value.Target>>, _ property: KeyPath<R, Value>, _ predicate: RecordPredicate<R>?
-    ) throws -> RecordPredicate<R> {
-        let refers = RecordPredicate<R>(.refers(try PropertyNames.name(of: property), to: targets.map(\.recordName)))
+    private static func condition<R: Record, Target: Record>(
+        _ targets: some Sequence<Reference<Target>>, _ field: String, _ predicate: RecordPredicate<R>?
+    ) -> RecordPredicate<R> {
+        let refers = RecordPredicate<R>(.refers(field, to: targets.map(\.recordName)))
         return predicate.map { refers && $0 } ?? refers
     }
 }

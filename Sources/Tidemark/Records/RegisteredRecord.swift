@@ -145,6 +145,14 @@ struct RegisteredRecord: Sendable {
         return (prepared.edit(base, in: zone), prepared.schema)
     }
 
+    /// The record that owns the edited record; `nil` where it has none, or goes into a share that was named.
+    var owner: RecordName? {
+        get throws {
+            guard share == nil, let record = edit?.record else { return nil }
+            return try DeclaredRelationships.owner(of: record)
+        }
+    }
+
     /// Takes a newer state of the record; what was edited here stays on top.
     mutating func refresh(_ fresh: Loaded, assets: AssetPlace) throws {
         if let old = loaded?.state { edit = try edit?.rebased(from: old, on: fresh.state, assets: assets) }

@@ -160,8 +160,9 @@ extension PersistentContainer {
             var parts: [StoreScope: [Int]] = [:]
             // Of several records of one name, the last one replaces those before it.
             let last = Dictionary(prepared.enumerated().map { ($1.record, $0) }, uniquingKeysWith: { max($0, $1) })
-            for (index, home) in try homes(of: prepared.map(\.record), default: scope).enumerated()
-            where last[prepared[index].record] == index {
+            let owners = try records.map { share == nil ? try DeclaredRelationships.owner(of: $0) : nil }
+            let homes = try homes(of: Array(zip(prepared.map(\.record), owners)), default: scope)
+            for (index, home) in homes.enumerated() where last[prepared[index].record] == index {
                 parts[home, default: []].append(index)
             }
             return parts.map { home, indices in

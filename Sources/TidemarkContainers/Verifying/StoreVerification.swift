@@ -16,6 +16,8 @@ public struct VerificationReport: Hashable, Sendable {
             case database
             /// A row's values are not what its digest says, or its bookkeeping can't be right.
             case record
+            /// A record has no owner, is not in the share of its owner, or refers by a declared relationship to a record that is not there.
+            case relationship
             /// The file of an asset that a record or its history names is not there, or its content is not what its identifier says.
             case assetMissing, assetDamaged
             /// An asset that a record names and the registry lacks.
@@ -110,7 +112,7 @@ public struct StoreVerification: Sendable {
                 let reader = try StoreReader(container: container, scope: scope)
                 let (examined, named) = try reader.read { db in
                     var report = VerificationReport()
-                    let named = try examine(db, seed: try reader.digestSeed(db), report: &report)
+                    let named = try examine(db, scope, seed: try reader.digestSeed(db), report: &report)
                     return (report, named)
                 }
                 report.records += examined.records
@@ -140,7 +142,9 @@ public struct StoreVerification: Sendable {
     }
 
     /// Examines the database; returns, for each asset that records name, one of them.
-    private func examine(_ db: Database, seed: UInt64, report: inout VerificationReport) throws -> [String: Reference] {
+    private func examine(
+        _ db: Database, _ scope: StoreScope, seed: UInt64, report: inout VerificationReport
+    ) throws -> [String: Reference] {
         let findings = try String.fetchAll(db, sql: "PRAGMA integrity_check(20)").filter { $0 != "ok" }
         report.problems += findings.map { .init(.database, $0) }
         var referenced: [String: Reference] = [:]
@@ -154,6 +158,11 @@ public struct StoreVerification: Sendable {
             try reporting(&report, type: type) { try examineRecords(db, type: type, seed: seed, report: &$0) }
             try reporting(&report, type: type) { try examineBookkeeping(db, type: type, report: &$0) }
             try reporting(&report, type: type) { try examineCompleteness(db, type: type, report: &$0) }
+            try reporting(&report, type: type) { report in
+                report.problems += try RelationshipScan.broken(db, type: type, among: types, scope: scope).map {
+                    .init(.relationship, $0.message, type: $0.record.type, record: $0.record.name)
+                }
+            }
             for field in type.fields where field.type.scalar == .asset {
                 try reporting(&report, type: type) { _ in
                     try collectReferences(db, type: type, field: field, into: &referenced)

@@ -36,8 +36,22 @@ public struct MergeConflict: Hashable, Sendable {
     public let store: FieldValue?
     /// Whose value counts.
     public let winner: Winner
-    /// The name of the merge policy, as ``MergePolicy/name`` has it.
+    /// The name of the merge policy, as ``MergePolicy/name`` has it; or the delete rule of a relationship that decided.
     public let policy: String
+
+    package init(
+        type: String, record: String, field: String?, ancestor: FieldValue?, local: FieldValue?, store: FieldValue?,
+        winner: Winner, policy: String
+    ) {
+        self.type = type
+        self.record = record
+        self.field = field
+        self.ancestor = ancestor
+        self.local = local
+        self.store = store
+        self.winner = winner
+        self.policy = policy
+    }
 }
 
 /// A record's values as one side has them; a field without a value is left out.

@@ -74,8 +74,9 @@ extension StoreTransaction {
         guard unresolved.isEmpty else { throw UnresolvedConflicts(records: unresolved) }
         try permissions.get()?.check(merged)
         try applyOrRefuse(merged, policy: { _ in policy })
+        let cascaded = try enforceRelationships()
         return SaveOutcome(
-            counts: counts, conflicts: conflicts, replaced: replaced, transaction: counts.isUnchanged ? nil : self.id)
+            counts: counts, conflicts: conflicts, replaced: replaced, cascaded: cascaded, transaction: counts.isUnchanged ? nil : self.id)
     }
 
     private func untouched(_ change: StoredChange, type: StoredType) throws -> [Int64] {

@@ -227,14 +227,7 @@ struct ExportReading {
 extension ExportItem {
     /// The names of the records that the record refers to, always in the same order.
     var references: [String] {
-        values.sorted { $0.key < $1.key }.flatMap { _, value -> [String] in
-            switch value {
-            case .reference(let name): [name]
-            case .list(let elements, of: .reference):
-                elements.compactMap { if case .reference(let name) = $0 { name } else { nil } }
-            case .string, .int64, .double, .timestamp, .bytes, .location, .asset, .list: []
-            }
-        }
+        values.sorted { $0.key < $1.key }.flatMap { $0.value.referenceNames }
     }
 
     /// The bytes of the record's names and values, and of its assets.

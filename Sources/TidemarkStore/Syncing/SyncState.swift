@@ -29,6 +29,8 @@ package struct SyncState: Hashable, Sendable {
     /// The last local change when the comparison began. The cloud, and devices that send it lost records, may not know deletions until
     /// then.
     package var comparedChange: Int64?
+    /// The last change up to which the relationships of what has come are kept.
+    package var resolvedChange: Int64?
 
     /// Whether no page of the zone has come since the device began, or began again: then it does not know the cloud's incarnation.
     package var awaitsFirstPage: Bool { token == nil }
@@ -38,6 +40,7 @@ package struct SyncState: Hashable, Sendable {
     private static let keys = [
         "token", "zone_is_made", "initial_import_is_complete", "is_refetching", "is_purged", "is_deploying", "kept_generation",
         "has_new_changes", "incarnation", "is_comparing", "compared_change",
+        "resolved_change",
     ]
 
     /// A parameter for each key.
@@ -64,6 +67,7 @@ package struct SyncState: Hashable, Sendable {
         incarnation = value("incarnation")
         isComparing = value("is_comparing") ?? false
         comparedChange = value("compared_change")
+        resolvedChange = value("resolved_change")
     }
 
     /// The prefix of a zone's keys: its number. The keys of the default zone have none.
@@ -91,6 +95,7 @@ package struct SyncState: Hashable, Sendable {
         try note(prefix + "incarnation", incarnation != old.incarnation, incarnation)
         try note(prefix + "is_comparing", isComparing != old.isComparing, isComparing)
         try note(prefix + "compared_change", comparedChange != old.comparedChange, comparedChange)
+        try note(prefix + "resolved_change", resolvedChange != old.resolvedChange, resolvedChange)
     }
 
     /// Removes the state of a zone.

@@ -49,6 +49,8 @@ package struct SaveOutcome: Sendable {
     package var names: [RecordName: String] = [:]
     /// Records that have become one with another of their unique key, and the name it has.
     package var replaced: [RecordName: String] = [:]
+    /// Records that were deleted with a record that they refer to, by the delete rule cascade.
+    package var cascaded: [RecordName] = []
     /// Edits of a store that was set aside which can't be made here, and were added to what was refused.
     package var refused = 0
     /// The place in history after it; `nil` when nothing was changed.

@@ -16,6 +16,7 @@ extension RecordStore {
             let ids = rows.map(\.id).sorted()
             try transaction.permissions.get()?.check(.delete, ids, type: type, transaction.db)
             try transaction.delete(ids, type: type)
+            try transaction.enforceRelationships()
             return rows.map(\.name)
         }
     }
@@ -68,6 +69,7 @@ extension RecordStore {
                     }
                 }
             }
+            try transaction.enforceRelationships()
             return rows.map(\.name)
         }
     }

@@ -64,6 +64,7 @@ extension RecordStore {
             }
             let counts = try transaction.write(
                 batch, type: transaction.knownType(named: write.type), isLoad: connection.base == nil, blobs: write.blobs)
+            try transaction.followOwners(in: transaction.firstChange..<transaction.nextChange)
             if !write.moreToCome { try connection.endLoads() }
             let position = try write.position?(counts)
             if !counts.isUnchanged { try position?.store(transaction.db) }

@@ -10,7 +10,8 @@ package struct PlacedRecord: Hashable, Sendable {
 }
 
 extension RecordStore {
-    /// Records, and all that hang on them through references, either way and over any number of steps.
+    /// Records, and all that hang on them over any number of steps: what they own, and through references that are no declared
+    /// relationships, either way.
     ///
     /// - Throws: ``StoreError`` `notFound` for one of the records that is not there.
     /// - Complexity: A look through each type that has references, for each step.
@@ -66,6 +67,20 @@ extension StoreError {
     }
 }
 
+extension StoredType {
+    fileprivate enum Direction { case toTargets, toReferrers }
+
+    /// The references along which a graph goes on. Without a declared relationship that is either way; with one, from an owner to what it
+    /// owns, and no other way.
+    fileprivate func fields(followed direction: Direction) -> [Field] {
+        fields.filter { field in
+            guard field.type.scalar == .reference else { return false }
+            guard let declared = relationships.first(where: { $0.field == field }) else { return true }
+            return declared.isOwning && direction == .toReferrers
+        }
+    }
+}
+
 /// Goes from record to record.
 private struct GraphSearch {
     let db: Database
@@ -97,7 +112,7 @@ private struct GraphSearch {
             frontier = []
             let list = String(data: try JSONEncoder().encode(step.sorted()), encoding: .utf8) ?? "[]"
             for type in types {
-                let columns = type.fields.filter { $0.type.scalar == .reference }
+                let columns = type.fields(followed: .toReferrers)
                 guard !columns.isEmpty else { continue }
                 let conditions = columns.map { field in
                     field.type.isList
@@ -126,7 +141,7 @@ private struct GraphSearch {
         var isThere = false
         while let (record, type) = open.popLast() {
             guard found[record] == nil else { continue }
-            let columns = type.fields.filter { $0.type.scalar == .reference }
+            let columns = type.fields(followed: .toTargets)
             let list = columns.map { ", \"\($0.column)\"" }.joined()
             let statement = try db.cachedStatement(
                 sql: "SELECT _zone\(list) FROM \"\(type.table)\" WHERE _key = ? ORDER BY _zone LIMIT 1")

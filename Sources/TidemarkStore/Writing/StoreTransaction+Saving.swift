@@ -159,6 +159,7 @@ extension StoreTransaction {
     ) throws -> SaveOutcome {
         var merged: [MergedRecord] = []
         merged.reserveCapacity(edits.count)
+        let edits = try placedWithOwners(edits)
         var unresolved: [RecordMerge.Unresolved] = []
         for (index, edit) in edits.enumerated() {
             let known = conflicts.count
@@ -178,7 +179,8 @@ extension StoreTransaction {
         try permissions.get()?.check(merged)
         try register(blobs)
         try applyOrRefuse(merged, policy: policy)
-        var outcome = SaveOutcome(counts: counts, conflicts: conflicts, replaced: replaced)
+        let cascaded = try enforceRelationships()
+        var outcome = SaveOutcome(counts: counts, conflicts: conflicts, replaced: replaced, cascaded: cascaded)
         for edit in edits where tellingStates {
             guard let type = type(named: edit.record.type) else { continue }
             let name = replaced[edit.record] ?? edit.record.name

@@ -69,5 +69,7 @@ extension StoreTransaction {
             ]
         // With the duplicates gone, what is written agrees with no other.
         try apply(writes, policy: { _ in policy })
+        try redirectReferences(
+            from: records.dropFirst().map(\.found.name), to: first.found.name, of: type, zone: first.found.zone)
     }
 }

@@ -103,7 +103,8 @@ package final class StoreTransaction {
             guard environment == .development else { throw unknownType(schema.name) }
             try StoredType.create(db, name: schema.name, nameField: schema.nameField, fields: schema.fields)
             try connection.refreshSchema(db)
-            return try declareUniqueKeys(schema, environment: environment)
+            try declareUniqueKeys(schema, environment: environment)
+            return try declareRelationships(schema)
         }
         var missing: [RecordTypeSchema.Field] = []
         for field in schema.fields {
@@ -137,6 +138,12 @@ package final class StoreTransaction {
             try connection.refreshSchema(db)
         }
         try declareUniqueKeys(schema, environment: environment)
+        try declareRelationships(schema)
+    }
+
+    private func declareRelationships(_ schema: RecordTypeSchema) throws {
+        guard !schema.relationships.isEmpty, let stored = type(named: schema.name) else { return }
+        if try stored.declare(db, relationships: schema.relationships) { try connection.refreshSchema(db) }
     }
 
     private func declareUniqueKeys(_ schema: RecordTypeSchema, environment: StoreEnvironment) throws {

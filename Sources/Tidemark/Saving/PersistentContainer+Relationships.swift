@@ -1,0 +1,70 @@
+import TidemarkModel
+import TidemarkSQLite
+import TidemarkStore
+
+extension PersistentContainer {
+    /// Stores the relationships that types declare, before anything of them is saved: so that a deletion follows the rules of a type that this
+    /// version of a program has changed, and has not saved yet.
+    ///
+    /// ```swift
+    /// let journal = try await PersistentContainer(at: url)
+    /// try await journal.declare([Trip.self, Stop.self, Photo.self])
+    /// ```
+    ///
+    /// Types and fields that a store does not have yet are passed over: their relationships are stored with the first record.
+    ///
+    /// - Throws: ``StoreError`` `schema` for relationships that can't be, as two owners; `invalid` for a key path of no stored property;
+    ///   `busy`, `io`.
+    public func declare(_ types: [any Record.Type]) throws {
+        let declared = try types.map { type in (name: type.recordType, relationships: try Self.relationships(of: type)) }
+        for scope in ContainerDirectory.scopes {
+            try stores[scope].assumeIsolated { store in
+                let known = try store.types()
+                let schemas = declared.compactMap { it -> RecordTypeSchema? in
+                    guard let there = known.first(where: { $0.name == it.name }) else { return nil }
+                    var schema = RecordTypeSchema(name: it.name)
+                    for field in there.fields where field.type.scalar == .reference {
+                        schema.relationships[field.name] = .some(it.relationships[field.name])
+                    }
+                    return schema.relationships == there.declaredRelationships ? nil : schema
+                }
+                try store.declare(schemas, environment: directory.description.environment)
+            }
+        }
+    }
+
+    private static func relationships<R: Record>(of type: R.Type) throws(StoreError) -> [String: RelationshipSchema] {
+        try DeclaredRelationships.of(type).schemas
+    }
+
+    /// Returns, for each record, the store in which it is to be saved: the one that has it, else the one that has its owner, else `scope`.
+    func homes(of records: [(record: RecordName, owner: RecordName?)], default scope: StoreScope) throws -> [StoreScope] {
+        var homes = try homes(of: records.map(\.record), default: scope)
+        let owned = records.indices.filter { records[$0].owner != nil && homes[$0] == .private }
+        guard scope == .private, !owned.isEmpty else { return homes }
+        let owners = try self.homes(of: owned.map { records[$0].owner! }, default: scope)
+        let isThere = try stores[.private].assumeIsolated { try $0.contains(owned.map { records[$0].record }) }
+        var placed = Dictionary(zip(records.map(\.record), homes), uniquingKeysWith: { $1 })
+        // An owner may be new, too, and stand before what it owns or behind it: from step to step more are placed.
+        var isChanged = true
+        while isChanged {
+            isChanged = false
+            for (place, index) in owned.enumerated() where homes[index] == .private && !isThere[place] {
+                guard owners[place] == .shared || placed[records[index].owner!] == .shared else { continue }
+                homes[index] = .shared
+                placed[records[index].record] = .shared
+                isChanged = true
+            }
+        }
+        return homes
+    }
+}
+
+extension RecordTypeSchema {
+    /// The relationships of the reference fields, as a declaration names them.
+    fileprivate var declaredRelationships: [String: RelationshipSchema?] {
+        var declared: [String: RelationshipSchema?] = [:]
+        for field in fields where field.type.scalar == .reference { declared[field.name] = .some(relationships[field.name] ?? nil) }
+        return declared
+    }
+}

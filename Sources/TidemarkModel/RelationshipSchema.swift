@@ -1,0 +1,31 @@
+/// What becomes of a record when a record that it refers to is deleted, as Core Data's delete rules. The raw values are stored.
+///
+/// Core Data declares the rule at the record that is deleted; here the record that has the reference declares it, as `ON DELETE` of SQL does.
+public enum DeleteRule: String, Hashable, Codable, CaseIterable, Sendable {
+    /// The record loses the reference, and stays.
+    case nullify
+    /// The record is deleted, too.
+    case cascade
+    /// The record that it refers to can't be deleted.
+    case deny
+}
+
+/// A relationship of a record type: a reference field with a target, and what it means.
+public struct RelationshipSchema: Hashable, Sendable {
+    /// The name of the reference field.
+    public let field: String
+    /// The name of the record type that the field refers to.
+    public let target: String
+    /// Whether the target owns the record: the record is shared with its owner, and lies in the same zone.
+    public let isOwning: Bool
+    /// What becomes of the record when the target is deleted.
+    public let deleteRule: DeleteRule
+
+    /// Makes a relationship.
+    public init(field: String, target: String, isOwning: Bool, deleteRule: DeleteRule) {
+        self.field = field
+        self.target = target
+        self.isOwning = isOwning
+        self.deleteRule = deleteRule
+    }
+}

@@ -1,0 +1,78 @@
+package import GRDB
+package import TidemarkModel
+import TidemarkSQLite
+
+/// Looks for references that a relationship does not allow.
+package enum RelationshipScan {
+    /// A record whose reference is wrong.
+    package struct Broken: Hashable, Sendable {
+        /// What is wrong.
+        package enum Reason: Hashable, Sendable {
+            /// The record that it refers to is not there.
+            case targetMissing
+            /// The record that owns it is shared, and it is not in the share.
+            case notInShareOfOwner
+        }
+
+        package let record: RecordName
+        package let field: String
+        package let target: RecordName
+        package let isOwner: Bool
+        package let reason: Reason
+    }
+
+    /// The records of a type whose declared references are wrong. In a shared store none are: what is not shared is not there.
+    ///
+    /// - Parameter limit: How many are wanted at the most.
+    /// - Complexity: A look-up for each reference.
+    package static func broken(
+        _ db: Database, type: StoredType, among types: [StoredType], scope: StoreScope, limit: Int = 20
+    ) throws -> [Broken] {
+        guard scope == .private else { return [] }
+        let shared = Set(try StoredShares(db).rows().map(\.zone))
+        var found: [Broken] = []
+        for relationship in type.relationships {
+            let target = types.first { $0.name == relationship.target }
+            let place = try target.map {
+                try db.makeStatement(sql: "SELECT _zone FROM \"\($0.table)\" WHERE _key IN (?, ?) ORDER BY _zone LIMIT 1")
+            }
+            let column = "\"\(relationship.field.column)\""
+            let rows = try Row.fetchCursor(
+                db, sql: "SELECT _key, _zone, \(column) FROM \"\(type.table)\" WHERE \(column) IS NOT NULL ORDER BY _id")
+            while found.count < limit, let row = try rows.next() {
+                guard let key = RecordKey.fromDatabaseValue(row[0]),
+                    let value = FieldValue(row[2], type: relationship.field.type)
+                else { continue }
+                for name in value.referenceNames {
+                    let keys = RecordKey.all(name: name)
+                    let zone = try place.flatMap { try Int64.fetchOne($0, arguments: [keys[0], keys[keys.count - 1]]) }
+                    let reason: Broken.Reason
+                    if let zone {
+                        guard relationship.isOwning, shared.contains(zone), !shared.contains(row[1]) else { continue }
+                        reason = .notInShareOfOwner
+                    } else {
+                        reason = .targetMissing
+                    }
+                    found.append(
+                        Broken(
+                            record: RecordName(type: type.name, name: key.name), field: relationship.field.name,
+                            target: RecordName(type: relationship.target, name: name), isOwner: relationship.isOwning,
+                            reason: reason))
+                }
+            }
+        }
+        return found
+    }
+}
+
+extension RelationshipScan.Broken {
+    /// What is wrong, as a sentence for a person.
+    package var message: String {
+        let (own, other) = ("\(record.type) \(record.name)", "\(target.type) \(target.name)")
+        switch reason {
+        case .targetMissing where isOwner: return "\(own) belongs to \(other) by '\(field)', and there is no such record"
+        case .targetMissing: return "\(own) refers to \(other) by '\(field)', and there is no such record"
+        case .notInShareOfOwner: return "\(own) belongs to \(other) by '\(field)', which is shared, and is not in the share itself"
+        }
+    }
+}

@@ -1,0 +1,96 @@
+import GRDB
+import TidemarkModel
+import TidemarkSQLite
+
+/// Keeps what is owned in the zone of its owner.
+extension StoreTransaction {
+    /// The zone of the record that owns an edited record; `nil` where it has no owner, or the owner is not there.
+    ///
+    /// - Parameter others: The edits that are saved together, by their records: an owner may be among them.
+    func zoneOfOwner(_ edit: RecordEdit, among others: [RecordName: RecordEdit]) throws -> Int64? {
+        var edit = edit
+        var seen: Set<RecordName> = []
+        while seen.insert(edit.record).inserted {
+            guard let owner = type(named: edit.record.type)?.owner, case .reference(let name)? = edit.values?[owner.field.name]
+            else { return nil }
+            if let type = type(named: owner.target), let found = try find(name, type: type, zone: edit.zone) { return found.zone }
+            guard let next = others[RecordName(type: owner.target, name: name)] else { return nil }
+            if let zone = next.zone { return zone }
+            edit = next
+        }
+        return nil
+    }
+
+    /// The edits of which each new record goes into the zone of its owner, unless a zone is given.
+    func placedWithOwners(_ edits: [RecordEdit]) throws -> [RecordEdit] {
+        guard try hasSeveralZones, edits.contains(where: { type(named: $0.record.type)?.owner != nil }) else { return edits }
+        let byRecord = Dictionary(edits.map { ($0.record, $0) }, uniquingKeysWith: { $1 })
+        return try edits.map { edit in
+            guard edit.zone == nil, edit.values != nil, let zone = try zoneOfOwner(edit, among: byRecord),
+                let type = type(named: edit.record.type), try find(edit.record.name, type: type) == nil
+            else { return edit }
+            var placed = edit
+            placed.zone = zone
+            return placed
+        }
+    }
+
+    /// Moves records into the zones of their owners, with all that they own: those that changes have inserted, or given another owner.
+    ///
+    /// - Throws: ``StoreError`` `invalid` in a shared store, where records don't move between zones.
+    /// - Complexity: With one zone O(1); else a look-up for each of these records.
+    func followOwners(in changes: Range<Int64>) throws {
+        guard try hasSeveralZones else { return }
+        for type in connection.types {
+            guard let owner = type.owner, let target = self.type(named: owner.target) else { continue }
+            let sql = """
+                SELECT DISTINCT r._id, r._zone, r."\(owner.field.column)" FROM tide_changes c
+                JOIN "\(type.table)" r ON r._id BETWEEN c.first_row AND c.last_row
+                WHERE c.id >= ?1 AND c.id < ?2 AND c.type_id = ?3 AND r."\(owner.field.column)" IS NOT NULL
+                    AND (c.kind = \(ChangeKind.insert.rawValue) AND c.previous IS NULL
+                        OR c.kind = \(ChangeKind.update.rawValue) AND json_type(c.before, '$.\(owner.field.name)') IS NOT NULL)
+                """
+            let statement = try db.cachedStatement(sql: sql)
+            for row in try Row.fetchAll(statement, arguments: [changes.lowerBound, changes.upperBound, type.id]) {
+                guard let name = String.fromDatabaseValue(row[2]) else { continue }
+                let (id, zone): (Int64, Int64) = (row[0], row[1])
+                if connection.scope == .shared, try find(name, type: target, zone: zone) != nil { continue }
+                guard let found = try find(name, type: target), found.zone != zone else { continue }
+                guard connection.scope != .shared else {
+                    throw StoreError(
+                        .invalid,
+                        """
+                        a record of \(type.name) belongs to \(target.name) \(name), which is in another share. Records don't move between the \
+                        shares of others: delete this one, and save a new one there
+                        """)
+                }
+                try move(id, type: type, withOwnedTo: found.zone)
+            }
+        }
+    }
+
+    /// Moves a record and all that it owns into a zone.
+    ///
+    /// - Parameter isFree: Whether a record may leave its zone; what may not stays with all that it owns.
+    func move(_ row: Int64, type: StoredType, withOwnedTo zone: Int64, from isFree: (Int64) throws -> Bool = { _ in true }) throws {
+        var open = [(type: type, row: row)]
+        while let next = open.popLast() {
+            guard let found = try find(row: next.row, type: next.type) else { continue }
+            if found.zone != zone {
+                guard found.isIntact, try isFree(found.zone),
+                    let pending = try PendingRow.fetchOne(db, type: next.type, "_id = ?", arguments: [next.row])
+                else { continue }
+                _ = try move(next.row, type: next.type, to: zone, edited: noted(moveOf: pending.edited))
+            }
+            open += try owned(by: found.name, next.type).filter { $0.zone != zone }.map { ($0.type, $0.row) }
+        }
+    }
+
+    /// The records that a record owns.
+    func owned(by name: String, _ type: StoredType) throws -> [(type: StoredType, row: Int64, zone: Int64)] {
+        try connection.types.flatMap { other -> [(type: StoredType, row: Int64, zone: Int64)] in
+            guard let owner = other.owner, owner.target == type.name else { return [] }
+            return try ReferrerSearch(db: db).rows(of: other, by: owner.field, to: [name]).map { (other, $0.row, $0.zone) }
+        }
+    }
+}

@@ -1,0 +1,141 @@
+import GRDB
+import TidemarkModel
+import TidemarkSQLite
+
+/// Keeps relationships while a program writes.
+extension StoreTransaction {
+    /// Applies the delete rules to what this transaction has deleted, and has new records follow their owners.
+    ///
+    /// What the cloud has deleted is resolved when a zone has been fetched to its end (``RecordStore/resolveRelationships(zone:)``).
+    ///
+    /// - Returns: The records that were deleted with what they refer to.
+    /// - Throws: `DeletionDenied` where a rule or a permission forbids it; then nothing of the transaction may be written.
+    /// - Complexity: Without relationships O(1). Else a look-up for each deleted record in each relationship to its type.
+    @discardableResult
+    func enforceRelationships() throws -> [RecordName] {
+        let types = connection.types
+        guard nextChange > firstChange, types.contains(where: { !$0.relationships.isEmpty }) else { return [] }
+        try followOwners(in: firstChange..<nextChange)
+        let gone = try deletedTargets(in: firstChange..<nextChange)
+        guard !gone.isEmpty else { return [] }
+        let found = try DeletionConsequences(of: gone, db, types: types, scope: connection.scope)
+        var refusals = found.denials.map {
+            DeletionDenied.Refusal(record: $0.target.record, reason: .isReferredTo(by: $0.record, field: $0.field))
+        }
+        if let permissions = try permissions.get() {
+            func ask(_ operation: SharePolicy.Operation, _ record: RecordName, _ zone: Int64) {
+                let decision = permissions.decide(operation, record: record.name, zone: zone)
+                if !decision.isAllowed { refusals.append(.init(record: record, reason: .notPermitted(decision))) }
+            }
+            for it in found.cascades { ask(.delete, it.record, it.zone) }
+            for it in found.losses { ask(.update, RecordName(type: it.type.name, name: it.name), it.zone) }
+        }
+        guard refusals.isEmpty else { throw DeletionDenied(refusals: refusals) }
+        try apply(found)
+        return found.cascades.map(\.record)
+    }
+
+    /// Deletes what goes with what is gone, and removes the references of what stays. A damaged record keeps its reference.
+    func apply(_ found: DeletionConsequences) throws {
+        for (_, rows) in Dictionary(grouping: found.cascades, by: \.type.id).sorted(by: { $0.key < $1.key }) {
+            try delete(rows.map(\.row).sorted(), type: rows[0].type)
+        }
+        try change(
+            found.losses.map { loss in
+                ReferenceChange(
+                    type: loss.type, name: loss.name, zone: loss.zone,
+                    values: loss.fields.sorted { $0.key < $1.key }.map { place, field in
+                        (place, field.value.replacingReferences { field.gone.contains(RecordName.canonical($0)) ? nil : $0 })
+                    })
+            })
+    }
+
+    /// New values of a record's references.
+    struct ReferenceChange {
+        let type: StoredType
+        let name: String
+        let zone: Int64
+        /// By the places of the fields.
+        let values: [(field: Int, value: FieldValue?)]
+    }
+
+    /// Writes references. Damaged records are passed over: nobody knows what they refer to.
+    func change(_ changes: [ReferenceChange], uniquePolicy: MergePolicy? = nil) throws {
+        struct Place: Hashable {
+            let type: Int64
+            let zone: Int64
+        }
+        let groups = Dictionary(grouping: changes) { Place(type: $0.type.id, zone: $0.zone) }
+        for (place, changes) in groups.sorted(by: { ($0.key.type, $0.key.zone) < ($1.key.type, $1.key.zone) }) {
+            let type = changes[0].type
+            let batch = try RecordBatch(rowLimit: .max, byteLimit: .max)
+            let columns = try batch.columns(of: type.fields)
+            for it in changes { try batch.add(name: it.name, changes: it.values, fields: type.fields, columns: columns) }
+            batch.digest(seed: connection.identity.digestSeed)
+            try write(batch, type: type, zone: place.zone, uniquePolicy: uniquePolicy)
+            if let refused = batch.rejections.first(where: { !$0.isOfDamage }) {
+                throw StoreError(.invalid, "references of \(type.name) can't be changed: \(refused.message)")
+            }
+        }
+    }
+
+    /// The records deleted by some changes to whose types there are relationships, and that are not there again.
+    ///
+    /// - Parameter condition: SQL for further conditions on the change `c`.
+    func deletedTargets(in changes: Range<Int64>, _ condition: String = "TRUE") throws -> [GoneRecord] {
+        let targets = DeletionConsequences.targets(of: connection.types)
+        var gone: [GoneRecord] = []
+        for type in connection.types where targets.contains(type.name) {
+            let sql = """
+                SELECT c.key, coalesce(c.zone, \(StoreFormat.defaultZone)) FROM tide_changes c
+                WHERE c.id >= ?1 AND c.id < ?2 AND c.kind = \(ChangeKind.delete.rawValue) AND c.type_id = ?3 AND \(condition)
+                ORDER BY c.id
+                """
+            let statement = try db.cachedStatement(sql: sql)
+            let rows = try Row.fetchAll(statement, arguments: [changes.lowerBound, changes.upperBound, type.id])
+            for row in rows {
+                guard let key = RecordKey.fromDatabaseValue(row[0]) else {
+                    throw StoreError(.corrupt, "tide_changes has a deletion whose key cannot be one")
+                }
+                let zone: Int64? = connection.scope == .shared ? row[1] : nil
+                // It may have moved into another zone, or have been made again.
+                guard try find(key.name, type: type, zone: zone) == nil else { continue }
+                gone.append(GoneRecord(type: type.name, name: key.name, zone: zone))
+            }
+        }
+        return gone
+    }
+
+    /// Has references to records that have become one with another name that one.
+    ///
+    /// - Parameters:
+    ///   - names: The names of the records that are gone.
+    ///   - name: The name of the record that stays.
+    ///   - target: The type of these records.
+    ///   - zone: Their zone. In a shared store only references in it count.
+    func redirectReferences(from names: [String], to name: String, of target: StoredType, zone: Int64) throws {
+        // The owner's devices change what others share, and it comes from the cloud.
+        guard !(isFromCloud && connection.scope == .shared) else { return }
+        let gone = Set(names.map(RecordName.canonical))
+        let permissions = try permissions.get()
+        for type in connection.types {
+            var changes: [DeletionConsequences.RowID: ReferenceChange] = [:]
+            for field in type.fields where field.type.scalar == .reference {
+                if let declared = type.relationships.first(where: { $0.field == field }), declared.target != target.name {
+                    continue
+                }
+                let search = ReferrerSearch(db: db)
+                let rows = try search.rows(of: type, by: field, to: gone, inZone: connection.scope == .shared ? zone : nil)
+                for row in rows {
+                    if let permissions, !permissions.decide(.update, record: row.name, zone: row.zone).isAllowed { continue }
+                    let value = row.value.replacingReferences { gone.contains(RecordName.canonical($0)) ? name : $0 }
+                    let id = DeletionConsequences.RowID(type: type.id, row: row.row)
+                    let others = changes[id]?.values ?? []
+                    changes[id] = ReferenceChange(
+                        type: type, name: row.name, zone: row.zone, values: others + [(field.ordinal, value)])
+                }
+            }
+            try change(changes.sorted { $0.key.row < $1.key.row }.map(\.value))
+        }
+    }
+}
