@@ -225,7 +225,7 @@ public actor PersistentContainer: RecordReading {
         return homes
     }
 
-    private func contained(_ records: [RecordName], _ scope: StoreScope) throws -> [Bool] {
+    func contained(_ records: [RecordName], _ scope: StoreScope) throws -> [Bool] {
         // This runs on the same queue, without a separate transaction, which would cost more than the look-up.
         try stores[scope].assumeIsolated { store in try store.contains(records) }
     }

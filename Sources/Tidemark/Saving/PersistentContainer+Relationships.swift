@@ -38,25 +38,48 @@ extension PersistentContainer {
     }
 
     /// Returns, for each record, the store in which it is to be saved: the one that has it, else the one that has its owner, else `scope`.
+    ///
+    /// - Throws: ``StoreError`` `invalid` for a record whose owner is in the other store: what is owned can't be apart from its owner.
+    /// - Complexity: A look-up for each record and each owner.
     func homes(of records: [(record: RecordName, owner: RecordName?)], default scope: StoreScope) throws -> [StoreScope] {
         var homes = try homes(of: records.map(\.record), default: scope)
-        let owned = records.indices.filter { records[$0].owner != nil && homes[$0] == .private }
-        guard scope == .private, !owned.isEmpty else { return homes }
-        let owners = try self.homes(of: owned.map { records[$0].owner! }, default: scope)
-        let isThere = try stores[.private].assumeIsolated { try $0.contains(owned.map { records[$0].record }) }
+        let owned = records.indices.filter { records[$0].owner != nil }
+        guard !owned.isEmpty, try hasRecordsOfOthers else { return homes }
+        let owners = owned.map { records[$0].owner! }
+        var hasOwner: [StoreScope: [Bool]] = [:]
+        for scope in ContainerDirectory.scopes { hasOwner[scope] = try contained(owners, scope) }
+        let isThere = try contained(owned.map { records[$0].record }, .private)
         var placed = Dictionary(zip(records.map(\.record), homes), uniquingKeysWith: { $1 })
+        func isOwner(of place: Int, in scope: StoreScope) -> Bool {
+            hasOwner[scope]?[place] == true || placed[owners[place]] == scope
+        }
         // An owner may be new, too, and stand before what it owns or behind it: from step to step more are placed.
-        var isChanged = true
+        var isChanged = scope == .private
         while isChanged {
             isChanged = false
             for (place, index) in owned.enumerated() where homes[index] == .private && !isThere[place] {
-                guard owners[place] == .shared || placed[records[index].owner!] == .shared else { continue }
+                guard hasOwner[.private]?[place] == false, isOwner(of: place, in: .shared) else { continue }
                 homes[index] = .shared
                 placed[records[index].record] = .shared
                 isChanged = true
             }
         }
+        for (place, index) in owned.enumerated() where !isOwner(of: place, in: homes[index]) {
+            let other: StoreScope = homes[index] == .private ? .shared : .private
+            guard hasOwner[other]?[place] == true else { continue }
+            throw StoreError(
+                .invalid,
+                """
+                \(records[index].record.type) \(records[index].record.name) is in the \(homes[index].name) store, and its owner \
+                \(owners[place].type) \(owners[place].name) is in the \(other.name) store. Delete the record, and save a new one of another name
+                """)
+        }
         return homes
+    }
+
+    /// Whether the shared store has, or had, records.
+    private var hasRecordsOfOthers: Bool {
+        get throws { try !stores[.shared].assumeIsolated { try $0.types() }.isEmpty }
     }
 }
 

@@ -1,0 +1,116 @@
+import Foundation
+import TestSupport
+import Testing
+import Tidemark
+import TidemarkCloud
+import TidemarkEmbeddedCloud
+import TidemarkModel
+import TidemarkStore
+
+/// Goal: what is owned is shared with its owner, and nothing else is. Method: containers of two people over one real cloud.
+@Suite(.timeLimit(.minutes(30))) struct RelationshipSharingTests {
+    typealias Trip = Travel.Trip
+    typealias Stop = Travel.Stop
+    typealias Photo = Travel.Photo
+    typealias Tag = Travel.Tag
+    typealias Booking = Travel.Booking
+
+    private let scratch: Scratch
+    private let anna: Person
+    private let ben: Person
+
+    init() async throws {
+        scratch = try Scratch()
+        let place = try TwoUserFixture(scratch)
+        (anna, ben) = (try await place.person("anna"), try await place.person("ben"))
+        try await anna.container.save([
+            Trip(id: "norway"), Trip(id: "privat"), Tag(id: "fjord", name: "fjord"),
+            Stop(id: "senja", trip: Reference("norway"), tags: [Reference("fjord")]),
+            Stop(id: "hut", trip: Reference("privat"), tags: [Reference("fjord")]), Photo(id: "p1", stop: Reference("senja")),
+        ])
+    }
+
+    /// Anna shares the trip with Ben, and both know of it.
+    @discardableResult
+    private func share(_ permission: ShareParticipant.Permission = .readWrite) async throws -> Share {
+        let (share, link) = try await anna.share(Trip(id: "norway"), with: ben, permission)
+        try await anna.sync()
+        _ = try await ben.container.acceptInvitation(link, in: ben.databases)
+        try await ben.sync()
+        return share
+    }
+
+    private func names<R: Tidemark.Record>(_ type: R.Type, _ person: Person) async throws -> [String] {
+        try await person.container.fetchAll(type).map(\.recordName).sorted()
+    }
+
+    private func shared(_ type: String, _ name: String, _ person: Person) async throws -> Bool {
+        let record = RecordName(type: type, name: name)
+        return try await person.container.fetchShares(matching: [record])[record] != nil
+    }
+
+    @Test func `a shared trip takes its stops and photos, and not the other trip of the same tag`() async throws {
+        try await share()
+        #expect(try await names(Trip.self, ben) == ["norway"])
+        #expect(try await names(Stop.self, ben) == ["senja"])
+        #expect(try await names(Photo.self, ben) == ["p1"])
+        #expect(try await names(Tag.self, ben) == [])
+        #expect(try await shared("Stop", "hut", anna) == false)
+        let graph = try await anna.container.graph(of: [RecordName(type: "Trip", name: "norway")])
+        #expect(Set(graph.map(\.name)) == ["norway", "senja", "p1"])
+        // A stop that is shared alone does not take its trip.
+        #expect(try await anna.container.graph(of: [RecordName(type: "Stop", name: "hut")]).map(\.name) == ["hut"])
+    }
+
+    @Test func `a new stop of a shared trip is shared, whoever makes it, by a save or a context`() async throws {
+        try await share()
+        // The photo stands before the stop that it belongs to.
+        try await anna.container.save([Photo(id: "p2", stop: Reference("narvik")), Stop(id: "narvik", trip: Reference("norway"))])
+        let context = anna.container.newContext()
+        await context.insert(Stop(id: "oslo", trip: Reference("norway")))
+        try await context.save()
+        try await ben.container.save([Photo(id: "p3", stop: Reference("bergen")), Stop(id: "bergen", trip: Reference("norway"))])
+        let other = ben.container.newContext()
+        await other.insert(Photo(id: "p4", stop: Reference("senja")))
+        try await other.save()
+        let stops = ["bergen", "narvik", "oslo", "senja"]
+        for _ in 0..<2 { for person in [anna, ben] { try await person.sync() } }
+        #expect(try await names(Stop.self, ben) == stops)
+        #expect(try await names(Photo.self, ben) == ["p1", "p2", "p3", "p4"])
+        for name in stops { #expect(try await shared("Stop", name, anna)) }
+        for name in ["p1", "p2", "p3", "p4"] { #expect(try await shared("Photo", name, anna)) }
+    }
+
+    @Test func `a stop that gets a trip of a share moves into it with its photos`() async throws {
+        try await share()
+        try await anna.container.save(Photo(id: "p9", stop: Reference("hut")))
+        var hut = try #require(try await anna.container.fetch(Stop.self, named: "hut"))
+        hut.trip = Reference("norway")
+        try await anna.container.save(hut)
+        for person in [anna, ben] { try await person.sync() }
+        #expect(try await names(Stop.self, ben) == ["hut", "senja"])
+        #expect(try await names(Photo.self, ben) == ["p1", "p9"])
+        hut.trip = Reference("privat")
+        try await anna.container.save(hut)
+        for person in [anna, ben] { try await person.sync() }
+        #expect(try await names(Stop.self, ben) == ["senja"])
+        #expect(try await names(Photo.self, ben) == ["p1"])
+        #expect(try await names(Stop.self, anna) == ["hut", "senja"])
+    }
+
+    @Test func `who may only read deletes nothing, and the error names each record that stands against it`() async throws {
+        try await share(.readOnly)
+        await #expect(throws: PermissionDenied.self) { try await ben.container.delete(Trip(id: "norway")) }
+        #expect(try await names(Stop.self, ben) == ["senja"])
+        #expect(try await names(Photo.self, ben) == ["p1"])
+    }
+
+    @Test func `who may write deletes a stop with its photos for everybody`() async throws {
+        try await share()
+        let result = try await ben.container.delete(Stop.self, named: "senja")
+        #expect(result.cascaded == [RecordName(type: "Photo", name: "p1")])
+        for person in [ben, anna] { try await person.sync() }
+        #expect(try await names(Photo.self, anna) == [])
+        #expect(try await names(Stop.self, anna) == ["hut"])
+    }
+}

@@ -1,0 +1,130 @@
+import Foundation
+import TestSupport
+import Testing
+import Tidemark
+import TidemarkContainers
+import TidemarkEmbeddedCloud
+import TidemarkModel
+import TidemarkStore
+
+/// Goal: devices that did not know of each other's changes come to the same, and no owner or reference is missing. Method: devices of one
+/// account over one real cloud.
+@Suite(.timeLimit(.minutes(30))) struct RelationshipSyncTests {
+    typealias Trip = Travel.Trip
+    typealias Stop = Travel.Stop
+    typealias Photo = Travel.Photo
+    typealias Tag = Travel.Tag
+    typealias Booking = Travel.Booking
+
+    private let scratch: Scratch
+    private let one: Person
+    private let two: Person
+
+    init() async throws {
+        scratch = try Scratch()
+        let place = try TwoUserFixture(scratch)
+        (one, two) = (try await place.person("anna", device: "1"), try await place.person("anna", device: "2"))
+        try await one.container.save([
+            Trip(id: "norway"), Tag(id: "fjord", name: "fjord"),
+            Stop(id: "senja", trip: Reference("norway"), tags: [Reference("fjord")]), Photo(id: "p1", stop: Reference("senja")),
+        ])
+        // Every device has types of all records before, so that it knows their rules.
+        try await two.container.save([
+            Stop(id: "s0", trip: Reference("t0")), Trip(id: "t0"), Photo(id: "p0", stop: Reference("s0")),
+            Tag(id: "g0", name: "g0"), Booking(id: "b0", trip: Reference("t0")),
+        ])
+        try await one.container.save(Booking(id: "b1", trip: Reference("t1")))
+        try await one.container.save(Trip(id: "t1"))
+        try await meet()
+    }
+
+    private func meet() async throws {
+        for _ in 0..<3 { for device in [one, two] { try await device.sync() } }
+    }
+
+    private func names<R: Tidemark.Record>(_ type: R.Type) async throws -> [[String]] {
+        var names: [[String]] = []
+        for device in [one, two] { names.append(try await device.container.fetchAll(type).map(\.recordName).sorted()) }
+        return names
+    }
+
+    /// Whether both devices are sound.
+    private func expectWhole() throws {
+        for device in [one, two] {
+            let report = try StoreVerification(of: device.container.directory).run()
+            #expect(report.problems.map(\.message) == [])
+        }
+    }
+
+    @Test func `a stop that was made while its trip was deleted elsewhere goes, too, and the log tells it`() async throws {
+        try await one.container.delete(Trip(id: "norway"))
+        try await two.container.save(Stop(id: "late", trip: Reference("norway")))
+        try await two.container.save(Photo(id: "p2", stop: Reference("late")))
+        try await meet()
+        #expect(try await names(Stop.self) == [["s0"], ["s0"]])
+        #expect(try await names(Photo.self) == [["p0"], ["p0"]])
+        try expectWhole()
+        let logged = try [one, two].flatMap { try $0.container.history().conflicts() }.filter { $0.policy == "cascade" }
+        #expect(Set(logged.map(\.record)) == ["late", "p2"])
+        #expect(logged.first { $0.record == "late" }?.field == "trip")
+    }
+
+    @Test func `a stop that comes after its trip was deleted here goes, too`() async throws {
+        try await two.container.save(Stop(id: "late", trip: Reference("norway")))
+        try await two.sync()
+        try await one.container.delete(Trip(id: "norway"))
+        try await meet()
+        #expect(try await names(Stop.self) == [["s0"], ["s0"]])
+        try expectWhole()
+    }
+
+    @Test func `a list loses a tag that was deleted elsewhere, also where another device has edited the list`() async throws {
+        try await one.container.delete(Tag(id: "fjord", name: "fjord"))
+        var senja = try #require(try await two.container.fetch(Stop.self, named: "senja"))
+        senja.tags.append(Reference("g0"))
+        try await two.container.save(senja)
+        try await two.container.save(Stop(id: "late", trip: Reference("norway"), tags: [Reference("fjord"), Reference("g0")]))
+        try await meet()
+        for device in [one, two] {
+            #expect(try await device.container.fetch(Stop.self, named: "senja")?.tags == [Reference("g0")])
+            #expect(try await device.container.fetch(Stop.self, named: "late")?.tags == [Reference("g0")])
+        }
+        try expectWhole()
+    }
+
+    @Test func `a trip that a booking needs comes back`() async throws {
+        try await one.container.delete(Trip(id: "norway"))
+        try await two.container.save(Booking(id: "b2", trip: Reference("norway")))
+        try await meet()
+        #expect(try await names(Trip.self) == [["norway", "t0", "t1"], ["norway", "t0", "t1"]])
+        #expect(try await names(Booking.self) == [["b0", "b1", "b2"], ["b0", "b1", "b2"]])
+        try expectWhole()
+    }
+
+    @Test func `references follow a tag that becomes one with another device's, also those of a device that came late`() async throws {
+        try await one.container.save([Tag(id: "a", name: "rain"), Stop(id: "s1", trip: Reference("norway"), tags: [Reference("a")])])
+        try await two.container.save([Tag(id: "b", name: "rain"), Stop(id: "s2", trip: Reference("norway"), tags: [Reference("b")])])
+        try await meet()
+        for device in [one, two] {
+            #expect(try await device.container.fetch(Stop.self, named: "s1")?.tags == [Reference("a")])
+            #expect(try await device.container.fetch(Stop.self, named: "s2")?.tags == [Reference("a")])
+        }
+        #expect(try await names(Tag.self) == [["a", "fjord", "g0"], ["a", "fjord", "g0"]])
+        try expectWhole()
+    }
+
+    @Test func `a stop that was made while its trip was shared elsewhere comes into the share`() async throws {
+        let share = try await one.container.share(Trip(id: "norway"), title: "Norway", in: one.databases)
+        try await two.container.save(Stop(id: "late", trip: Reference("norway")))
+        try await two.container.save(Photo(id: "p2", stop: Reference("late")))
+        try await meet()
+        for device in [one, two] {
+            for record in [RecordName(type: "Stop", name: "late"), RecordName(type: "Photo", name: "p2")] {
+                let shares = try await device.container.fetchShares(matching: [record])
+                #expect(shares[record]?.zone == share.zone)
+            }
+        }
+        #expect(try await names(Stop.self) == [["late", "s0", "senja"], ["late", "s0", "senja"]])
+        try expectWhole()
+    }
+}

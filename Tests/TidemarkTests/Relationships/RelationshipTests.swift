@@ -1,0 +1,186 @@
+import Foundation
+import GRDB
+import TestSupport
+import Testing
+import Tidemark
+import TidemarkContainers
+import TidemarkModel
+import TidemarkSQLite
+import TidemarkStore
+
+/// Goal: the delete rules hold whoever writes, and what is owned goes with its owner. Method: trips with stops, photos, tags and bookings with
+/// known answers, in a separate container for each test.
+@Suite(.timeLimit(.minutes(30))) struct RelationshipTests {
+    typealias Trip = Travel.Trip
+    typealias Stop = Travel.Stop
+    typealias Photo = Travel.Photo
+    typealias Tag = Travel.Tag
+    typealias Guide = Travel.Guide
+    typealias Booking = Travel.Booking
+
+    private let scratch: Scratch
+    private let journal: PersistentContainer
+
+    init() async throws {
+        scratch = try Scratch()
+        journal = try scratch.journal()
+        try await journal.save([
+            Trip(id: "norway"), Trip(id: "privat"), Tag(id: "fjord", name: "fjord"), Tag(id: "rain", name: "rain"),
+            Guide(id: "kari"),
+            Stop(id: "senja", trip: Reference("norway"), day: 2, tags: [Reference("rain"), Reference("fjord")], guide: Reference("kari")),
+            Stop(id: "narvik", trip: Reference("norway"), day: 1, tags: [Reference("fjord")]),
+            Stop(id: "hut", trip: Reference("privat"), tags: [Reference("fjord")]),
+            Photo(id: "p1", stop: Reference("senja")), Photo(id: "p2", stop: Reference("senja")), Photo(id: "loose"),
+        ])
+    }
+
+    private func names<R: Tidemark.Record>(_ type: R.Type) async throws -> [String] {
+        try await journal.fetchAll(type).map(\.recordName).sorted()
+    }
+
+    @Test func `a deleted owner takes with it what it owns, over all steps, in one transaction that can be undone`() async throws {
+        let result = try await journal.delete(Trip(id: "norway"))
+        #expect(result.counts.deleted == 5)
+        #expect(Set(result.cascaded.map(\.name)) == ["senja", "narvik", "p1", "p2"])
+        #expect(try await names(Stop.self) == ["hut"])
+        #expect(try await names(Photo.self) == ["loose"])
+        #expect(try await names(Tag.self) == ["fjord", "rain"])
+        let transaction = try #require(result.transactions[.private])
+        _ = try await journal.undo(transaction: transaction)
+        #expect(try await names(Stop.self) == ["hut", "narvik", "senja"])
+        #expect(try await names(Photo.self) == ["loose", "p1", "p2"])
+        #expect(try await journal.fetchAll(Trip.stops, of: Trip(id: "norway")).map(\.id) == ["narvik", "senja"])
+    }
+
+    @Test func `a list and an optional reference lose a record that is deleted, and the list keeps its order`() async throws {
+        try await journal.delete(Tag(id: "fjord", name: "fjord"))
+        try await journal.delete(Guide(id: "kari"))
+        let senja = try await journal.fetch(Stop.self, named: "senja")
+        #expect(senja?.tags == [Reference("rain")])
+        #expect(senja?.guide == nil)
+        #expect(try await journal.fetch(Stop.self, named: "narvik")?.tags == [])
+    }
+
+    @Test func `a record that denies it keeps what it refers to, and the error names both`() async throws {
+        try await journal.save(Booking(id: "b1", trip: Reference("norway")))
+        let error = await #expect(throws: DeletionDenied.self) { try await journal.delete(Trip(id: "norway")) }
+        let booking = RecordName(type: "Booking", name: "b1")
+        #expect(
+            error?.refusals == [
+                .init(record: RecordName(type: "Trip", name: "norway"), reason: .isReferredTo(by: booking, field: "trip"))
+            ])
+        #expect(error?.localizedDescription.contains("Booking b1 refers to Trip norway by 'trip'") == true)
+        #expect(try await names(Stop.self) == ["hut", "narvik", "senja"])
+        // With the booking in the same save there is nothing that denies it.
+        let context = journal.newContext()
+        let trip = try #require(try await context.fetch(Trip.self, named: "norway"))
+        let b1 = try #require(try await context.fetch(Booking.self, named: "b1"))
+        try await context.delete(trip)
+        try await context.delete(b1)
+        try await context.save()
+        #expect(try await names(Stop.self) == ["hut"])
+    }
+
+    @Test func `a deletion by a query follows the rules, as does an undo`() async throws {
+        #expect(try await journal.deleteAll(Trip.self, where: \.id == "privat") == ["privat"])
+        #expect(try await names(Stop.self) == ["narvik", "senja"])
+        let made = try await journal.save(Trip(id: "south"))
+        try await journal.save([Stop(id: "oslo", trip: Reference("south"))])
+        _ = try await journal.undo(transaction: try #require(made.transactions[.private]))
+        #expect(try await names(Stop.self) == ["narvik", "senja"])
+    }
+
+    @Test func `10,000 deletions in one save follow the rules`() async throws {
+        let trips = (0..<10_000).map { Trip(id: "t\($0)") }
+        try await journal.save(trips)
+        try await journal.save((0..<20_000).map { Stop(id: "s\($0)", trip: Reference("t\($0 % 10_000)")) })
+        #expect(try await journal.deleteAll(Trip.self, where: .sql("_name LIKE 't%'")).count == 10_000)
+        #expect(try await names(Stop.self) == ["hut", "narvik", "senja"])
+    }
+
+    @Test func `references follow a record that becomes one with another of its unique key`() async throws {
+        // The lowest name stays.
+        let result = try await journal.save([
+            Tag(id: "a", name: "fjord"), Stop(id: "oslo", trip: Reference("privat"), tags: [Reference("a"), Reference("fjord")]),
+        ])
+        #expect(result.replaced == [RecordName(type: "Tag", name: "fjord"): "a"])
+        #expect(try await names(Tag.self) == ["a", "rain"])
+        #expect(try await journal.fetch(Stop.self, named: "senja")?.tags == [Reference("rain"), Reference("a")])
+        #expect(try await journal.fetch(Stop.self, named: "narvik")?.tags == [Reference("a")])
+        #expect(try await journal.fetch(Stop.self, named: "oslo")?.tags == [Reference("a")])
+    }
+
+    @Test func `UUIDs are the same in upper and lower case`() async throws {
+        let id = UUID().uuidString
+        try await journal.save([Trip(id: id.lowercased()), Stop(id: "x", trip: Reference(id.uppercased()))])
+        try await journal.delete(Trip.self, named: id.uppercased())
+        #expect(try await journal.fetch(Stop.self, named: "x") == nil)
+    }
+
+    @Test func `a changed rule is stored with the next save, or when the types are declared`() async throws {
+        struct Strict: Tidemark.Record {
+            static let recordType = "Stop"
+            var id: String
+            var trip: Reference<Trip>
+            var recordName: String { id }
+            static var relationships: [Relationship<Strict>] { [.owned(by: \.trip, onDelete: .deny)] }
+        }
+        try await journal.declare([Strict.self])
+        await #expect(throws: DeletionDenied.self) { try await journal.delete(Trip(id: "norway")) }
+        try await journal.declare(Travel.types)
+        try await journal.delete(Trip(id: "norway"))
+        #expect(try await names(Stop.self) == ["hut"])
+    }
+
+    @Test func `a type with two owners is refused`() async throws {
+        struct Twin: Tidemark.Record {
+            var id: String
+            var one: Reference<Trip>?
+            var other: Reference<Stop>?
+            var recordName: String { id }
+            static var relationships: [Relationship<Twin>] { [.owned(by: \.one), .owned(by: \.other)] }
+        }
+        let twin = Twin(id: "t", one: Reference("norway"), other: Reference("senja"))
+        let error = await #expect(throws: StoreError.self) { try await journal.save(twin) }
+        #expect(error?.message.contains("'one' and 'other'") == true)
+    }
+
+    @Test func `verify names records without their owner, and references to records that are not there`() async throws {
+        try await journal.save([
+            Stop(id: "lost", trip: Reference("gone"), tags: [Reference("none")]), Photo(id: "p3", stop: Reference("senja")),
+        ])
+        let report = try StoreVerification(of: try ContainerDirectory(openingAt: scratch.container)).run()
+        #expect(report.problems.map(\.kind) == [.relationship, .relationship])
+        #expect(
+            Set(report.problems.map(\.message)) == [
+                "Stop lost belongs to Trip gone by 'trip', and there is no such record",
+                "Stop lost refers to Tag none by 'tags', and there is no such record",
+            ])
+    }
+
+    @Test func `a rule that a store can't have is damage, and is told`() async throws {
+        let file = journal.directory.store(.private)
+        try DamagedRows.run(file) { db in
+            try db.execute(
+                sql: """
+                    UPDATE tide_relationships SET delete_rule = 'explode' WHERE field = 'guide';
+                    UPDATE tide_meta SET value = value + 1 WHERE key = 'schema_generation'
+                    """)
+        }
+        let error = await #expect(throws: StoreError.self) { try await journal.delete(Trip(id: "norway")) }
+        #expect(error?.code == .corrupt && error?.message.contains("explode") == true)
+    }
+
+    @Test func `a damaged record goes with its owner, and keeps a reference that it would lose`() async throws {
+        try DamagedRows.run(journal.directory.store(.private)) { db in
+            try db.execute(sql: "UPDATE Stop SET title = 'x' WHERE _key = 'senja'")
+        }
+        try await journal.delete(Tag(id: "fjord", name: "fjord"))
+        let tags = try DamagedRows.run(journal.directory.store(.private)) { db in
+            try String.fetchAll(db, sql: "SELECT tags FROM Stop ORDER BY _key")
+        }
+        #expect(tags == ["[]", "[]", #"["rain","fjord"]"#])
+        try await journal.delete(Trip(id: "norway"))
+        #expect(try await names(Stop.self) == ["hut"])
+    }
+}
