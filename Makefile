@@ -11,7 +11,7 @@ PICTURES ?= 2000
 
 # Without the server, nothing that only the server needs is fetched or compiled. Where the server was built, or is about to be, its trait
 # stays on: with another set of traits everything of ours would be compiled again.
-SERVED := server image install deb test test-interop test-guides reference prove-server prove-sharing prove-simulate bench-server
+SERVED := server image install deb test test-interop test-guides reference prove-server prove-sharing prove-relationships prove-simulate bench-server
 LEAN := $(if $(or $(wildcard .build/checkouts/hummingbird),$(filter $(SERVED),$(MAKECMDGOALS)),$(SERVER)),,--disable-default-traits)
 
 # Release builds have no debug information (DEBUG_INFO=dwarf for it): making it costs a twentieth of the build.
@@ -149,6 +149,12 @@ prove-sharing: deps ## Lets permissions and hierarchies change while others writ
 	swift build $(RELEASE) --build-tests -Xswiftc -enable-testing
 	TIDEMARK_SHARING_RUNS=$(or $(RUNS),10000) TIDEMARK_SEED=$(or $(FIRST),any) \
 		swift test $(RELEASE) --skip-build --filter 'SharingRaceTests|HierarchyHistoryTests'
+
+.PHONY: prove-relationships
+prove-relationships: deps ## Lets devices make random histories of records that own each other, in a release build; RUNS (10000), from FIRST (any)
+	swift build $(RELEASE) --build-tests -Xswiftc -enable-testing
+	TIDEMARK_RELATIONSHIP_RUNS=$(or $(RUNS),10000) TIDEMARK_SEED=$(or $(FIRST),any) \
+		swift test $(RELEASE) --skip-build --filter RelationshipHistoryTests
 
 .PHONY: prove-simulate
 prove-simulate: deps ## Simulates devices that fail, die and edit at once, in a release build; RUNS (5000) seeds, from FIRST (any)

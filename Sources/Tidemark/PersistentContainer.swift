@@ -270,6 +270,7 @@ public actor PersistentContainer: RecordReading {
     private func save(tellingStates: Bool, _ prepare: (AssetIngest) throws -> [StoreSave]) throws -> Committed {
         let assets = AssetIngest(directory, claims: recordSources.claims)
         let parts = try prepare(assets)
+        try spreadRelationships(parts.lazy.flatMap(\.schemas))
         try assets.sync()
         let blobs = assets.blobs
         var committed = Committed()

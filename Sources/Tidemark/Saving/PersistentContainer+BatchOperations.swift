@@ -106,6 +106,7 @@ extension PersistentContainer {
         _ run: @Sendable (isolated RecordStore, RecordQuery, TransactionAuthor) throws -> [String]
     ) throws -> [String] {
         try recordSources.claims.check(type)
+        try spreadRelationships()
         // Errors in the query are found before anything is written.
         let queries = try recordSources.withKnownFields(of: R.recordType) { known in
             try recordSources.all.compactMap { source in

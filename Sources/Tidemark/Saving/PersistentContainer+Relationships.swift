@@ -7,7 +7,7 @@ extension PersistentContainer {
     /// version of a program has changed, and has not saved yet.
     ///
     /// ```swift
-    /// let journal = try await PersistentContainer(at: url)
+    /// let journal = try PersistentContainer(named: "Journal")
     /// try await journal.declare([Trip.self, Stop.self, Photo.self])
     /// ```
     ///
@@ -19,7 +19,7 @@ extension PersistentContainer {
         let declared = try types.map { type in (name: type.recordType, relationships: try Self.relationships(of: type)) }
         for scope in ContainerDirectory.scopes {
             try stores[scope].assumeIsolated { store in
-                let known = try store.types()
+                let known = try store.knownTypes()
                 let schemas = declared.compactMap { it -> RecordTypeSchema? in
                     guard let there = known.first(where: { $0.name == it.name }) else { return nil }
                     var schema = RecordTypeSchema(name: it.name)
@@ -77,9 +77,36 @@ extension PersistentContainer {
         return homes
     }
 
+    /// Has both stores know the same relationships: the types of a store may have come from the cloud, which has none.
+    ///
+    /// - Parameter schemas: The types that are saved. What they declare goes before what a store has.
+    /// - Complexity: A query for each store; none of the private one while nobody shares anything.
+    func spreadRelationships(_ schemas: some Sequence<RecordTypeSchema> = []) throws {
+        guard try hasRecordsOfOthers else { return }
+        var known: [StoreScope: [RecordTypeSchema]] = [:]
+        for scope in ContainerDirectory.scopes { known[scope] = try stores[scope].assumeIsolated { try $0.knownTypes() } }
+        for scope in ContainerDirectory.scopes {
+            let other: StoreScope = scope == .private ? .shared : .private
+            var missing: [RecordTypeSchema] = []
+            for type in known[scope] ?? [] {
+                var wanted = type.relationships
+                if wanted.isEmpty { wanted = known[other]?.first { $0.name == type.name }?.relationships ?? [:] }
+                for schema in schemas where schema.name == type.name { wanted.merge(schema.relationships) { $1 } }
+                let declared = wanted.filter { type.field(named: $0.key) != nil && (type.relationships[$0.key] ?? nil) != $0.value }
+                guard !declared.isEmpty else { continue }
+                var schema = RecordTypeSchema(name: type.name)
+                schema.relationships = declared
+                missing.append(schema)
+            }
+            guard !missing.isEmpty else { continue }
+            let declared = missing
+            try stores[scope].assumeIsolated { try $0.declare(declared, environment: directory.description.environment) }
+        }
+    }
+
     /// Whether the shared store has, or had, records.
     private var hasRecordsOfOthers: Bool {
-        get throws { try !stores[.shared].assumeIsolated { try $0.types() }.isEmpty }
+        get throws { try stores[.shared].assumeIsolated { try $0.hasTypes() } }
     }
 }
 

@@ -122,6 +122,22 @@ public actor RecordStore {
         try connection.read("read the schema") { db in try StoredType.fetchAll(db).map(\.schema) }
     }
 
+    /// As ``types()``; what the store has read of its schema before is not read again.
+    package func knownTypes() throws(StoreError) -> [RecordTypeSchema] {
+        try connection.read("read the schema") { db in
+            try connection.refreshSchema(db)
+            return connection.types.map(\.schema)
+        }
+    }
+
+    /// Whether the store has a record type.
+    package func hasTypes() throws(StoreError) -> Bool {
+        try connection.read("read the schema") { db in
+            try connection.refreshSchema(db)
+            return !connection.types.isEmpty
+        }
+    }
+
     /// Returns, for each record, whether this store has it.
     ///
     /// - Complexity: A look-up for each record of a type that the store has.

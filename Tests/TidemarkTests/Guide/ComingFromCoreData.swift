@@ -100,14 +100,4 @@ extension Guide {
             try await journal.undo(transaction: transaction)
         }
     }
-
-    static func deleteWithVisits(_ name: String, in journal: PersistentContainer) async throws {
-        let context = journal.newContext()
-        guard let senja = try await context.fetch(Destination.self, named: name) else { return }
-        for visit in try await context.fetchAll(Visit.self, where: \.destination == senja) {
-            try await context.delete(visit)
-        }
-        try await context.delete(senja)
-        try await context.save()
-    }
 }
