@@ -28,6 +28,7 @@ extension PersistentContainer {
         }
         // So that those who look at the store see what comes.
         try followOthers()
+        try spreadRelationships()
         return try SyncEngine(
             store: stores.private, database: database, configuration: chosen, lock: SyncLock(directory))
     }
@@ -47,6 +48,7 @@ extension PersistentContainer {
             chosen.mergePolicy = { _ in policy }
         }
         try followOthers()
+        try spreadRelationships()
         return try ContainerSync(
             privateStore: stores.private, sharedStore: stores.shared, databases: databases, configuration: chosen)
     }

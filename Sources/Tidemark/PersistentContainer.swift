@@ -35,6 +35,8 @@ public actor PersistentContainer: RecordReading {
 
     /// The merge policy where neither a type nor a save has one.
     public private(set) var mergePolicy: MergePolicy
+    /// The relationships that the program has declared, by the names of types and fields.
+    var declaredRelationships: [String: [String: RelationshipSchema]] = [:]
     /// The name that history gives the transactions.
     public nonisolated let author: String
 

@@ -11,13 +11,12 @@ import TidemarkSQLite
 /// struct Stop: Record, Identifiable {
 ///     var id = UUID()
 ///     var trip: Reference<Trip>
-///     var title: String
-///     var guide: Reference<Guide>?
+///     var day = 1
 ///     var tags: [Reference<Tag>] = []
+///     var guide: Reference<Guide>?
 ///
-///     static var relationships: [Relationship<Stop>] {
-///         [.owned(by: \.trip), .weak(\.guide), .weak(\.tags)]
-///     }
+///     static var relationships: [Relationship<Stop>] { [.owned(by: \.trip), .weak(\.tags), .weak(\.guide)] }
+///     static let photos = ToMany<Stop, Photo>(by: \.stop)
 /// }
 /// ```
 ///
@@ -120,12 +119,9 @@ public struct Relationship<R: Record>: Sendable {
 /// The inverse of a relationship: the records that refer to a record. It is computed, and has no field.
 ///
 /// ```swift
-/// extension Trip {
-///     static let stops = ToMany<Trip, Stop>(by: \.trip, sortedBy: [.ascending(\.day)])
-/// }
-///
-/// let stops = try await journal.fetchAll(Trip.stops, of: norway)
-/// let badges = try await journal.counts(Trip.stops, of: trips)
+/// let stops = try await journal.fetchAll(Trip.stops, of: trip)
+/// let photos = try await journal.fetchAll(Stop.photos, of: stops)
+/// let badges = try await journal.counts(Stop.photos, of: stops)
 /// ```
 public struct ToMany<Target: Record, R: Record>: Sendable {
     /// Returns the references of a record.

@@ -3,34 +3,38 @@ import TidemarkSQLite
 import TidemarkStore
 
 extension PersistentContainer {
-    /// Stores the relationships that types declare, before anything of them is saved: so that a deletion follows the rules of a type that this
-    /// version of a program has changed, and has not saved yet.
+    /// Has the stores keep the relationships that types declare, before anything of them is saved here: so that a deletion follows the rules of
+    /// types whose records have come from the cloud, and of types that this version of a program has changed.
     ///
     /// ```swift
     /// let journal = try PersistentContainer(named: "Journal")
     /// try await journal.declare([Trip.self, Stop.self, Photo.self])
     /// ```
     ///
-    /// Types and fields that a store does not have yet are passed over: their relationships are stored with the first record.
+    /// Types and fields that a store does not have yet get their relationships when they are there.
     ///
     /// - Throws: ``StoreError`` `schema` for relationships that can't be, as two owners; `invalid` for a key path of no stored property;
     ///   `busy`, `io`.
     public func declare(_ types: [any Record.Type]) throws {
-        let declared = try types.map { type in (name: type.recordType, relationships: try Self.relationships(of: type)) }
+        for type in types {
+            let relationships = try Self.relationships(of: type)
+            declaredRelationships[type.recordType, default: [:]].merge(relationships) { $1 }
+            try spreadRelationships([Self.declaration(type, relationships, among: stores)])
+        }
+    }
+
+    /// What a type says of the reference fields that the stores have.
+    private static func declaration(
+        _ type: any Record.Type, _ relationships: [String: RelationshipSchema], among stores: PerScope<RecordStore>
+    ) throws -> RecordTypeSchema {
+        var schema = RecordTypeSchema(name: type.recordType)
         for scope in ContainerDirectory.scopes {
-            try stores[scope].assumeIsolated { store in
-                let known = try store.knownTypes()
-                let schemas = declared.compactMap { it -> RecordTypeSchema? in
-                    guard let there = known.first(where: { $0.name == it.name }) else { return nil }
-                    var schema = RecordTypeSchema(name: it.name)
-                    for field in there.fields where field.type.scalar == .reference {
-                        schema.relationships[field.name] = .some(it.relationships[field.name])
-                    }
-                    return schema.relationships == there.declaredRelationships ? nil : schema
-                }
-                try store.declare(schemas, environment: directory.description.environment)
+            let known = try stores[scope].assumeIsolated { try $0.knownTypes() }
+            for field in known.first(where: { $0.name == type.recordType })?.fields ?? [] where field.type.scalar == .reference {
+                schema.relationships[field.name] = .some(relationships[field.name])
             }
         }
+        return schema
     }
 
     private static func relationships<R: Record>(of type: R.Type) throws(StoreError) -> [String: RelationshipSchema] {
@@ -77,44 +81,38 @@ extension PersistentContainer {
         return homes
     }
 
-    /// Has both stores know the same relationships: the types of a store may have come from the cloud, which has none.
+    /// Has both stores keep the same relationships: the types of a store may have come from the cloud, which has none.
     ///
-    /// - Parameter schemas: The types that are saved. What they declare goes before what a store has.
-    /// - Complexity: A query for each store; none of the private one while nobody shares anything.
+    /// - Parameter schemas: The types that are saved. What they say goes before what the stores have.
+    /// - Complexity: A query for each store; none of the private one while nobody shares anything and no type was declared.
     func spreadRelationships(_ schemas: some Sequence<RecordTypeSchema> = []) throws {
-        guard try hasRecordsOfOthers else { return }
+        let declared = declaredRelationships
+        guard try !declared.isEmpty || hasRecordsOfOthers else { return }
         var known: [StoreScope: [RecordTypeSchema]] = [:]
         for scope in ContainerDirectory.scopes { known[scope] = try stores[scope].assumeIsolated { try $0.knownTypes() } }
         for scope in ContainerDirectory.scopes {
             let other: StoreScope = scope == .private ? .shared : .private
             var missing: [RecordTypeSchema] = []
             for type in known[scope] ?? [] {
-                var wanted = type.relationships
-                if wanted.isEmpty { wanted = known[other]?.first { $0.name == type.name }?.relationships ?? [:] }
+                // What a store has none of comes from the program, else from the other store.
+                var wanted = known[other]?.first { $0.name == type.name }?.relationships ?? [:]
+                wanted.merge((declared[type.name] ?? [:]).mapValues(Optional.some)) { $1 }
+                wanted.merge(type.relationships) { $1 }
                 for schema in schemas where schema.name == type.name { wanted.merge(schema.relationships) { $1 } }
-                let declared = wanted.filter { type.field(named: $0.key) != nil && (type.relationships[$0.key] ?? nil) != $0.value }
-                guard !declared.isEmpty else { continue }
+                let changed = wanted.filter { type.field(named: $0.key) != nil && (type.relationships[$0.key] ?? nil) != $0.value }
+                guard !changed.isEmpty else { continue }
                 var schema = RecordTypeSchema(name: type.name)
-                schema.relationships = declared
+                schema.relationships = changed
                 missing.append(schema)
             }
             guard !missing.isEmpty else { continue }
-            let declared = missing
-            try stores[scope].assumeIsolated { try $0.declare(declared, environment: directory.description.environment) }
+            let changes = missing
+            try stores[scope].assumeIsolated { try $0.declare(changes, environment: directory.description.environment) }
         }
     }
 
     /// Whether the shared store has, or had, records.
     private var hasRecordsOfOthers: Bool {
         get throws { try stores[.shared].assumeIsolated { try $0.hasTypes() } }
-    }
-}
-
-extension RecordTypeSchema {
-    /// The relationships of the reference fields, as a declaration names them.
-    fileprivate var declaredRelationships: [String: RelationshipSchema?] {
-        var declared: [String: RelationshipSchema?] = [:]
-        for field in fields where field.type.scalar == .reference { declared[field.name] = .some(relationships[field.name] ?? nil) }
-        return declared
     }
 }

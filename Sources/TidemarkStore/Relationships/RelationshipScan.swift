@@ -51,6 +51,8 @@ package enum RelationshipScan {
                         guard relationship.isOwning, shared.contains(zone), !shared.contains(row[1]) else { continue }
                         reason = .notInShareOfOwner
                     } else {
+                        // Who takes part in a share may refer to records of their own, which are shared with nobody.
+                        guard relationship.isOwning || row[1] == StoreFormat.defaultZone else { continue }
                         reason = .targetMissing
                     }
                     found.append(
