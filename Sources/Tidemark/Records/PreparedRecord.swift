@@ -43,18 +43,20 @@ final class RecordPreparation {
         /// The former names of fields, by their current names.
         let formerNames: [String: [String]]
 
-        init<R: Record>(_ type: R.Type, _ fields: [EncodedField], hasName: Bool) {
+        init<R: Record>(_ type: R.Type, _ fields: [EncodedField], hasName: Bool) throws {
             // The values belong to one record and are left out.
             self.fields = fields.map { EncodedField(name: $0.name, type: $0.type, content: nil, isBoolean: $0.isBoolean) }
             self.hasName = hasName
             names = Set(fields.map(\.name))
             formerNames = RecordNaming.of(type).formerNames
-            schema = RecordTypeSchema(
+            var schema = RecordTypeSchema(
                 name: R.recordType, nameField: hasName ? R.nameField : nil,
                 fields: fields.compactMap { field in
                     field.type.map { .init(name: field.name, type: $0, isBoolean: field.isBoolean) }
                 },
                 uniqueKeys: R.uniqueKeys.map(\.fields))
+            schema.indexes = try R.indexes.map { try $0.fieldIndex() }
+            self.schema = schema
         }
 
         func fits(_ others: [EncodedField], hasName: Bool) -> Bool {
@@ -106,7 +108,7 @@ final class RecordPreparation {
                 "'\(field)' is a field of a unique key of \(R.recordType) and has former names, under which a unique key does not look. Give "
                     + "the property a coding key with the name that the field has had, instead of `formerFieldNames`")
         }
-        let new = Shape(type, fields, hasName: hasName)
+        let new = try Shape(type, fields, hasName: hasName)
         shapes[ObjectIdentifier(type)] = new
         return new
     }

@@ -43,6 +43,8 @@ public protocol Record: Codable, Sendable {
     static var nameField: String { get }
     /// Sets of fields of which no two records may agree.
     static var uniqueKeys: [UniqueKey] { get }
+    /// The indexes that make queries of this type fast; by default none but those of references and names.
+    static var indexes: [RecordIndex<Self>] { get }
     /// The policy of this type where a save names none; `nil` for the container's. A synchronisation asks
     /// `SyncConfiguration.mergePolicy` instead, by the type's name: it can't know the program's types.
     static var mergePolicy: MergePolicy? { get }
@@ -85,6 +87,8 @@ extension Record {
     public static var nameField: String { "id" }
     /// None.
     public static var uniqueKeys: [UniqueKey] { [] }
+    /// None.
+    public static var indexes: [RecordIndex<Self>] { [] }
     /// None: the container's policy counts.
     public static var mergePolicy: MergePolicy? { nil }
     /// None: a record without a value for a property that is not optional can't be read.

@@ -23,6 +23,8 @@ package struct StoredType: Equatable {
     package let fields: [Field]
     /// Sets of fields of which no two records may agree.
     let uniqueKeys: [[String]]
+    /// The indexes that are declared.
+    package let indexes: [StoredIndex]
     /// Compares rows with their digests.
     let digest: RowDigest
 
@@ -61,6 +63,7 @@ package struct StoredType: Equatable {
                 db, sql: "SELECT type_id, ordinal, name, column_name, type FROM tide_fields ORDER BY type_id, ordinal"),
             by: { row in try row.stored("type_id", of: "tide_fields") as Int64 })
         let seed = try StoreIdentity.digestSeed(db)
+        let indexes = try StoredIndex.fetchAll(db)
         let types = try Row.fetchAll(db, sql: "SELECT id, name, table_name, name_field FROM tide_types ORDER BY id").map { row in
             let id: Int64 = try row.stored("id", of: "tide_types")
             let fields = try (fields[id] ?? []).map(Field.init)
@@ -69,7 +72,8 @@ package struct StoredType: Equatable {
                 id: id, name: try row.stored("name", of: "tide_types"), table: try row.stored("table_name", of: "tide_types"),
                 // Where both are there, the field is the one that has values.
                 nameField: fields.contains { $0.name.lowercased() == nameField?.lowercased() } ? nil : nameField,
-                fields: fields, uniqueKeys: try uniqueKeys(db, typeID: id), digest: RowDigest(seed: seed, fields: fields))
+                fields: fields, uniqueKeys: try uniqueKeys(db, typeID: id), indexes: indexes[id] ?? [],
+                digest: RowDigest(seed: seed, fields: fields))
             try type.check(db)
             return type
         }
@@ -109,6 +113,7 @@ package struct StoredType: Equatable {
         if let unknown = uniqueKeys.joined().first(where: { !names.contains($0) }) {
             throw StoreError(.corrupt, "a unique key of \(name) has a field that there is not: \(Self.shown(unknown))")
         }
+        try checkIndexes()
         guard let columns = try StoreFormat.columns(db, of: table)[table] else {
             throw StoreError(.corrupt, "the store lacks the table \(table) of the record type \(name)")
         }
@@ -150,7 +155,7 @@ package struct StoredType: Equatable {
         }
         try db.execute(sql: "UPDATE tide_types SET name_field = ? WHERE id = ?", arguments: [nameField, id])
         let type = StoredType(
-            id: id, name: name, table: table, nameField: nameField, fields: [], uniqueKeys: [],
+            id: id, name: name, table: table, nameField: nameField, fields: [], uniqueKeys: [], indexes: [],
             digest: RowDigest(seed: 0, fields: []))
         let columns = try type.noteFields(db, fields).map { ", \($0)" }.joined()
         try db.execute(
@@ -238,7 +243,7 @@ package struct StoredType: Equatable {
     }
 
     /// Other connections read the schema anew when it has risen.
-    private static func raiseGeneration(_ db: Database) throws {
+    static func raiseGeneration(_ db: Database) throws {
         try db.execute(sql: "UPDATE tide_meta SET value = value + 1 WHERE key = 'schema_generation'")
     }
 

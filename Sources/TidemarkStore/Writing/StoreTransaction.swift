@@ -94,16 +94,23 @@ package final class StoreTransaction {
     ///
     /// - Parameter fitsNumbers: Whether a double may be declared for a field of int64, and a list for a list. Their values are made to fit
     ///   by ``StoredType/fitting(_:_:_:)``.
+    /// - Parameter indexOrigin: Who declares the schema's indexes.
     package func declare(
-        _ schema: RecordTypeSchema, environment: StoreEnvironment, fitsNumbers: Bool = false
+        _ schema: RecordTypeSchema, environment: StoreEnvironment, fitsNumbers: Bool = false,
+        indexOrigin: StoredIndex.Origin = .program
     ) throws {
+        try declareFields(schema, environment: environment, fitsNumbers: fitsNumbers)
+        try declareUniqueKeys(schema, environment: environment)
+        try declareIndexes(schema, origin: indexOrigin)
+    }
+
+    private func declareFields(_ schema: RecordTypeSchema, environment: StoreEnvironment, fitsNumbers: Bool) throws {
         // The field of the record names is not one of the store's: its view has one column of that name.
         if schema.nameField != nil, let collision = schema.nameCollision() { throw StoreError(.schema, collision.description) }
         guard let stored = type(named: schema.name) else {
             guard environment == .development else { throw unknownType(schema.name) }
             try StoredType.create(db, name: schema.name, nameField: schema.nameField, fields: schema.fields)
-            try connection.refreshSchema(db)
-            return try declareUniqueKeys(schema, environment: environment)
+            return try connection.refreshSchema(db)
         }
         var missing: [RecordTypeSchema.Field] = []
         for field in schema.fields {
@@ -136,7 +143,6 @@ package final class StoreTransaction {
             try stored.setNameField(db, to: nameField)
             try connection.refreshSchema(db)
         }
-        try declareUniqueKeys(schema, environment: environment)
     }
 
     private func declareUniqueKeys(_ schema: RecordTypeSchema, environment: StoreEnvironment) throws {
