@@ -47,6 +47,12 @@ private struct ConditionBuilder {
         case .refers(let field, let names): return try refers(field, to: names)
         case .refersTo(let field, let related): return try refers(field, to: related)
         case .isReferenced(let field, let related): return try isReferenced(by: field, related)
+        case .words(let words):
+            let indexes = try type.searchableIndexes()
+            guard let query = words.query else { return "0" }
+            for _ in indexes { arguments += [query] }
+            let rows = indexes.map { "SELECT rowid FROM \"\($0.table)\" WHERE \"\($0.table)\" MATCH ?" }
+            return "_id IN (\(rows.joined(separator: " UNION ALL ")))"
         case .element(let field, let values):
             guard field != naming.nameField else { return try keys(values) }
             return try isIn(field, values)
