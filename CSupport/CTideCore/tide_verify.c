@@ -6,6 +6,7 @@
 
 #include "tide_column.h"
 #include "tide_connection.h"
+#include "tide_indexes.h"
 #include "tide_text.h"
 
 uint64_t tide_column_digest(sqlite3_stmt *row, int column, uint64_t field_seed) {
@@ -203,9 +204,9 @@ static tide_status value_mend(
     return TIDE_OK;
 }
 
-static tide_status mended_write(sqlite3 *connection, const char *table, int64_t id, const mended *found, tide_error *error) {
+static tide_status mended_write(sqlite3 *connection, const tide_table *table, int64_t id, const mended *found, tide_error *error) {
     tide_text sql = {0};
-    tide_text_format(&sql, "UPDATE \"%s\" SET \"%s\" = ?1 WHERE _id = ?2", table, found->column);
+    tide_text_format(&sql, "UPDATE \"%s\" SET \"%s\" = ?1 WHERE _id = ?2", table->name, found->column);
     sqlite3_stmt *update = NULL;
     tide_status status = TIDE_OK;
     if (sql.failed) {
@@ -223,8 +224,15 @@ static tide_status mended_write(sqlite3 *connection, const char *table, int64_t 
         default: code = sqlite3_bind_blob(update, 1, found->bytes, (int)found->length, SQLITE_STATIC); break;
         }
         if (code == SQLITE_OK) code = sqlite3_bind_int64(update, 2, id);
-        if (code != SQLITE_OK || sqlite3_step(update) != SQLITE_DONE) {
+        if (code == SQLITE_OK) code = sqlite3_step(update);
+        if (code != SQLITE_DONE) {
             status = tide_sqlite_error(connection, "repair a record", error);
+            // The index has the value that is to be restored.
+            if (tide_indexes_lack_row(connection)) {
+                sqlite3_reset(update);
+                status = tide_indexes_rebuild(connection, table->name, table->index_name, error);
+                if (!status && sqlite3_step(update) != SQLITE_DONE) status = tide_sqlite_error(connection, "repair a record", error);
+            }
         }
     }
     sqlite3_finalize(update);
@@ -266,7 +274,7 @@ tide_status tide_row_mend_bit(
         }
         sqlite3_reset(row);
     }
-    if (!status && *is_mended) status = mended_write(connection, table->name, id, &found, error);
+    if (!status && *is_mended) status = mended_write(connection, table, id, &found, error);
     if (status) *is_mended = false;
     free(found.bytes);
     free(parts);

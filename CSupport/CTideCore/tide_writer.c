@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "tide_connection.h"
+#include "tide_indexes.h"
 #include "tide_writer_layout.h"
 
 tide_status tide_out_of_memory(tide_error *error) { return tide_error_set(error, TIDE_NO_MEMORY, 0, "out of memory"); }
@@ -45,9 +46,38 @@ tide_status tide_writer_run(tide_writer *writer, sqlite3_stmt *statement, const 
     return status;
 }
 
-static tide_status execute(sqlite3 *connection, const tide_text *sql, const char *doing, tide_error *error) {
-    if (sql->failed) return tide_out_of_memory(error);
-    return sqlite3_exec(connection, sql->bytes, NULL, NULL, NULL) ? tide_sqlite_error(connection, doing, error) : TIDE_OK;
+tide_status tide_writer_run_update(tide_writer *writer, sqlite3_stmt *statement, const char *doing, tide_error *error) {
+    tide_status status = tide_writer_run(writer, statement, doing, error);
+    if (!status || !tide_indexes_lack_row(writer->connection)) return status;
+    status = tide_indexes_rebuild(writer->connection, writer->table, writer->index_name, error);
+    return status ? status : tide_writer_run(writer, statement, doing, error);
+}
+
+static tide_status execute(tide_writer *writer, const char *sql, tide_error *error) {
+    return sqlite3_exec(writer->connection, sql, NULL, NULL, NULL)
+               ? tide_sqlite_error(writer->connection, "mark the place of a deletion", error)
+               : TIDE_OK;
+}
+
+tide_status tide_writer_run_deletion(
+    tide_writer *writer, sqlite3_stmt *statement, bool is_damaged, const char *doing, tide_error *error
+) {
+    tide_status status;
+    if (!is_damaged) {
+        status = tide_writer_run(writer, statement, doing, error);
+        if (!status || !tide_indexes_lack_row(writer->connection)) return status;
+        status = tide_indexes_rebuild(writer->connection, writer->table, NULL, error);
+        return status ? status : tide_writer_run(writer, statement, doing, error);
+    }
+    // SQLite may have removed the entry of the name before it missed that of a value, and does not bring it back by itself.
+    if ((status = execute(writer, "SAVEPOINT tide_deletion", error))) return status;
+    status = tide_writer_run(writer, statement, doing, error);
+    if (status && tide_indexes_lack_row(writer->connection)) {
+        status = execute(writer, "ROLLBACK TO tide_deletion", error);
+        if (!status) status = tide_indexes_rebuild(writer->connection, writer->table, writer->index_name, error);
+        if (!status) status = tide_writer_run(writer, statement, doing, error);
+    }
+    return status ? status : execute(writer, "RELEASE tide_deletion", error);
 }
 
 static void finalize(sqlite3_stmt **statement) {
@@ -79,6 +109,11 @@ static void table_clear(tide_writer *writer) {
         free(writer->fields[i].name);
         free(writer->fields[i].column);
     }
+    for (uint32_t i = 0; i < writer->index_count; i++) {
+        free((char *)writer->indexes[i].name);
+        free((char *)writer->indexes[i].columns);
+    }
+    free(writer->indexes);
     free(writer->find_in_sibling);
     free(writer->siblings);
     free(writer->fields);
@@ -87,6 +122,7 @@ static void table_clear(tide_writer *writer) {
     free(writer->index_name);
     free(writer->column_of_field);
     free(writer->changed_fields);
+    writer->indexes = NULL;
     writer->find_in_sibling = NULL;
     writer->siblings = NULL;
     writer->fields = NULL;
@@ -94,7 +130,7 @@ static void table_clear(tide_writer *writer) {
     writer->table = writer->index_name = NULL;
     writer->column_of_field = NULL;
     writer->changed_fields = NULL;
-    writer->sibling_count = writer->field_count = 0;
+    writer->sibling_count = writer->field_count = writer->index_count = 0;
 }
 
 static tide_status fields_copy(tide_writer *writer, const tide_table *table) {
@@ -104,10 +140,11 @@ static tide_status fields_copy(tide_writer *writer, const tide_table *table) {
     writer->changed_fields = calloc(table->field_count / 8 + 1, 1);
     writer->siblings = calloc(table->sibling_count + 1, sizeof *writer->siblings);
     writer->find_in_sibling = calloc(table->sibling_count + 1, sizeof(sqlite3_stmt *));
+    writer->indexes = calloc(table->index_count + 1, sizeof *writer->indexes);
     writer->table = strdup(table->name);
     writer->index_name = strdup(table->index_name);
     if (!writer->fields || !writer->digests || !writer->column_of_field || !writer->changed_fields || !writer->siblings ||
-        !writer->find_in_sibling || !writer->table || !writer->index_name) {
+        !writer->find_in_sibling || !writer->indexes || !writer->table || !writer->index_name) {
         return TIDE_NO_MEMORY;
     }
     for (uint32_t i = 0; i < table->field_count; i++) {
@@ -126,6 +163,11 @@ static tide_status fields_copy(tide_writer *writer, const tide_table *table) {
     for (uint32_t i = 0; i < table->sibling_count; i++) {
         if (!(writer->siblings[writer->sibling_count++] = strdup(table->siblings[i]))) return TIDE_NO_MEMORY;
     }
+    for (uint32_t i = 0; i < table->index_count; i++) {
+        tide_index *index = &writer->indexes[writer->index_count++];
+        *index = (tide_index){.name = strdup(table->indexes[i].name), .columns = strdup(table->indexes[i].columns)};
+        if (!index->name || !index->columns) return TIDE_NO_MEMORY;
+    }
     return TIDE_OK;
 }
 
@@ -137,6 +179,8 @@ tide_status tide_writer_set_table(tide_writer *writer, const tide_table *table, 
             TIDE_BATCH_COLUMN_LIMIT);
     }
     if (fields_copy(writer, table)) return tide_out_of_memory(error);
+    // There may be an index that was not there before.
+    writer->indexes_are_checked = false;
 
     tide_text sql = {0};
     tide_text_format(&sql, "SELECT _id FROM \"%s\" WHERE _key = ?1 AND _zone BETWEEN ?2 AND ?3 ORDER BY _zone", writer->table);
@@ -222,12 +266,10 @@ void tide_writer_destroy(tide_writer *writer) {
 
 // Loading
 
-tide_status tide_writer_index_build(sqlite3 *connection, const char *table, const char *index_name, tide_error *error) {
-    tide_text sql = {0};
-    tide_text_format(&sql, "CREATE UNIQUE INDEX IF NOT EXISTS \"%s\" ON \"%s\" (_key, _zone)", index_name, table);
-    tide_status status = execute(connection, &sql, "build the index of names", error);
-    tide_text_free(&sql);
-    return status;
+/// The table as far as its indexes need it.
+static tide_table table_of(const tide_writer *writer) {
+    return (tide_table){
+        .name = writer->table, .index_name = writer->index_name, .indexes = writer->indexes, .index_count = writer->index_count};
 }
 
 tide_status tide_writer_load_begin(tide_writer *writer, tide_error *error) {
@@ -242,13 +284,12 @@ tide_status tide_writer_load_begin(tide_writer *writer, tide_error *error) {
         status = tide_sqlite_error(writer->connection, "look whether the table is empty", error);
     }
     sqlite3_finalize(statement);
+    tide_text_free(&sql);
     if (!status && is_empty) {
-        tide_text_clear(&sql);
-        tide_text_format(&sql, "DROP INDEX IF EXISTS \"%s\"", writer->index_name);
-        status = execute(writer->connection, &sql, "set the index of names aside", error);
+        tide_table table = table_of(writer);
+        status = tide_indexes_drop(writer->connection, &table, error);
         if (!status && !(writer->fingerprints = tide_fingerprints_create())) status = tide_out_of_memory(error);
     }
-    tide_text_free(&sql);
     return status;
 }
 
@@ -257,13 +298,14 @@ bool tide_writer_is_loading(const tide_writer *writer) { return writer->fingerpr
 void tide_writer_load_forget(tide_writer *writer) {
     tide_fingerprints_destroy(writer->fingerprints);
     writer->fingerprints = NULL;
-    writer->index_is_checked = false;
+    writer->indexes_are_checked = false;
 }
 
 tide_status tide_writer_load_end(tide_writer *writer, tide_error *error) {
     tide_fingerprints_destroy(writer->fingerprints);
     writer->fingerprints = NULL;
-    tide_status status = tide_writer_index_build(writer->connection, writer->table, writer->index_name, error);
-    writer->index_is_checked = status == TIDE_OK;
+    tide_table table = table_of(writer);
+    tide_status status = tide_indexes_build(writer->connection, &table, error);
+    writer->indexes_are_checked = status == TIDE_OK;
     return status;
 }

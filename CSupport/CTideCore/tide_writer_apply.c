@@ -258,7 +258,7 @@ tide_status tide_writer_apply(
 ) {
     tide_status status = columns_match(writer, batch, error);
     if (status) return status;
-    if (!writer->fingerprints && !writer->index_is_checked && (status = tide_writer_load_end(writer, error))) return status;
+    if (!writer->fingerprints && !writer->indexes_are_checked && (status = tide_writer_load_end(writer, error))) return status;
     uint32_t count = 0, done = 0;
     if ((status = rows_list(writer, batch, &count, error))) return status;
 

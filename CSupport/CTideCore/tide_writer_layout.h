@@ -57,6 +57,8 @@ struct tide_writer {
     tide_stored_field *fields;
     uint32_t field_count;
     tide_field_digest *digests;
+    tide_index *indexes;
+    uint32_t index_count;
     char **siblings;
     uint32_t sibling_count;
 
@@ -68,7 +70,7 @@ struct tide_writer {
     /// The code of the first parameter that could not be bound for the next step, and of the step that failed for it; else 0.
     int bind_failure, step_failure;
 
-    bool index_is_checked;
+    bool indexes_are_checked;
     tide_fingerprints *fingerprints;
 
     /// Of the batch at hand: its column's index + 1 for each field, the cells to compare, the set of changed fields.
@@ -109,6 +111,12 @@ int tide_writer_step(tide_writer *writer, sqlite3_stmt *statement);
 tide_status tide_writer_error(tide_writer *writer, const char *doing, tide_error *error);
 /// Runs a statement that yields no row, and readies it for the next use.
 tide_status tide_writer_run(tide_writer *writer, sqlite3_stmt *statement, const char *doing, tide_error *error);
+/// Does the same with a statement that changes values of a row. If an index lacks the row's entry, the indexes of values are built again
+/// and the statement runs once more.
+tide_status tide_writer_run_update(tide_writer *writer, sqlite3_stmt *statement, const char *doing, tide_error *error);
+/// Does the same with the deletion of a row. If the row is not damaged, an index is, and all indexes are built again.
+tide_status tide_writer_run_deletion(
+    tide_writer *writer, sqlite3_stmt *statement, bool is_damaged, const char *doing, tide_error *error);
 
 // tide_writer_row.c: one row of the batch
 

@@ -273,7 +273,7 @@ static tide_status row_repair(tide_apply *it, uint32_t index, int64_t id, uint64
         bind_cell(writer, update, parameter++, it->batch, field_cell(writer, it->batch, i, index));
     }
     sqlite3_reset(stored);
-    if ((status = tide_writer_run(writer, update, "repair a record", it->error))) return status;
+    if ((status = tide_writer_run_update(writer, update, "repair a record", it->error))) return status;
     it->counts->unchanged++;
     it->counts->repaired++;
     return TIDE_OK;
@@ -303,7 +303,7 @@ static tide_status row_write_changes(tide_apply *it, uint32_t index, int64_t id,
     if (writer->before.failed) return tide_out_of_memory(it->error);
     sqlite3_reset(stored);
 
-    status = tide_writer_run(writer, update, "update a record", it->error);
+    status = tide_writer_run_update(writer, update, "update a record", it->error);
     if (!status) status = tide_change_note(it, change, tide_change_update, id, id, &previous, &writer->before);
     if (!status) it->counts->updated++;
     return status;
@@ -400,7 +400,7 @@ tide_status tide_row_delete(tide_apply *it, int64_t id) {
     if (writer->before.failed) return tide_out_of_memory(it->error);
 
     TIDE_BIND(writer, sqlite3_bind_int64(writer->erase, 1, id));
-    tide_status status = tide_writer_run(writer, writer->erase, "delete a record", it->error);
+    tide_status status = tide_writer_run_deletion(writer, writer->erase, is_damaged, "delete a record", it->error);
     if (status) deletion_clear(writer);
     int64_t change = it->counters->next_change++;
     if (!status) status = tide_change_note(it, change, tide_change_delete, id, id, &previous, &writer->before);

@@ -15,7 +15,8 @@ struct Verify: AsyncParsableCommand {
             against the digest in its name, and that assets/ and staging/ contain no other files. It exits with 1 if it finds a problem.
 
             --repair repairs damaged records from the record itself, from history, and from the cloud if an account is signed in, as far \
-            as a record's digest proves its former values. --accept accepts a damaged record as it is.
+            as a record's digest proves its former values. It also builds indexes again that do not match the records. --accept accepts a \
+            damaged record as it is.
 
             Examples:
               tidemark verify MyJournal.tidemark
@@ -46,7 +47,11 @@ struct Verify: AsyncParsableCommand {
         try await reportingErrors {
             let container = try ContainerDirectory(openingAt: fileURL(container, "the container"))
             var repaired: [RepairReport.Repaired]?
-            if repair { repaired = try await repairRecords(of: container) }
+            var rebuiltIndexes: [String]?
+            if repair {
+                repaired = try await repairRecords(of: container)
+                rebuiltIndexes = try await rebuildIndexes(of: container)
+            }
             if !accept.isEmpty { repaired = try await (repaired ?? []) + acceptRecords(of: container) }
             // The examination reports from several threads.
             let bar = Mutex(ProgressBar(progress))
@@ -55,10 +60,12 @@ struct Verify: AsyncParsableCommand {
             }
             bar.withLock { $0.finish() }
             report.repaired = repaired
+            report.rebuiltIndexes = rebuiltIndexes
             if json {
                 try Output.json(report)
             } else {
                 for it in repaired ?? [] { try Output.line(Self.line(it)) }
+                for name in rebuiltIndexes ?? [] { try Output.line("rebuilt: the index \(name), from the records") }
                 for problem in report.problems { try Output.line("\(problem.kind.rawValue): \(problem.message)") }
                 let found = report.isOK ? "no problem" : Wording.count(report.problems.count, "problem")
                 try Output.line(
@@ -105,6 +112,12 @@ struct Verify: AsyncParsableCommand {
             Output.error("note: the cloud was not asked for damaged records: \(failure.reason)")
         }
         return repaired
+    }
+
+    private func rebuildIndexes(of container: ContainerDirectory) async throws -> [String] {
+        var rebuilt: [String] = []
+        for store in try stores(of: container) { rebuilt += try await store.rebuildDamagedIndexes() }
+        return rebuilt
     }
 
     private func acceptRecords(of container: ContainerDirectory) async throws -> [RepairReport.Repaired] {

@@ -44,6 +44,9 @@ public struct RecordTypeSchema: Hashable, Sendable {
     public var fields: [Field]
     /// Sets of fields of which no two records may agree: those that do become one.
     public var uniqueKeys: [[String]]
+    /// The indexes that a program or a schema file declares, which replace those that it declared before; `nil` where it says nothing
+    /// of indexes.
+    public var indexes: [FieldIndex]?
     /// Of reference fields, the type of the records that they refer to; only what a schema file says, no store keeps it.
     public var references: [String: String] = [:]
     /// The relationships of reference fields, by the fields' names. A field that is there with `nil` has no relationship; of a field that is

@@ -20,6 +20,13 @@ public enum SchemaFile {
             let name: String
             let nameField: String?
             let fields: [Field]
+            let indexes: [Index]?
+
+            struct Index: Decodable {
+                let fields: [String]
+                let fullText: Bool?
+                let language: String?
+            }
         }
         let types: [RecordType]
     }
@@ -96,6 +103,9 @@ public enum SchemaFile {
             var schema = RecordTypeSchema(name: type.name, nameField: type.nameField, fields: fields)
             schema.references = references
             schema.relationships = relationships
+            if let declared = type.indexes {
+                schema.indexes = try indexes(declared, of: fields, at: "\(url.path): types[\(i)].indexes")
+            }
             if let collision = schema.nameCollision() {
                 let index = fields.firstIndex { $0.name == collision.name }
                 let place = index.map { "types[\(i)].fields[\($0)].name" } ?? "types[\(i)].nameField"
@@ -111,6 +121,25 @@ public enum SchemaFile {
             types.append(schema)
         }
         return types
+    }
+
+    /// The indexes of a type. The store checks what values they can have.
+    private static func indexes(
+        _ indexes: [File.RecordType.Index], of fields: [RecordTypeSchema.Field], at place: String
+    ) throws(ImportError) -> [FieldIndex] {
+        var made: [FieldIndex] = []
+        for (i, index) in indexes.enumerated() {
+            if let unknown = index.fields.first(where: { name in !fields.contains { $0.name == name } }) {
+                throw ImportError(.schemaFile, "\(place)[\(i)].fields: the type has no field '\(unknown.prefix(100))'")
+            }
+            guard !index.fields.isEmpty else { throw ImportError(.schemaFile, "\(place)[\(i)].fields: an index needs a field") }
+            let new = FieldIndex(index.fullText == true ? .fullText : .values, index.fields, language: index.language)
+            guard !made.contains(where: { $0.name == new.name }) else {
+                throw ImportError(.schemaFile, "\(place)[\(i)]: the same index occurs twice")
+            }
+            made.append(new)
+        }
+        return made
     }
 
     private static func check(_ name: String, names what: String, at place: String) throws(ImportError) {

@@ -238,6 +238,30 @@ import TidemarkSQLite
         #expect(try hasIndex(scratch))
     }
 
+    @Test func `the indexes of references are left out while a table is loaded, and built by the next writer`() async throws {
+        let scratch = try Scratch()
+        let options = ImportOptions.destination {
+            $0.batchSize = 10
+            $0.references = [("trip", "Trip")]
+        }
+        func lines(_ range: Range<Int>) -> [String] { range.map { #"{"id": "r\#($0)", "trip": "t\#($0 % 3)"}"# } }
+        func indexes() throws -> [String] {
+            try scratch.reader().database.read { db in
+                let sql = "SELECT name FROM sqlite_master WHERE type = 'index' AND tbl_name = 'Destination' ORDER BY name"
+                return try String.fetchAll(db, sql: sql)
+            }
+        }
+        try await scratch.importing(lines: lines(0..<20), options)
+        #expect(try indexes() == ["tide_name_Destination", "tide_reference_Destination.trip"])
+        // As a store is whose load was interrupted.
+        try DatabaseQueue.execute(
+            scratch["Test.tidemark/private.sqlite"], "DROP INDEX \"tide_reference_Destination.trip\"")
+        #expect(try scratch.verification().isOK)
+        try await scratch.importing(lines: lines(20..<21), options)
+        #expect(try indexes() == ["tide_name_Destination", "tide_reference_Destination.trip"])
+        #expect(try scratch.verification().isOK)
+    }
+
     @Test func `a load of another type that was interrupted is completed before names are looked up in it`() async throws {
         let scratch = try Scratch()
         try await scratch.importing(lines: lines(20), .destination { $0.batchSize = 10 })

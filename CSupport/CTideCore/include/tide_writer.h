@@ -8,12 +8,15 @@
 /// checkpoints. New rows get consecutive row ids, so that a single history row (first...last) stands for all inserts of a batch.
 /// Threads: one at a time, the thread of the connection.
 ///
-/// *Loading.* While a type's table is empty and more batches are announced, its unique index on the names is left out, names are
-/// told apart by a set of 64-bit fingerprints in memory, and the index is built afterwards: inserting random names singly into a B-tree
-/// costs more than everything else together once the tree outgrows the cache. A name that may have occurred ends loading
-/// at once: the index is built and the batch goes on by look-ups. A store in which loading was interrupted lacks the index; the next
-/// process that opens it for writing builds it (`tide_writer_index_build`). Uniqueness holds throughout: a fingerprint can only err
-/// towards "may have occurred".
+/// *Loading.* While a type's table is empty and more batches are announced, its unique index on the names is left out, and so are
+/// the indexes of its values. Names are told apart by a set of 64-bit fingerprints in memory, and the indexes are built afterwards:
+/// inserting random names singly into a B-tree costs more than everything else together once the tree outgrows the cache. A name that
+/// may have occurred ends loading at once: the indexes are built and the batch goes on by look-ups. A store in which loading was
+/// interrupted lacks the indexes; the next process that writes to it builds them (`tide_indexes_build`). Uniqueness holds throughout: a
+/// fingerprint can only err towards "may have occurred".
+///
+/// *Damage.* Where a flipped bit keeps a row from being written because an index lacks its entry, the table's indexes are built again
+/// (`tide_indexes.h`) and the row is written.
 ///
 /// Why C: it is the bottleneck of imports; each row costs one or two prepared statements and nothing else.
 
@@ -45,6 +48,13 @@ typedef struct tide_field {
     tide_type type;
 } tide_field;
 
+/// An index of values. Both texts are made of checked identifiers.
+typedef struct tide_index {
+    const char *name;
+    /// In SQL, quoted.
+    const char *columns;
+} tide_index;
+
 /// A record type's table. Only read during the call that takes it.
 typedef struct tide_table {
     /// Checked identifiers.
@@ -53,6 +63,9 @@ typedef struct tide_table {
     int64_t type_id;
     const tide_field *TIDE_NULLABLE fields;
     uint32_t field_count;
+    /// The indexes that the table has beside that of its names, but those of unique keys, which a load needs.
+    const tide_index *TIDE_NULLABLE indexes;
+    uint32_t index_count;
     /// The tables of the other types: a record name is unique in its zone, whatever the type.
     const char *_Nonnull const *TIDE_NULLABLE siblings;
     uint32_t sibling_count;
@@ -96,17 +109,18 @@ tide_status tide_writer_create(
 /// Frees a writer and its prepared statements. NULL does nothing.
 void tide_writer_destroy(tide_writer *TIDE_NULLABLE writer);
 
-/// Takes a changed description of the same type (fields added, siblings added); loading goes on.
+/// Takes a changed description of the same type (fields, indexes, siblings added); loading goes on. Indexes that are missing are built
+/// with the next batch.
 tide_status tide_writer_set_table(tide_writer *writer, const tide_table *table, tide_error *TIDE_NULLABLE error);
 
-/// Begins loading if the table is empty: drops the index. Does nothing otherwise.
+/// Begins loading if the table is empty: drops the indexes. Does nothing otherwise.
 tide_status tide_writer_load_begin(tide_writer *writer, tide_error *TIDE_NULLABLE error);
-/// Ends loading if it goes on: builds the index.
+/// Ends loading if it goes on: builds the indexes.
 tide_status tide_writer_load_end(tide_writer *writer, tide_error *TIDE_NULLABLE error);
 /// Whether loading was begun and has not ended.
 bool tide_writer_is_loading(const tide_writer *writer);
 /// Forgets the state of a load in memory, after its transaction was rolled back or another connection has written.
-/// The index is built at the next `tide_writer_apply` if it is missing.
+/// The indexes are built at the next `tide_writer_apply` if they are missing.
 void tide_writer_load_forget(tide_writer *writer);
 
 /// Writes a batch. Rows refused before are passed over; rows that the store refuses (the name belongs to another type, a field that
@@ -135,10 +149,6 @@ tide_status tide_writer_delete(
 /// Complexity: O(n) look-ups.
 tide_status tide_writer_acknowledge(
     tide_writer *writer, const char *text, tide_acknowledgement *records, size_t count, tide_error *TIDE_NULLABLE error);
-
-/// Builds the unique index on a table's names if it is missing.
-tide_status tide_writer_index_build(
-    struct sqlite3 *connection, const char *table, const char *index_name, tide_error *TIDE_NULLABLE error);
 
 TIDE_ASSUME_NONNULL_END
 

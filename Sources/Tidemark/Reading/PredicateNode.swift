@@ -18,6 +18,8 @@ indirect enum PredicateNode: Sendable {
     case refersTo(String, Related)
     /// A record of another type that matches has a field that names this record.
     case isReferenced(by: String, Related)
+    /// A full-text index of the type has the words.
+    case words(SearchWords)
     case sql(String, StatementArguments)
     /// A field or a value that a predicate can't use.
     case invalid(StoreError)

@@ -47,6 +47,12 @@ private struct ConditionBuilder {
         case .refers(let field, let names): return try refers(field, to: names)
         case .refersTo(let field, let related): return try refers(field, to: related)
         case .isReferenced(let field, let related): return try isReferenced(by: field, related)
+        case .words(let words):
+            let indexes = try type.searchableIndexes()
+            guard let query = words.query else { return "0" }
+            for _ in indexes { arguments += [query] }
+            let rows = indexes.map { "SELECT rowid FROM \"\($0.table)\" WHERE \"\($0.table)\" MATCH ?" }
+            return "_id IN (\(rows.joined(separator: " UNION ALL ")))"
         case .element(let field, let values):
             guard field != naming.nameField else { return try keys(values) }
             return try isIn(field, values)
@@ -151,15 +157,17 @@ private struct ConditionBuilder {
         "(SELECT \(column.sql) AS tide_list) AS tide_source, json_each(tide_source.tide_list) AS tide_element"
     }
 
-    /// Returns the condition that a field names one of the records that SQL selects.
+    /// Returns the condition that a field names one of the records that SQL selects: UUIDs both in lower and in upper case, so that the
+    /// index of the reference is of use.
     private func refers(_ column: QueriedField, to names: String) -> String {
-        guard column.type?.isList == true else { return "\(Self.canonical(column.sql)) IN (\(names))" }
+        guard column.type?.isList == true else { return "\(column.sql) IN (\(names))" }
         return "EXISTS (SELECT 1 FROM \(elements(of: column)) WHERE \(Self.canonical("tide_element.value")) IN (\(names)))"
     }
 
     private mutating func refers(_ field: String, to names: [String]) throws -> String {
         let column = try reference(field, of: type, naming)
-        arguments += [String(decoding: try JSONEncoder().encode(names.map(\.canonicalRecordName)), as: UTF8.self)]
+        let variants = names.flatMap { name in UUID(uuidString: name) == nil ? [name] : [name.lowercased(), name.uppercased()] }
+        arguments += [String(decoding: try JSONEncoder().encode(variants), as: UTF8.self)]
         return refers(column, to: "SELECT tide_name.value FROM json_each(?) AS tide_name")
     }
 
@@ -168,7 +176,11 @@ private struct ConditionBuilder {
         guard let target = type.related(related.type) else { return "0" }
         let condition = try condition(of: related, target)
         let names = "SELECT \(QueriedType.nameSQL) AS tide_name FROM \(target.view)\(condition)"
-        return refers(column, to: "SELECT \(Self.canonical("tide_name")) FROM (\(names))")
+        let variants = """
+            SELECT CASE WHEN tide_name NOT GLOB '\(Self.uuid)' THEN tide_name WHEN tide_case.column1 THEN upper(tide_name) \
+            ELSE lower(tide_name) END FROM (\(names)), (VALUES (0), (1)) AS tide_case
+            """
+        return refers(column, to: variants)
     }
 
     private mutating func isReferenced(by field: String, _ related: PredicateNode.Related) throws -> String {

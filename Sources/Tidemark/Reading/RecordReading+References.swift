@@ -59,7 +59,7 @@ extension RecordReading {
     ///   - sorts: The order of each list.
     /// - Returns: A list for each target, which may be empty. With a list of references, a record is in several lists.
     /// - Throws: ``StoreError``, as ``fetchAll(_:where:sortedBy:limit:)``.
-    /// - Complexity: One query of each store, which reads all records of the type.
+    /// - Complexity: O(n log m) in the records returned and those of the type. For a list of references, O(m).
     public func fetchAll<R: Record, Value: ReferenceValue>(
         _ type: R.Type, referringTo targets: some Sequence<Value.Target>, by property: KeyPath<R, Value>,
         where predicate: RecordPredicate<R>? = nil, sortedBy sorts: [RecordSort<R>] = []
@@ -127,7 +127,7 @@ extension RecordReading {
     ///   - predicate: The condition of the records that are counted; `nil` for all.
     /// - Returns: A number for each target, which may be 0; the sum over both stores.
     /// - Throws: ``StoreError``, as ``fetchAll(_:where:sortedBy:limit:)``.
-    /// - Complexity: One query of each store, which reads all records of the type.
+    /// - Complexity: One query of each store: O(n log m) in the records counted and those of the type. For a list of references, O(m).
     public func counts<R: Record, Value: ReferenceValue>(
         _ type: R.Type, referringTo targets: some Sequence<Value.Target>, by property: KeyPath<R, Value>,
         where predicate: RecordPredicate<R>? = nil

@@ -34,25 +34,25 @@ extension RecordSources {
     /// Calls `element` with each record that matches and its row, and returns the results. Records that can't be read are left out
     /// and logged.
     func fetchAll<R: Record, Element: Sendable>(
-        _ type: R.Type, where predicate: RecordPredicate<R>?, sortedBy sorts: [RecordSort<R>], limit: Int?,
-        _ element: @escaping @Sendable (R, Row, QueriedType, RecordSource) throws -> Element
+        _ type: R.Type, where predicate: RecordPredicate<R>?, sortedBy sorts: [RecordSort<R>], after cursor: PageCursor? = nil,
+        limit: Int?, _ element: @escaping @Sendable (R, Row, QueriedType, RecordSource) throws -> Element
     ) async throws -> [Element] {
-        let found = try await fetch(type, where: predicate, sortedBy: sorts, limit: limit, element)
+        let found = try await fetch(type, where: predicate, sortedBy: sorts, after: cursor, limit: limit, element)
         UnreadableRecord.log(found.unreadable, as: type)
         return found.elements
     }
 
     /// Calls `element` with each record that matches, and returns the results and the records that can't be read.
     func fetch<R: Record, Element: Sendable>(
-        _ type: R.Type, where predicate: RecordPredicate<R>?, sortedBy sorts: [RecordSort<R>], limit: Int?,
-        _ element: @escaping @Sendable (R, Row, QueriedType, RecordSource) throws -> Element
+        _ type: R.Type, where predicate: RecordPredicate<R>?, sortedBy sorts: [RecordSort<R>], after cursor: PageCursor? = nil,
+        limit: Int?, _ element: @escaping @Sendable (R, Row, QueriedType, RecordSource) throws -> Element
     ) async throws -> (elements: [Element], unreadable: [UnreadableRecord]) {
         try claims.check(type)
         var parts: [OrderedPart<Element>] = []
         for source in all {
             let part = try await source.read { db in
                 try withKnownFields(of: R.recordType) { known in
-                    try source.fetchAll(db, type, where: predicate, sortedBy: sorts, limit: limit, known: known) {
+                    try source.fetchAll(db, type, where: predicate, sortedBy: sorts, after: cursor, limit: limit, known: known) {
                         record, row, type in
                         try element(record, row, type, source)
                     }
@@ -132,28 +132,35 @@ extension RecordSource {
 
     /// Calls `element` with each record that matches, and returns the results with the values that they are sorted by.
     func fetchAll<R: Record, Element>(
-        _ db: Database, _ type: R.Type, where predicate: RecordPredicate<R>?, sortedBy sorts: [RecordSort<R>], limit: Int?,
-        known: Set<String>, _ element: (R, Row, QueriedType) throws -> Element
+        _ db: Database, _ type: R.Type, where predicate: RecordPredicate<R>?, sortedBy sorts: [RecordSort<R>],
+        after cursor: PageCursor? = nil, limit: Int?, known: Set<String>, _ element: (R, Row, QueriedType) throws -> Element
     ) throws -> OrderedPart<Element> {
         var part = OrderedPart<Element>()
         try checkLimit(limit)
         guard let queried = try self.type(db, named: R.recordType) else { return part }
         let decoder = decoder(queried, type)
         let keys = queried.sortColumns(sorts.count)
-        try readRows(db, queried, where: predicate, sortedBy: sorts, limit: limit, known: known) { query, _ in
-            part = OrderedPart(areTexts: query.areTexts)
-        } _: { row in
-            let record: R
-            do {
-                record = try decoder.decode(row)
-            } catch {
-                let name = StoreReader.recordName(key: row[QueriedType.keyColumn]) ?? "?"
-                part.unreadable.append(UnreadableRecord(record: RecordName(type: R.recordType, name: name), error: error))
-                return false
+        let keysets: [KeysetCondition?] = cursor.map { KeysetCondition.parts($0, in: scope, sorts) } ?? [nil]
+        for keyset in keysets {
+            let before = part
+            if let limit, !before.elements.isEmpty, before.elements.count >= limit { break }
+            let rest = limit.map { $0 - before.elements.count }
+            try readRows(db, queried, where: predicate, sortedBy: sorts, after: keyset, limit: rest, known: known) { query, _ in
+                part = before
+                part.areTexts = query.areTexts
+            } _: { row in
+                let record: R
+                do {
+                    record = try decoder.decode(row)
+                } catch {
+                    let name = StoreReader.recordName(key: row[QueriedType.keyColumn]) ?? "?"
+                    part.unreadable.append(UnreadableRecord(record: RecordName(type: R.recordType, name: name), error: error))
+                    return false
+                }
+                part.elements.append(try element(record, row, queried))
+                if !keys.isEmpty { part.keys.append(keys.map { row[$0] }) }
+                return true
             }
-            part.elements.append(try element(record, row, queried))
-            if !keys.isEmpty { part.keys.append(keys.map { row[$0] }) }
-            return true
         }
         return part
     }
@@ -165,11 +172,12 @@ extension RecordSource {
     ///   - body: Returns whether a row counts.
     func readRows<R: Record>(
         _ db: Database, _ queried: QueriedType, where predicate: RecordPredicate<R>?, sortedBy sorts: [RecordSort<R>],
-        limit: Int?, known: Set<String>, restart: (TypedQuery<R>, RowCursor) throws -> Void, _ body: (Row) throws -> Bool
+        after keyset: KeysetCondition? = nil, limit: Int?, known: Set<String>, restart: (TypedQuery<R>, RowCursor) throws -> Void,
+        _ body: (Row) throws -> Bool
     ) throws {
         var bound = limit
         while true {
-            let query = try TypedQuery(queried, predicate?.node, sorts, limit: bound, known: known)
+            let query = try TypedQuery(queried, predicate?.node, sorts, after: keyset, limit: bound, known: known)
             let rows = try query.rows(db)
             try restart(query, rows)
             var (read, count) = (0, 0)
@@ -235,190 +243,7 @@ extension RecordSource {
 extension QueriedType {
     /// The columns of a query's rows that have what the rows are sorted by.
     func sortColumns(_ count: Int) -> [Int] { (0..<count).map { Self.firstField + fields.count + $0 } }
-}
 
-/// A query of typed records in SQL.
-struct TypedQuery<R: Record> {
-    private let type: QueriedType
-    private let condition: SQLCondition?
-    private let order: String
-    private let sortColumns: [String]
-    /// Whether the records are sorted by a text, for each sort.
-    let areTexts: [Bool]
-    private let extensions: Set<SQLExtension>
-
-    init(_ type: QueriedType, _ predicate: PredicateNode?, _ sorts: [RecordSort<R>], limit: Int?, known: Set<String>) throws {
-        self.type = type
-        let naming = FieldNaming(R.self)
-        condition = try predicate?.condition(type, naming, known: known)
-        var extensions = condition?.extensions ?? []
-        var columns: [String] = []
-        var texts: [Bool] = []
-        var terms: [String] = []
-        for sort in sorts {
-            if let failure = sort.failure { throw StoreError(.invalid, failure.message) }
-            let isName = sort.field == naming.nameField || sort.field == "_name"
-            let field =
-                isName
-                ? QueriedField(sql: QueriedType.nameSQL, type: .string, hasColumn: true)
-                : try type.column(sort.field, naming, known: known)
-            columns.append(field.sql)
-            let isText = field.type.map { !$0.isList && ($0.scalar == .string || $0.scalar == .reference) } ?? false
-            texts.append(isText)
-            // Of a value that all records have, SQLite would make the number of a column.
-            guard field.hasColumn else { continue }
-            if isText, let collation = sort.order.collation {
-                extensions.insert(.order(sort.order))
-                terms.append("\(field.sql) COLLATE \(collation) \(sort.isDescending ? "DESC" : "ASC")")
-            } else {
-                terms.append("\(field.sql) \(sort.isDescending ? "DESC" : "ASC")")
-            }
-        }
-        sortColumns = columns
-        areTexts = texts
-        self.extensions = extensions
-        order = " ORDER BY \((terms + ["_id"]).joined(separator: ", "))" + (limit.map { " LIMIT \($0)" } ?? "")
-    }
-
-    private var arguments: StatementArguments { condition?.arguments ?? StatementArguments() }
-
-    private func prepare(_ db: Database) throws { for it in extensions { try it.install(on: db) } }
-
-    /// The type's view, because a program's own condition may name its columns.
-    private var source: String { " FROM \(type.view)" + (condition.map { " WHERE \($0.sql)" } ?? "") }
-
-    func rows(_ db: Database) throws -> RowCursor {
-        try prepare(db)
-        let sql = "SELECT \((type.columns + sortColumns).joined(separator: ", "))\(source)\(order)"
-        do {
-            return try Row.fetchCursor(db, sql: sql, arguments: arguments)
-        } catch {
-            throw failure(error)
-        }
-    }
-
-    func next(_ rows: RowCursor) throws -> Row? {
-        do {
-            return try rows.next()
-        } catch {
-            throw failure(error)
-        }
-    }
-
-    func count(_ db: Database) throws -> Int {
-        try prepare(db)
-        do {
-            return try Int.fetchOne(db, sql: "SELECT count(*)\(source)", arguments: arguments) ?? 0
-        } catch {
-            throw failure(error)
-        }
-    }
-
-    /// Returns how many records have a value, for each value of a field; of a list, for each element.
-    func counts(_ db: Database, by field: QueriedField) throws -> [(name: String, count: Int)] {
-        try prepare(db)
-        let values = "SELECT _id, \(field.sql) AS tide_value\(source)"
-        let sql =
-            field.type?.isList == true
-            ? """
-            SELECT tide_element.value, count(DISTINCT tide_record._id)
-            FROM (\(values)) AS tide_record, json_each(tide_record.tide_value) AS tide_element GROUP BY 1
-            """ : "SELECT tide_value, count(*) FROM (\(values)) GROUP BY 1"
-        do {
-            return try Row.fetchAll(db, sql: sql, arguments: arguments).compactMap { row in
-                String.fromDatabaseValue(row[0]).map { ($0, row[1]) }
-            }
-        } catch {
-            throw failure(error)
-        }
-    }
-
-    private func failure(_ error: any Error) -> any Error {
-        guard let error = error as? DatabaseError, let condition, error.resultCode == .SQLITE_ERROR else { return error }
-        return StoreError(.sql, "the condition '\(condition.sql)' can't be used: \(error.message ?? "\(error)")")
-    }
-}
-
-/// What one store has, in order.
-struct OrderedPart<Element> {
-    var elements: [Element] = []
-    /// The values that each element is sorted by; empty when there is no order.
-    var keys: [[DatabaseValue]] = []
-    /// Whether a sort is by a text, which may have an order of its own.
-    var areTexts: [Bool] = []
-    /// The records that can't be read as the type.
-    var unreadable: [UnreadableRecord] = []
-}
-
-extension OrderedPart: Sendable where Element: Sendable {}
-
-/// Merges the sorted results of several stores.
-struct RecordOrder {
-    private let sorts: [(isDescending: Bool, compare: (@Sendable (String, String) -> ComparisonResult)?)]
-
-    init<R: Record>(_ sorts: [RecordSort<R>]) { self.sorts = sorts.map { ($0.isDescending, $0.order.comparison) } }
-
-    /// - Parameter counts: Whether an element is one of those that the limit is about.
-    func merge<Element>(
-        _ parts: [OrderedPart<Element>], limit: Int?, counting counts: (Element) -> Bool = { _ in true }
-    ) -> [Element] {
-        var next = parts.map { _ in 0 }
-        var merged: [Element] = []
-        var count = 0
-        // A store without the field does not know its type.
-        let areTexts = sorts.indices.map { sort in parts.contains { $0.areTexts[sort] } }
-        while count < limit ?? .max {
-            var first: Int?
-            for (index, part) in parts.enumerated() where next[index] < part.elements.count {
-                guard let best = first, !sorts.isEmpty else {
-                    first = first ?? index
-                    continue
-                }
-                if comesBefore(part.keys[next[index]], parts[best].keys[next[best]], areTexts: areTexts) { first = index }
-            }
-            guard let first else { break }
-            let element = parts[first].elements[next[first]]
-            merged.append(element)
-            if counts(element) { count += 1 }
-            next[first] += 1
-        }
-        return merged
-    }
-
-    private func comesBefore(_ left: [DatabaseValue], _ right: [DatabaseValue], areTexts: [Bool]) -> Bool {
-        for index in sorts.indices {
-            let order = Self.compare(left[index], right[index], areTexts[index] ? sorts[index].compare : nil)
-            if order != 0 { return sorts[index].isDescending ? order > 0 : order < 0 }
-        }
-        return false
-    }
-
-    /// As SQLite orders: nothing, numbers, texts by their bytes, bytes.
-    private static func compare(
-        _ left: DatabaseValue, _ right: DatabaseValue, _ texts: (@Sendable (String, String) -> ComparisonResult)?
-    ) -> Int {
-        func rank(_ value: DatabaseValue) -> Int {
-            switch value.storage {
-            case .null: 0
-            case .int64, .double: 1
-            case .string: 2
-            case .blob: 3
-            }
-        }
-        func order<Value: Comparable>(_ one: Value, _ other: Value) -> Int { one < other ? -1 : one > other ? 1 : 0 }
-        switch (left.storage, right.storage) {
-        case (.int64(let one), .int64(let other)): return order(one, other)
-        case (.double(let one), .double(let other)): return order(one, other)
-        case (.int64(let one), .double(let other)): return order(Double(one), other)
-        case (.double(let one), .int64(let other)): return order(one, Double(other))
-        case (.string(let one), .string(let other)) where texts != nil: return texts!(one, other).rawValue
-        case (.string(let one), .string(let other)): return bytes(Array(one.utf8), Array(other.utf8))
-        case (.blob(let one), .blob(let other)): return bytes(Array(one), Array(other))
-        default: return order(rank(left), rank(right))
-        }
-    }
-
-    private static func bytes(_ one: [UInt8], _ other: [UInt8]) -> Int {
-        one == other ? 0 : one.lexicographicallyPrecedes(other) ? -1 : 1
-    }
+    /// The column of a query's rows that has the row's id.
+    func rowColumn(_ sorts: Int) -> Int { Self.firstField + fields.count + sorts }
 }

@@ -43,7 +43,7 @@ final class RecordPreparation {
         /// The former names of fields, by their current names.
         let formerNames: [String: [String]]
 
-        init<R: Record>(_ type: R.Type, _ fields: [EncodedField], hasName: Bool) throws(StoreError) {
+        init<R: Record>(_ type: R.Type, _ fields: [EncodedField], hasName: Bool) throws {
             // The values belong to one record and are left out.
             self.fields = fields.map { EncodedField(name: $0.name, type: $0.type, content: nil, isBoolean: $0.isBoolean) }
             self.hasName = hasName
@@ -58,6 +58,7 @@ final class RecordPreparation {
             // The type decides about its own fields, and says nothing of others.
             let relationships = try DeclaredRelationships.of(type).schemas
             for name in names { schema.relationships[name] = .some(relationships[name]) }
+            schema.indexes = try R.indexes.map { try $0.fieldIndex() }
             self.schema = schema
         }
 

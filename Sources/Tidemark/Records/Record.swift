@@ -46,6 +46,8 @@ public protocol Record: Codable, Sendable {
     /// What the type's references mean. By default empty: references may name records that are not there. A save of the type stores them,
     /// and removes what the type declares no longer; ``PersistentContainer/declare(_:)`` does it without a save.
     static var relationships: [Relationship<Self>] { get }
+    /// The indexes that make queries of this type fast; by default none but those of references and names.
+    static var indexes: [RecordIndex<Self>] { get }
     /// The policy of this type where a save names none; `nil` for the container's. A synchronisation asks
     /// `SyncConfiguration.mergePolicy` instead, by the type's name: it can't know the program's types.
     static var mergePolicy: MergePolicy? { get }
@@ -90,6 +92,7 @@ extension Record {
     public static var uniqueKeys: [UniqueKey] { [] }
     /// None.
     public static var relationships: [Relationship<Self>] { [] }
+    public static var indexes: [RecordIndex<Self>] { [] }
     /// None: the container's policy counts.
     public static var mergePolicy: MergePolicy? { nil }
     /// None: a record without a value for a property that is not optional can't be read.

@@ -108,12 +108,13 @@ final class DatabaseSnapshot: Sendable {
     /// The digest of a database file at rest.
     static func digest(of url: URL) throws -> ContentDigest { try reading(url) { try ContentDigest(of: $0) } }
 
-    /// Makes sure that SQLite finds a database file sound.
+    /// Makes sure that SQLite finds a database file sound. An index of values that does not match its table is copied as it is: the next
+    /// repair builds it again.
     ///
     /// - Throws: ``StoreError`` `corrupt`.
     static func checkIntegrity(of url: URL) throws {
-        let finding = try reading(url) { db in try String.fetchOne(db, sql: "PRAGMA integrity_check(1)") } ?? "nothing"
-        guard finding == "ok" else { throw StoreError(.corrupt, "\(url.path) is damaged: \(finding)") }
+        let findings = try reading(url) { try IntegrityFindings($0) }
+        if let finding = findings.others.first { throw StoreError(.corrupt, "\(url.path) is damaged: \(finding)") }
     }
 
     private static func reading<Result>(_ url: URL, _ body: (Database) throws -> Result) throws -> Result {

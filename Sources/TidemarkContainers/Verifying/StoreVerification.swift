@@ -18,6 +18,8 @@ public struct VerificationReport: Hashable, Sendable {
             case record
             /// A record has no owner, is not in the share of its owner, or refers by a declared relationship to a record that is not there.
             case relationship
+            /// An index of values, or a full-text index, does not have what the records have. It can be built again from them.
+            case index
             /// The file of an asset that a record or its history names is not there, or its content is not what its identifier says.
             case assetMissing, assetDamaged
             /// An asset that a record names and the registry lacks.
@@ -60,12 +62,14 @@ public struct VerificationReport: Hashable, Sendable {
     public var problems: [Problem] = []
     /// The records that were repaired before this examination; `nil` when no repair was asked for.
     public var repaired: [RepairReport.Repaired]?
+    /// The names of the indexes that were built again before this examination; `nil` when no repair was asked for.
+    public var rebuiltIndexes: [String]?
     /// Whether no problem was found.
     public var isOK: Bool { problems.isEmpty }
 }
 
 extension VerificationReport: Encodable {
-    private enum Key: String, CodingKey { case ok, records, assets, problems, repaired }
+    private enum Key: String, CodingKey { case ok, records, assets, problems, repaired, rebuiltIndexes }
 
     public func encode(to encoder: any Encoder) throws {
         var object = encoder.container(keyedBy: Key.self)
@@ -74,6 +78,7 @@ extension VerificationReport: Encodable {
         try object.encode(assets, forKey: .assets)
         try object.encode(problems, forKey: .problems)
         try object.encodeIfPresent(repaired, forKey: .repaired)
+        try object.encodeIfPresent(rebuiltIndexes, forKey: .rebuiltIndexes)
     }
 }
 
@@ -145,8 +150,9 @@ public struct StoreVerification: Sendable {
     private func examine(
         _ db: Database, _ scope: StoreScope, seed: UInt64, report: inout VerificationReport
     ) throws -> [String: Reference] {
-        let findings = try String.fetchAll(db, sql: "PRAGMA integrity_check(20)").filter { $0 != "ok" }
-        report.problems += findings.map { .init(.database, $0) }
+        let findings = try IntegrityFindings(db)
+        report.problems += findings.others.map { .init(.database, $0) }
+        report.problems += findings.indexes.map { .init(.index, Self.indexMessage($0)) }
         var referenced: [String: Reference] = [:]
         for id in try String.fetchAll(db, sql: "SELECT id FROM tide_assets") { referenced[id] = Reference() }
         // A damaged file may not let itself be read to the end; what it does not yield is in SQLite's own findings.
@@ -163,6 +169,11 @@ public struct StoreVerification: Sendable {
                     .init(.relationship, $0.message, type: $0.record.type, record: $0.record.name)
                 }
             }
+            try reporting(&report, type: type) { report in
+                report.problems += try type.incompleteTextIndexes(db).map {
+                    .init(.index, Self.indexMessage($0), type: type.name)
+                }
+            }
             for field in type.fields where field.type.scalar == .asset {
                 try reporting(&report, type: type) { _ in
                     try collectReferences(db, type: type, field: field, into: &referenced)
@@ -170,6 +181,10 @@ public struct StoreVerification: Sendable {
             }
         }
         return referenced
+    }
+
+    private static func indexMessage(_ name: String) -> String {
+        "the index \(name) does not have what the records have; 'tidemark verify --repair' builds it again"
     }
 
     /// Runs a part of the examination; that it finds the store corrupt is a problem, and the rest goes on.

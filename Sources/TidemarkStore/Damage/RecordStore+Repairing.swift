@@ -260,7 +260,10 @@ struct RowRepair {
             arguments += [digest]
         }
         guard !changes.isEmpty else { return }
-        try db.execute(
-            sql: "UPDATE \"\(type.table)\" SET \(changes.joined(separator: ", ")) WHERE _id = ?", arguments: arguments + [row])
+        try type.rebuildingIndexes(db) {
+            try db.execute(
+                sql: "UPDATE \"\(type.table)\" SET \(changes.joined(separator: ", ")) WHERE _id = ?", arguments: arguments + [row]
+            )
+        }
     }
 }

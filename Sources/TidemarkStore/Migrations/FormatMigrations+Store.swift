@@ -1,3 +1,4 @@
+import CTideCore
 import Foundation
 package import GRDB
 import Synchronization
@@ -9,7 +10,7 @@ extension FormatMigrations {
     package static let stores = FormatMigrations(
         applicationID: StoreFormat.applicationID, oldest: 4,
         steps: [
-            Step("tables for declared relationships and indexes") { db in
+            Step("tables for declared relationships and indexes, and indexes of references") { db in
                 try db.execute(
                     sql: """
                         CREATE TABLE tide_relationships (
@@ -21,6 +22,15 @@ extension FormatMigrations {
                             options TEXT NOT NULL DEFAULT '', PRIMARY KEY (type_id, name)
                         ) STRICT, WITHOUT ROWID;
                         """)
+                let indexes = try String.fetchAll(
+                    db,
+                    sql: """
+                        SELECT printf('CREATE INDEX IF NOT EXISTS "tide_reference_%w.%w" ON "%w" ("%w")',
+                            t.table_name, f.column_name, t.table_name, f.column_name)
+                        FROM tide_types t JOIN tide_fields f ON f.type_id = t.id WHERE f.type = \(FieldType.reference.code.rawValue)
+                        ORDER BY t.id, f.ordinal
+                        """)
+                for index in indexes { try db.execute(sql: index) }
             }
         ]
     ).adding(testOnlySteps.all)

@@ -100,6 +100,19 @@ package struct QueriedType: Sendable {
     package var nameField: String? { type.nameField }
     package var name: String { type.name }
 
+    /// A full-text index: its FTS5 table, and its fields in the order of the table's columns.
+    package struct TextSearch: Sendable {
+        package let table: String
+        package let fields: [String]
+    }
+
+    /// The full-text indexes of the type.
+    package var textIndexes: [TextSearch] {
+        type.indexes.filter { $0.index.kind == .fullText }.map {
+            TextSearch(table: TextIndex(type, $0.index).table, fields: $0.index.fields)
+        }
+    }
+
     /// The quoted column of a field; `nil` when there is not one of that name.
     package func column(_ field: String) -> String? {
         type.fields.first { $0.name == field }.map { "\"\($0.column)\"" }

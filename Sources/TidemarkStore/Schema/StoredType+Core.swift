@@ -1,8 +1,21 @@
 import CTideCore
+import GRDB
 import TidemarkModel
 import TidemarkSQLite
 
 extension StoredType {
+    /// Builds the indexes of the table that are missing.
+    func buildIndexes(_ db: Database) throws {
+        let handle = try db.handle
+        try withTable(siblings: []) { table in try checked { tide_indexes_build(handle, &table, &$0) } }
+    }
+
+    /// Builds the indexes of the table again from its rows, those of the names only where asked for.
+    func rebuildIndexes(_ db: Database, withNames: Bool) throws {
+        let (handle, table, names) = (try db.handle, table, indexName)
+        try checked { tide_indexes_rebuild(handle, table, withNames ? nil : names, &$0) }
+    }
+
     /// Lends the core a description of the table for the length of a call.
     func withTable(siblings: [String], _ body: (inout tide_table) throws -> Void) throws {
         var strings: [UnsafeMutablePointer<CChar>] = []
@@ -15,13 +28,17 @@ extension StoredType {
             return UnsafePointer(copy)
         }
         let fields = self.fields.map { tide_field(name: lend($0.name), column: lend($0.column), type: $0.type.code) }
+        let indexes = valueIndexes.map { tide_index(name: lend($0.name), columns: lend($0.columns)) }
         let siblingNames = siblings.map(lend)
         try fields.withUnsafeBufferPointer { fields in
-            try siblingNames.withUnsafeBufferPointer { siblings in
-                var table = tide_table(
-                    name: lend(self.table), index_name: lend(indexName), type_id: id, fields: fields.baseAddress,
-                    field_count: UInt32(fields.count), siblings: siblings.baseAddress, sibling_count: UInt32(siblings.count))
-                try body(&table)
+            try indexes.withUnsafeBufferPointer { indexes in
+                try siblingNames.withUnsafeBufferPointer { siblings in
+                    var table = tide_table(
+                        name: lend(self.table), index_name: lend(indexName), type_id: id, fields: fields.baseAddress,
+                        field_count: UInt32(fields.count), indexes: indexes.baseAddress, index_count: UInt32(indexes.count),
+                        siblings: siblings.baseAddress, sibling_count: UInt32(siblings.count))
+                    try body(&table)
+                }
             }
         }
     }

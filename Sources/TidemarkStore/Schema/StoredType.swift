@@ -25,6 +25,8 @@ package struct StoredType: Equatable {
     let uniqueKeys: [[String]]
     /// What its references mean, by the order of the fields.
     let relationships: [StoredRelationship]
+    /// The indexes that are declared.
+    package let indexes: [StoredIndex]
     /// Compares rows with their digests.
     let digest: RowDigest
 
@@ -66,6 +68,7 @@ package struct StoredType: Equatable {
             by: { row in try row.stored("type_id", of: "tide_fields") as Int64 })
         let seed = try StoreIdentity.digestSeed(db)
         let relationships = try StoredRelationship.fetchAll(db)
+        let indexes = try StoredIndex.fetchAll(db)
         let types = try Row.fetchAll(db, sql: "SELECT id, name, table_name, name_field FROM tide_types ORDER BY id").map { row in
             let id: Int64 = try row.stored("id", of: "tide_types")
             let fields = try (fields[id] ?? []).map(Field.init)
@@ -75,7 +78,7 @@ package struct StoredType: Equatable {
                 // Where both are there, the field is the one that has values.
                 nameField: fields.contains { $0.name.lowercased() == nameField?.lowercased() } ? nil : nameField,
                 fields: fields, uniqueKeys: try uniqueKeys(db, typeID: id),
-                relationships: try StoredRelationship.read(relationships[id] ?? [], fields: fields),
+                relationships: try StoredRelationship.read(relationships[id] ?? [], fields: fields), indexes: indexes[id] ?? [],
                 digest: RowDigest(seed: seed, fields: fields))
             try type.check(db)
             return type
@@ -116,6 +119,7 @@ package struct StoredType: Equatable {
         if let unknown = uniqueKeys.joined().first(where: { !names.contains($0) }) {
             throw StoreError(.corrupt, "a unique key of \(name) has a field that there is not: \(Self.shown(unknown))")
         }
+        try checkIndexes()
         guard let columns = try StoreFormat.columns(db, of: table)[table] else {
             throw StoreError(.corrupt, "the store lacks the table \(table) of the record type \(name)")
         }
@@ -158,6 +162,7 @@ package struct StoredType: Equatable {
         try db.execute(sql: "UPDATE tide_types SET name_field = ? WHERE id = ?", arguments: [nameField, id])
         let type = StoredType(
             id: id, name: name, table: table, nameField: nameField, fields: [], uniqueKeys: [], relationships: [],
+            indexes: [],
             digest: RowDigest(seed: 0, fields: []))
         let columns = try type.noteFields(db, fields).map { ", \($0)" }.joined()
         try db.execute(

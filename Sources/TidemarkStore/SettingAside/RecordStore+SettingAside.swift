@@ -121,7 +121,9 @@ extension RecordStore {
     }
 
     private func empty(_ db: Database) throws {
-        for type in connection.types { try db.execute(sql: "DELETE FROM \"\(type.table)\"") }
+        for type in connection.types {
+            try type.rebuildingIndexes(db, withNames: true) { try db.execute(sql: "DELETE FROM \"\(type.table)\"") }
+        }
         for table in [
             "changes", "transactions", "conflicts", "outbox", "requests", "sync_issues", "deferred", "seen", "sync", "imports",
             "assets",

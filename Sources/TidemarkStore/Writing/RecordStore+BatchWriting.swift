@@ -42,7 +42,9 @@ extension RecordStore {
         let names = schemas.map(\.name).joined(separator: ", ")
         try transact("declare \(names)", author: TransactionAuthor("", origin: .save)) { transaction in
             let isNew = connection.types.isEmpty
-            for schema in schemas { try transaction.declare(schema, environment: isNew ? .development : environment) }
+            for schema in schemas {
+                try transaction.declare(schema, environment: isNew ? .development : environment, indexOrigin: .schema)
+            }
         }
     }
 

@@ -154,7 +154,7 @@ final class StoreConnection {
                         try container.checkFormat(db, of: scope)
                         let completion: Database.TransactionCompletion
                         (result, completion) = try body(db)
-                        if completion == .rollback { forget() }
+                        if completion == .rollback { forget() } else { try TextIndex.replaceChanged(db, types) }
                         return completion
                     }
                     return result!
@@ -193,6 +193,7 @@ final class StoreConnection {
             try Int64.fetchOne(db.cachedStatement(sql: "SELECT value FROM tide_meta WHERE key = 'schema_generation'")) ?? 0
         guard generation != schemaGeneration else { return }
         types = try StoredType.fetchAll(db)
+        try TextIndex.watch(db, types)
         schemaGeneration = generation
     }
 
@@ -219,10 +220,7 @@ final class StoreConnection {
 
     /// Builds the indexes that an interrupted load of another process has left out: names are looked up in all types.
     private func completeLoads(_ db: Database, of types: [StoredType]) throws {
-        let handle = try db.handle
-        for type in types {
-            try checked { tide_writer_index_build(handle, type.table, type.indexName, &$0) }
-        }
+        for type in types { try type.buildIndexes(db) }
     }
 
     /// Builds the indexes that loads of this process have left out.

@@ -94,17 +94,24 @@ package final class StoreTransaction {
     ///
     /// - Parameter fitsNumbers: Whether a double may be declared for a field of int64, and a list for a list. Their values are made to fit
     ///   by ``StoredType/fitting(_:_:_:)``.
+    /// - Parameter indexOrigin: Who declares the schema's indexes.
     package func declare(
-        _ schema: RecordTypeSchema, environment: StoreEnvironment, fitsNumbers: Bool = false
+        _ schema: RecordTypeSchema, environment: StoreEnvironment, fitsNumbers: Bool = false,
+        indexOrigin: StoredIndex.Origin = .program
     ) throws {
+        try declareFields(schema, environment: environment, fitsNumbers: fitsNumbers)
+        try declareUniqueKeys(schema, environment: environment)
+        try declareRelationships(schema)
+        try declareIndexes(schema, origin: indexOrigin)
+    }
+
+    private func declareFields(_ schema: RecordTypeSchema, environment: StoreEnvironment, fitsNumbers: Bool) throws {
         // The field of the record names is not one of the store's: its view has one column of that name.
         if schema.nameField != nil, let collision = schema.nameCollision() { throw StoreError(.schema, collision.description) }
         guard let stored = type(named: schema.name) else {
             guard environment == .development else { throw unknownType(schema.name) }
             try StoredType.create(db, name: schema.name, nameField: schema.nameField, fields: schema.fields)
-            try connection.refreshSchema(db)
-            try declareUniqueKeys(schema, environment: environment)
-            return try declareRelationships(schema)
+            return try connection.refreshSchema(db)
         }
         var missing: [RecordTypeSchema.Field] = []
         for field in schema.fields {
@@ -137,8 +144,6 @@ package final class StoreTransaction {
             try stored.setNameField(db, to: nameField)
             try connection.refreshSchema(db)
         }
-        try declareUniqueKeys(schema, environment: environment)
-        try declareRelationships(schema)
     }
 
     private func declareRelationships(_ schema: RecordTypeSchema) throws {

@@ -1,0 +1,93 @@
+import GRDB
+package import TidemarkModel
+package import TidemarkSQLite
+
+extension StoreTransaction {
+    /// Makes the indexes that a program or a schema file declares for a type, and drops those that it no longer declares. An index that
+    /// another origin has declared stays as it is.
+    ///
+    /// Indexes are no part of the schema that a cloud knows, so this is the same in every environment.
+    ///
+    /// - Throws: ``StoreError`` `schema` for fields that an index can't have.
+    func declareIndexes(_ schema: RecordTypeSchema, origin: StoredIndex.Origin) throws {
+        guard let declared = schema.indexes, let stored = type(named: schema.name) else { return }
+        guard !declared.isEmpty || !stored.indexes.isEmpty else { return }
+        let names = Set(declared.map(\.name))
+        let fields = Set(stored.fields.map(\.name))
+        var isChanged = false
+        for known in stored.indexes where known.origin == origin && !names.contains(known.index.name) {
+            try stored.dropIndex(db, known)
+            isChanged = true
+        }
+        for index in declared {
+            // A property gets a field with its first value, and the index with it.
+            if origin == .program, !fields.isSuperset(of: index.fields) { continue }
+            if let known = stored.indexes.first(where: { $0.index.name == index.name }),
+                known.index == index || known.origin != origin
+            {
+                continue
+            }
+            try stored.addIndex(db, StoredIndex(index, origin: origin))
+            isChanged = true
+        }
+        guard isChanged else { return }
+        try connection.refreshSchema(db)
+        try type(named: schema.name)?.buildIndexes(db)
+    }
+}
+
+extension RecordStore {
+    /// Declares an index of a type, builds it, and keeps it until it is dropped by ``dropIndex(named:of:)``.
+    ///
+    /// - Throws: ``StoreError`` `schema` when the store has no such type, or the type has no such fields.
+    /// - Complexity: O(n log n) in the records of the type.
+    package func addIndex(_ index: FieldIndex, to type: String) throws(StoreError) {
+        try connection.locked("add an index to \(type)") { db in
+            try connection.refreshSchema(db)
+            try knownType(type).addIndex(db, StoredIndex(index, origin: .command))
+            try connection.refreshSchema(db)
+            try knownType(type).buildIndexes(db)
+            return ((), .commit)
+        }
+    }
+
+    /// Drops an index of a type.
+    ///
+    /// - Parameters:
+    ///   - name: The name of the index, or its fields separated by points.
+    ///   - type: The record type.
+    /// - Returns: The index, and who had declared it.
+    /// - Throws: ``StoreError`` `schema` when the store has no such type; `notFound` when the type has no such index.
+    @discardableResult
+    package func dropIndex(named name: String, of type: String) throws(StoreError) -> StoredIndex {
+        try connection.locked("drop an index of \(type)") { db in
+            try connection.refreshSchema(db)
+            let stored = try knownType(type)
+            guard let index = stored.indexes.first(where: { $0.index.name == name }) else {
+                let known = stored.indexes.map(\.index.name).joined(separator: ", ")
+                throw StoreError(
+                    .notFound,
+                    "\(type) has no index '\(name.prefix(100))'; " + (known.isEmpty ? "it has none" : "it has \(known)"))
+            }
+            try stored.dropIndex(db, index)
+            try connection.refreshSchema(db)
+            return (index, .commit)
+        }
+    }
+
+    private func knownType(_ name: String) throws -> StoredType {
+        guard let type = connection.types.first(where: { $0.name == name }) else {
+            let known = connection.types.map(\.name).joined(separator: ", ")
+            throw StoreError(
+                .schema, "the store has no record type '\(name)'" + (known.isEmpty ? "; it has none yet" : "; it has \(known)"))
+        }
+        return type
+    }
+}
+
+extension StoreReader {
+    /// The declared indexes of each record type.
+    package func indexes() throws(StoreError) -> [(type: String, indexes: [StoredIndex])] {
+        try read("read the indexes") { db in try StoredType.fetchAll(db).map { ($0.name, $0.indexes) } }
+    }
+}

@@ -1,0 +1,129 @@
+import Foundation
+import TestSupport
+import Testing
+import Tidemark
+import TidemarkModel
+import TidemarkSQLite
+import TidemarkStore
+
+/// Goal: numbers, groups, sections and joins are those that the records themselves give.
+/// Method: a few stops with known answers; and the same computed in Swift of a thousand.
+@Suite(.timeLimit(.minutes(30))) struct AggregateTests {
+    struct Trip: Tidemark.Record, Identifiable, Equatable {
+        var id = UUID()
+        var title: String
+    }
+
+    enum Season: String, Codable, Sendable { case summer, winter }
+
+    struct Stop: Tidemark.Record, Equatable {
+        var id: String
+        var nights = 1
+        var height: Double?
+        var price: Decimal?
+        var day: Date
+        var season: Season?
+        var country = ""
+        var trip: Reference<Trip>?
+        var tags: [String] = []
+        var recordName: String { id }
+    }
+
+    private let scratch: Scratch
+    private let journal: PersistentContainer
+    private let trips = [Trip(title: "North"), Trip(title: "South")]
+    private let stops: [Stop]
+
+    init() async throws {
+        scratch = try Scratch()
+        journal = try scratch.journal()
+        let trips = trips
+        let seasons: [Season?] = [nil, .summer, .winter]
+        let countries = ["NO", "SE", "FI", "DK"]
+        stops = (0..<1000).map { number in
+            var stop = Stop(id: "stop \(number)", day: Date(timeIntervalSince1970: Double(number % 10) * 86_400))
+            stop.nights = number % 7
+            if number % 3 != 0 { stop.height = Double(number) / 4 }
+            if number % 2 != 0 { stop.price = Decimal(number % 13) + Decimal(0.5) }
+            stop.season = seasons[number % 3]
+            stop.country = countries[number % 4]
+            if number % 5 != 0 { stop.trip = Reference(trips[number % 2]) }
+            stop.tags = ["a"]
+            return stop
+        }
+        try await journal.save(trips)
+        try await journal.save(stops)
+    }
+
+    @Test func `values of all records are computed in one query`() async throws {
+        let (count, nights, average, least, greatest) = try await journal.aggregate(
+            Stop.self, .count, .sum(\.nights), .average(\.height), .minimum(\.day), .maximum(\.price))
+        #expect(count == 1000 && nights == stops.reduce(0) { $0 + $1.nights })
+        let heights = stops.compactMap(\.height)
+        #expect(abs(try #require(average) - heights.reduce(0, +) / Double(heights.count)) < 1e-9)
+        #expect(least == stops.map(\.day).min() && greatest == stops.compactMap(\.price).max())
+        let high = try await journal.aggregate(Stop.self, .count(\.height), where: \.country == "NO")
+        #expect(high == stops.count { $0.height != nil && $0.country == "NO" })
+        let (sum, most, mean) = try await journal.aggregate(
+            Stop.self, .sum(\.height), .maximum(\.nights), .average(\.nights), where: \.nights > 100)
+        #expect(sum == 0 && most == nil && mean == nil)
+        #expect(try await journal.aggregate(Trip.self, .count) == 2)
+    }
+
+    @Test func `values of groups are those of the records of each group`() async throws {
+        let byCountry = try await journal.aggregates(Stop.self, .count, .sum(\.nights), by: \.country, where: \.nights > 0)
+        #expect(byCountry.map(\.group) == ["DK", "FI", "NO", "SE"])
+        for (country, (count, nights)) in byCountry {
+            let those = stops.filter { $0.country == country && $0.nights > 0 }
+            #expect(count == those.count && nights == those.reduce(0) { $0 + $1.nights })
+        }
+        let byTrip = try await journal.aggregates(Stop.self, .count, by: \.trip)
+        #expect(byTrip.count == 3 && byTrip[0].group == nil && byTrip[0].values == 200)
+        for (trip, count) in byTrip { #expect(count == stops.count { $0.trip == trip }) }
+        let bySeason = try await journal.counts(Stop.self, by: \.season)
+        #expect(bySeason.map(\.value) == [nil, .summer, .winter] && bySeason.map(\.count) == [334, 333, 333])
+        #expect(try await journal.distinctValues(of: \Stop.season) == [.summer, .winter])
+        #expect(try await journal.distinctValues(of: \Stop.day, where: \.nights == 3).count == 10)
+        await #expect(throws: StoreError(.invalid, "")) { try await journal.counts(Stop.self, by: \.tags) }
+    }
+
+    @Test func `a sum that is too great is refused, and a value that can't be read is in no group`() async throws {
+        struct Newer: Tidemark.Record {
+            static let recordType = "Stop"
+            var id: String
+            var nights: Int
+            var season: String
+            var recordName: String { id }
+        }
+        try await journal.save(Newer(id: "newer", nights: .max, season: "spring"))
+        await #expect(throws: StoreError(.invalid, "")) { try await journal.aggregate(Stop.self, .sum(\.nights)) }
+        #expect(try await journal.counts(Stop.self, by: \.season).map(\.count) == [334, 333, 333])
+        #expect(try await journal.counts(Newer.self, by: \.season).map(\.value) == ["spring", "summer", "winter"])
+    }
+
+    @Test func `sections have the records of one key, by a property and by a function`() async throws {
+        let days = try await journal.sections(Stop.self, by: \.day, sortedBy: [.descending(\.day), .ascending("_name")])
+        #expect(days.map(\.key) == days.map(\.key).sorted(by: >) && days.count == 10)
+        #expect(
+            days.allSatisfy { section in section.records.count == 100 && section.records.allSatisfy { $0.day == section.key } })
+        let halves = try await journal.sections(Stop.self, by: { $0.nights > 3 }, where: \.country == "SE")
+        #expect(Set(halves.map(\.key)) == [true, false])
+        #expect(halves.reduce(0) { $0 + $1.records.count } == 250)
+    }
+
+    @Test func `records come with the record that they refer to`() async throws {
+        let joined = try await journal.fetchAll(Stop.self, joining: \.trip, sortedBy: [.descending("_name")], limit: 300)
+        #expect(joined.count == 300)
+        for (stop, trip) in joined { #expect(trip == trips.first { Reference($0) == stop.trip }) }
+        struct Dangling: Tidemark.Record {
+            var id: String
+            var trip: Reference<Trip>
+            var recordName: String { id }
+        }
+        try await journal.save([
+            Dangling(id: "a", trip: Reference("gone")), Dangling(id: "b", trip: Reference(trips[0].id.uuidString)),
+        ])
+        let found = try await journal.fetchAll(Dangling.self, joining: \.trip, sortedBy: [.ascending("_name")])
+        #expect(found.map(\.related) == [nil, trips[0]])
+    }
+}
