@@ -25,6 +25,8 @@ package struct StoredType: Equatable {
     let uniqueKeys: [[String]]
     /// Compares rows with their digests.
     let digest: RowDigest
+    /// Fields that the type had before a change of the schema.
+    var formerFields = FormerFields()
 
     var indexName: String { "tide_name_\(table)" }
     package var viewName: String { "_\(table)" }
@@ -61,6 +63,7 @@ package struct StoredType: Equatable {
                 db, sql: "SELECT type_id, ordinal, name, column_name, type FROM tide_fields ORDER BY type_id, ordinal"),
             by: { row in try row.stored("type_id", of: "tide_fields") as Int64 })
         let seed = try StoreIdentity.digestSeed(db)
+        let former = try FormerFields.fetchAll(db)
         let types = try Row.fetchAll(db, sql: "SELECT id, name, table_name, name_field FROM tide_types ORDER BY id").map { row in
             let id: Int64 = try row.stored("id", of: "tide_types")
             let fields = try (fields[id] ?? []).map(Field.init)
@@ -69,7 +72,8 @@ package struct StoredType: Equatable {
                 id: id, name: try row.stored("name", of: "tide_types"), table: try row.stored("table_name", of: "tide_types"),
                 // Where both are there, the field is the one that has values.
                 nameField: fields.contains { $0.name.lowercased() == nameField?.lowercased() } ? nil : nameField,
-                fields: fields, uniqueKeys: try uniqueKeys(db, typeID: id), digest: RowDigest(seed: seed, fields: fields))
+                fields: fields, uniqueKeys: try uniqueKeys(db, typeID: id), digest: RowDigest(seed: seed, fields: fields),
+                formerFields: former[id] ?? FormerFields())
             try type.check(db)
             return type
         }
@@ -238,11 +242,11 @@ package struct StoredType: Equatable {
     }
 
     /// Other connections read the schema anew when it has risen.
-    private static func raiseGeneration(_ db: Database) throws {
+    static func raiseGeneration(_ db: Database) throws {
         try db.execute(sql: "UPDATE tide_meta SET value = value + 1 WHERE key = 'schema_generation'")
     }
 
-    private static func createView(_ db: Database, table: String, nameField: String?) throws {
+    static func createView(_ db: Database, table: String, nameField: String?) throws {
         try db.execute(sql: viewDefinition(table: table, nameField: nameField))
     }
 
@@ -272,7 +276,7 @@ package struct StoredType: Equatable {
         return "SELECT \(RecordKey.nameSQL) AS _name, \(short) AS \"\(nameField)\", * FROM \"\(table)\""
     }
 
-    private static func freeName(_ name: String, isTaken: (String) -> Bool) -> String {
+    static func freeName(_ name: String, isTaken: (String) -> Bool) -> String {
         guard isTaken(name) else { return name }
         var number = 2
         while isTaken("\(name)_\(number)") { number += 1 }
