@@ -346,6 +346,13 @@ struct Import: AsyncParsableCommand {
         return "Passed over \(Wording.count(total, "file")) that are no photos: \(kinds.joined(separator: ", "))."
     }
 
+    /// Where the files are that values name, as far as the command line says it.
+    private var filesFolder: String {
+        if let assetsRoot { return assetsRoot }
+        let folder = source == "-" ? "" : URL(fileURLWithPath: source).deletingLastPathComponent().relativePath
+        return folder.isEmpty ? "." : folder
+    }
+
     /// What could be meant otherwise.
     private func tellNotes(_ summary: ImportSummary) {
         func list(_ names: [String]) -> String { names.map { "'\($0)'" }.joined(separator: ", ") }
@@ -356,8 +363,8 @@ struct Import: AsyncParsableCommand {
         }
         for field in summary.fileFields where !asset.contains(field) {
             Output.error(
-                "note: the values of '\(field)' name files that are there; to take the files in, import into a new container with "
-                    + "--asset \(map.first { $0.to == field }?.to ?? field) (the field is a string now, and stays one)")
+                "note: the values of '\(field)' name files that are there, and --asset \(field) was not given. To take the files in: "
+                    + "tidemark schema retype \(into) --type \(type ?? "Record") \(field) asset --base \(filesFolder)")
         }
         guard let columns = summary.namingColumns, summary.changes.inserted > 0 else { return }
         let likely = columns.filter { name in

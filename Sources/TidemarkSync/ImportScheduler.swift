@@ -109,7 +109,6 @@ actor ImportScheduler {
                     state.isComparing = false
                     state.initialImportIsComplete = true
                     state.isRefetching = false
-                    state.isDeploying = false
                     state.hasNewChanges = false
                 }
                 outcome.records = taken.counts.inserted + taken.counts.updated + taken.counts.deleted

@@ -72,11 +72,7 @@ extension SyncEngine {
         }
         if !state.zoneIsMade, store.scope == .private {
             try await database.modifyZones(saving: [CloudZoneID(configuration.zoneName)], deleting: [])
-            let isNew = try await store.types().isEmpty && store.container.description.environment == .production
-            state = try await store.updateSyncState { state in
-                state.zoneIsMade = true
-                if isNew, !state.initialImportIsComplete { state.isDeploying = true }
-            }
+            state = try await store.updateSyncState { $0.zoneIsMade = true }
         }
         // A person may have removed the causes of these errors.
         try await store.tryAgain(

@@ -67,7 +67,8 @@ actor ImportSession {
                 scratch = setting.scratch
                 self.options = options
 
-                try await store.declare(options.schema, environment: environment)
+                // They are made with the first record, so that an import that comes to nothing leaves none.
+                try await store.declare(options.schema, environment: environment, isDryRun: true)
                 if isFolder, let existing { try Self.checkPhotos(against: existing) }
 
                 sourceKey = Self.key(source: given, options: options)
@@ -103,6 +104,11 @@ actor ImportSession {
     /// Runs the import to its end.
     func run(report: @Sendable (ImportProgress) -> Void) async throws -> ImportSummary {
         try await runStages(report: report)
+        let state = rejects.state
+        // A source without rows is a way to have the types made.
+        if state.rejected == 0 || state.rejected < state.read {
+            try await store.declare(options.schema, environment: environment)
+        }
         try await store.endImport(type: options.type, source: options.isDryRun ? nil : sourceKey)
         var summary = summary()
         let notes = await reader.notes()
@@ -177,7 +183,7 @@ actor ImportSession {
             _ = try await store.write(
                 completed.batch,
                 BatchWrite(
-                    type: options.type, nameField: nameField, environment: environment,
+                    type: options.type, nameField: nameField, schemas: options.schema, environment: environment,
                     author: TransactionAuthor(options.author, origin: options.origin),
                     moreToCome: !completed.isLast, blobs: completed.blobs
                 ) { counts in try rejects.note(completed, counts: counts) })

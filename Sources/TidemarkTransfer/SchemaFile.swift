@@ -19,6 +19,7 @@ public enum SchemaFile {
             }
             let name: String
             let nameField: String?
+            let uniqueKeys: [[String]]?
             let fields: [Field]
             let indexes: [Index]?
 
@@ -101,6 +102,16 @@ public enum SchemaFile {
                     field: field.name, target: target, isOwning: isOwning, deleteRule: rule)
             }
             var schema = RecordTypeSchema(name: type.name, nameField: type.nameField, fields: fields)
+            for (j, key) in (type.uniqueKeys ?? []).enumerated() {
+                let place = "\(url.path): types[\(i)].uniqueKeys[\(j)]"
+                guard !key.isEmpty, Set(key).count == key.count else {
+                    throw ImportError(.schemaFile, "\(place): a unique key names one or more fields, each once")
+                }
+                if let missing = key.first(where: { name in !fields.contains { $0.name == name } }) {
+                    throw ImportError(.schemaFile, "\(place): the type has no field '\(missing)'")
+                }
+                if !schema.uniqueKeys.contains(key) { schema.uniqueKeys.append(key) }
+            }
             schema.references = references
             schema.relationships = relationships
             if let declared = type.indexes {

@@ -102,8 +102,8 @@ import Testing
         let result = try await run("import", "./reise.csv", "--into", "./c.tidemark", "--type", "Reise", "--id", "id")
         #expect(
             result.errors
-                == "note: the values of 'Foto' name files that are there; to take the files in, import into a new container with --asset Foto "
-                + "(the field is a string now, and stays one)\n")
+                == "note: the values of 'Foto' name files that are there, and --asset Foto was not given. To take the files in: "
+                + "tidemark schema retype \(scratch.url.path)/c.tidemark --type Reise Foto asset --base \(scratch.url.path)\n")
         let misspelt = try await run("import", "./reise.csv", "--into", "./c.tidemark", "--type", "reise", "--id", "id")
         #expect(misspelt.status == 64)
         #expect(misspelt.errors.contains("differs from the record type 'Reise'"))

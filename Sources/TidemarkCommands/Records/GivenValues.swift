@@ -71,7 +71,7 @@ struct GivenValues {
     }
 
     /// A field of the type that a text names.
-    private static func newField(_ name: String, _ typeName: String) throws -> RecordTypeSchema.Field {
+    static func newField(_ name: String, _ typeName: String) throws -> RecordTypeSchema.Field {
         let short = [
             "int": "int64", "integer": "int64", "bool": "boolean", "time": "timestamp", "date": "timestamp", "text": "string",
             "float": "double",

@@ -3,7 +3,7 @@ import ArgumentParser
 /// `tidemark store`: what concerns a container as a whole.
 struct Store: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Locates, describes, moves, backs up, restores and migrates containers.",
+        abstract: "Locates, describes, moves, backs up, restores and migrates containers; makes them production ones.",
         discussion: """
             Examples:
               tidemark store locate Journal
@@ -13,5 +13,6 @@ struct Store: AsyncParsableCommand {
             """,
         subcommands: [
             StoreLocate.self, StoreInfo.self, StoreMove.self, Verify.self, StoreBackup.self, StoreRestore.self, StoreMigrate.self,
+            StoreEnvironmentCommand.self,
         ])
 }

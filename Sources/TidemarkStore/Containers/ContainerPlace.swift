@@ -1,4 +1,5 @@
 import Foundation
+import TidemarkModel
 public import TidemarkSQLite
 
 /// What stood at a container's path when it was opened, to tell by one look whether it still does.
@@ -69,6 +70,10 @@ extension ContainerDirectory {
         guard now.description.identity == description.identity, now.description.copy == description.copy else {
             throw StoreError(
                 .moved, "another container has come to the place of the one that was opened at \(url.path); open that")
+        }
+        guard now.description.environment == description.environment else {
+            throw StoreError(
+                .changed, "\(url.path) has become a \(now.description.environment.rawValue) container; open it again")
         }
     }
 

@@ -9,7 +9,6 @@ struct RecordHistory {
     let changes: [HistoryChange]
     /// The change, if there is one, before which the record was damaged: the values that history has from then are nothing to go back to.
     let damagedChange: Int64?
-
     /// - Parameter oldest: The number of the oldest change that is wanted.
     /// - Throws: ``StoreError`` `corrupt`.
     init?(_ db: Database, type: StoredType, rowID: Int64, oldest: Int64 = 0) throws {
@@ -40,11 +39,10 @@ struct RecordHistory {
             var fields: [HistoryChange.FieldChange] = []
             let noted = try NotedValues(change.stored("before", of: "tide_changes"), change: id)
             if noted.isDamaged, damaged == nil { damaged = id }
-            for (name, before) in noted.fields {
-                guard let field = type.fields.first(where: { $0.name == name }) else { continue }
+            for (field, before) in type.historyFields(noted.fields, at: id) {
                 let value = FieldValue(noted: before, type: field.type)
-                fields.append(.init(field: name, type: field.type, before: value, after: values[name] ?? nil))
-                values[name] = value
+                fields.append(.init(field: field.name, type: field.type, before: value, after: values[field.name] ?? nil))
+                values[field.name] = value
             }
             found.append(
                 HistoryChange(
@@ -93,6 +91,19 @@ struct NotedValues {
         }
         isDamaged = noted[Self.damaged] != nil
         fields = noted.filter { $0.key != Self.damaged }.map { ($0.key, $0.value.value) }.sorted { $0.0 < $1.0 }
+    }
+}
+
+extension StoredType {
+    /// The fields that a change names, by the names that they have now. The change that has renamed a field names it twice, and changes
+    /// nothing.
+    func historyFields(
+        _ noted: [(String, DatabaseValue)], at change: Int64
+    ) -> [(field: HistoryField, before: DatabaseValue)] {
+        let found = noted.compactMap { name, before in historyField(name, at: change).map { (field: $0, before: before) } }
+        guard found.contains(where: \.field.isRenamed) else { return found }
+        let names = Dictionary(grouping: found, by: \.field.name)
+        return found.filter { names[$0.field.name]?.count == 1 }
     }
 }
 

@@ -108,6 +108,17 @@ extension StoreTransaction {
                 "\(it.type.name) \(history.name) was damaged when the change \(change) was made, and history has no whole state of it from before that"
             )
         }
+        // Later changes of such fields are passed over: a change of the schema makes some.
+        if let lost = history.changes.filter({ $0.id <= it.last }).lazy.flatMap(\.fields).first(where: { field in
+            !it.type.fields.contains { $0.name == field.field && $0.type == field.type }
+        }) {
+            throw StoreError(
+                .invalid,
+                """
+                the field '\(lost.field)' of \(it.type.name), a \(lost.type) then, was dropped or has another type since, so the values \
+                from before can't be put back. Add the field again with that type, or read the values with `tidemark history --record`
+                """)
+        }
         // A record that was deleted since may be there again, under another row.
         let zone = try zone(of: it)
         let found = try find(history.name, type: it.type, zone: zone)

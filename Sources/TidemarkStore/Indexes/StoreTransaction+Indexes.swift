@@ -36,6 +36,33 @@ extension StoreTransaction {
     }
 }
 
+extension StoreTransaction {
+    /// Drops the declared indexes of a type and those of its references, before its table, or a column of it, gets another name.
+    ///
+    /// - Parameter field: The field whose indexes are dropped; `nil` for all fields.
+    /// - Returns: The declared indexes.
+    func takeIndexes(of type: StoredType, naming field: String? = nil) throws -> [StoredIndex] {
+        let declared = type.indexes.filter { index in field.map(index.index.fields.contains) ?? true }
+        for index in declared { try type.dropIndex(db, index) }
+        for reference in type.referenceIndexes(of: field) { try db.execute(sql: "DROP INDEX IF EXISTS \"\(reference)\"") }
+        // No trigger of the connection may name what changes.
+        if !declared.isEmpty { try refreshChangedSchema() }
+        return declared
+    }
+
+    /// Declares indexes again, and builds them with those of the references.
+    ///
+    /// - Parameter rename: Returns the present name of a field.
+    func putBack(_ indexes: [StoredIndex], of typeName: String, _ rename: (String) -> String = { $0 }) throws {
+        for stored in indexes {
+            let index = FieldIndex(stored.index.kind, stored.index.fields.map(rename), language: stored.index.language)
+            try knownType(named: typeName).addIndex(db, StoredIndex(index, origin: stored.origin))
+            try refreshChangedSchema()
+        }
+        try knownType(named: typeName).buildIndexes(db)
+    }
+}
+
 extension RecordStore {
     /// Declares an index of a type, builds it, and keeps it until it is dropped by ``dropIndex(named:of:)``.
     ///

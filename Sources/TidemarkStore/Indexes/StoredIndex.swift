@@ -81,6 +81,13 @@ extension StoredType {
             + indexes.filter { $0.index.kind == .values }.map(valueIndex)
     }
 
+    /// The names of the indexes of references.
+    ///
+    /// - Parameter field: The only field that counts; `nil` for all.
+    func referenceIndexes(of field: String?) -> [String] {
+        fields.filter { $0.type == .reference && (field == nil || $0.name == field) }.map { "tide_reference_\(table).\($0.column)" }
+    }
+
     private func valueIndex(_ stored: StoredIndex) -> ValueIndex {
         let columns = columns(of: stored.index)
         // No identifier has a point in it, so that no two indexes of a store have one name.

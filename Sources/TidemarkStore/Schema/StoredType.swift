@@ -29,6 +29,8 @@ package struct StoredType: Equatable {
     package let indexes: [StoredIndex]
     /// Compares rows with their digests.
     let digest: RowDigest
+    /// Fields that the type had before a change of the schema.
+    var formerFields = FormerFields()
 
     var indexName: String { "tide_name_\(table)" }
     package var viewName: String { "_\(table)" }
@@ -69,6 +71,7 @@ package struct StoredType: Equatable {
         let seed = try StoreIdentity.digestSeed(db)
         let relationships = try StoredRelationship.fetchAll(db)
         let indexes = try StoredIndex.fetchAll(db)
+        let former = try FormerFields.fetchAll(db)
         let types = try Row.fetchAll(db, sql: "SELECT id, name, table_name, name_field FROM tide_types ORDER BY id").map { row in
             let id: Int64 = try row.stored("id", of: "tide_types")
             let fields = try (fields[id] ?? []).map(Field.init)
@@ -79,7 +82,7 @@ package struct StoredType: Equatable {
                 nameField: fields.contains { $0.name.lowercased() == nameField?.lowercased() } ? nil : nameField,
                 fields: fields, uniqueKeys: try uniqueKeys(db, typeID: id),
                 relationships: try StoredRelationship.read(relationships[id] ?? [], fields: fields), indexes: indexes[id] ?? [],
-                digest: RowDigest(seed: seed, fields: fields))
+                digest: RowDigest(seed: seed, fields: fields), formerFields: former[id] ?? FormerFields())
             try type.check(db)
             return type
         }
@@ -254,7 +257,7 @@ package struct StoredType: Equatable {
         try db.execute(sql: "UPDATE tide_meta SET value = value + 1 WHERE key = 'schema_generation'")
     }
 
-    private static func createView(_ db: Database, table: String, nameField: String?) throws {
+    static func createView(_ db: Database, table: String, nameField: String?) throws {
         try db.execute(sql: viewDefinition(table: table, nameField: nameField))
     }
 
@@ -284,7 +287,7 @@ package struct StoredType: Equatable {
         return "SELECT \(RecordKey.nameSQL) AS _name, \(short) AS \"\(nameField)\", * FROM \"\(table)\""
     }
 
-    private static func freeName(_ name: String, isTaken: (String) -> Bool) -> String {
+    static func freeName(_ name: String, isTaken: (String) -> Bool) -> String {
         guard isTaken(name) else { return name }
         var number = 2
         while isTaken("\(name)_\(number)") { number += 1 }

@@ -75,7 +75,10 @@ struct RecordChain {
         let isReached = try forEach(after: base) { link in
             guard link.kind != .insert, !link.isDamaged else { return false }
             for (name, before) in link.before {
-                guard let field = type.fields.first(where: { $0.name == name }) else { continue }
+                // What a field of another type held is no value of this one.
+                guard let field = type.fields.first(where: { $0.name == name }),
+                    type.historyField(name, at: link.id).map({ $0.name == name && $0.type == field.type }) ?? false
+                else { continue }
                 values[name] = FieldValue(noted: before, type: field.type)
             }
             return true

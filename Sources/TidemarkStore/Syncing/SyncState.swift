@@ -16,8 +16,6 @@ package struct SyncState: Hashable, Sendable {
     package var isRefetching = false
     /// Whether the person has deleted the zone's data permanently: then nothing is uploaded.
     package var isPurged = false
-    /// Whether the store of a production container had no types when its first import began: then it gets the cloud's types.
-    package var isDeploying = false
     /// The number of the schema with which deferred records were tried last.
     package var deferredGeneration: Int64 = 0
     /// Whether the cloud has reported changes of the zone that were not fetched yet.
@@ -38,7 +36,7 @@ package struct SyncState: Hashable, Sendable {
     package init() {}
 
     private static let keys = [
-        "token", "zone_is_made", "initial_import_is_complete", "is_refetching", "is_purged", "is_deploying", "kept_generation",
+        "token", "zone_is_made", "initial_import_is_complete", "is_refetching", "is_purged", "kept_generation",
         "has_new_changes", "incarnation", "is_comparing", "compared_change",
         "resolved_change",
     ]
@@ -61,7 +59,6 @@ package struct SyncState: Hashable, Sendable {
         initialImportIsComplete = value("initial_import_is_complete") ?? false
         isRefetching = value("is_refetching") ?? false
         isPurged = value("is_purged") ?? false
-        isDeploying = value("is_deploying") ?? false
         deferredGeneration = value("kept_generation") ?? 0
         hasNewChanges = value("has_new_changes") ?? false
         incarnation = value("incarnation")
@@ -89,7 +86,6 @@ package struct SyncState: Hashable, Sendable {
             initialImportIsComplete)
         try note(prefix + "is_refetching", isRefetching != old.isRefetching, isRefetching)
         try note(prefix + "is_purged", isPurged != old.isPurged, isPurged)
-        try note(prefix + "is_deploying", isDeploying != old.isDeploying, isDeploying)
         try note(prefix + "kept_generation", deferredGeneration != old.deferredGeneration, deferredGeneration)
         try note(prefix + "has_new_changes", hasNewChanges != old.hasNewChanges, hasNewChanges)
         try note(prefix + "incarnation", incarnation != old.incarnation, incarnation)

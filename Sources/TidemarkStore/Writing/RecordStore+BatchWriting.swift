@@ -1,4 +1,5 @@
 import Foundation
+import GRDB
 package import TidemarkModel
 package import TidemarkSQLite
 
@@ -7,6 +8,8 @@ package struct BatchWrite: Sendable {
     package var type: String
     /// The field that holds the record names in the source.
     package var nameField: String?
+    /// Types that are made if the batch writes anything.
+    package var schemas: [RecordTypeSchema]
     package var environment: StoreEnvironment
     package var author: TransactionAuthor
     /// Further batches will follow: an empty table is loaded without its index until `endImport`.
@@ -18,12 +21,14 @@ package struct BatchWrite: Sendable {
     package var position: (@Sendable (ChangeCounts) throws -> ImportPosition?)?
 
     package init(
-        type: String, nameField: String? = nil, environment: StoreEnvironment, author: TransactionAuthor,
+        type: String, nameField: String? = nil, schemas: [RecordTypeSchema] = [], environment: StoreEnvironment,
+        author: TransactionAuthor,
         moreToCome: Bool = false, blobs: [BlobStore.Blob] = [],
         position: (@Sendable (ChangeCounts) throws -> ImportPosition?)? = nil
     ) {
         self.type = type
         self.nameField = nameField
+        self.schemas = schemas
         self.environment = environment
         self.author = author
         self.moreToCome = moreToCome
@@ -37,18 +42,21 @@ extension RecordStore {
     ///
     /// - Throws: ``StoreError`` `schema` when the environment is production and something is missing, or when a field is there with
     ///   another type; then nothing is made.
-    package func declare(_ schemas: [RecordTypeSchema], environment: StoreEnvironment) throws(StoreError) {
+    ///
+    /// - Parameter isDryRun: Whether it is only found out whether they can be made.
+    package func declare(
+        _ schemas: [RecordTypeSchema], environment: StoreEnvironment, isDryRun: Bool = false
+    ) throws(StoreError) {
         guard !schemas.isEmpty else { return }
         let names = schemas.map(\.name).joined(separator: ", ")
         try transact("declare \(names)", author: TransactionAuthor("", origin: .save)) { transaction in
-            let isNew = connection.types.isEmpty
-            for schema in schemas {
-                try transaction.declare(schema, environment: isNew ? .development : environment, indexOrigin: .schema)
-            }
+            try transaction.declare(schemas, environment: environment)
+            transaction.isAbandoned = isDryRun
         }
     }
 
-    /// Writes a batch in one transaction, durable when it returns. Refused rows are noted in the batch.
+    /// Writes a batch in one transaction, durable when it returns. Refused rows are noted in the batch. Types and fields that the batch
+    /// needs are made, unless all of its rows are refused.
     ///
     /// - Complexity: O(n log n) in the batch's rows.
     package func write(_ batch: RecordBatch, _ write: BatchWrite) throws(StoreError) -> ChangeCounts {
@@ -56,17 +64,12 @@ extension RecordStore {
             if scope == .shared, try transaction.hasSeveralZones {
                 throw StoreError(.invalid, "records are not imported into what others share; import them into the private store")
             }
-            if write.environment == .development {
-                try transaction.growSchema(for: batch, type: write.type, nameField: write.nameField)
-            }
+            let (counts, isWritten) = try transaction.writeOrForget(batch, write)
             // Nothing but refused rows: no type came of them.
-            if transaction.type(named: write.type) == nil, batch.liveCount == 0 {
-                _ = try write.position?(ChangeCounts())
-                return ChangeCounts()
+            if !isWritten {
+                _ = try write.position?(counts)
+                return counts
             }
-            let counts = try transaction.write(
-                batch, type: transaction.knownType(named: write.type), isLoad: connection.base == nil, blobs: write.blobs)
-            try transaction.followOwners(in: transaction.firstChange..<transaction.nextChange)
             if !write.moreToCome { try connection.endLoads() }
             let position = try write.position?(counts)
             if !counts.isUnchanged { try position?.store(transaction.db) }
@@ -89,5 +92,43 @@ extension RecordStore {
     /// Where an interrupted import of `source` goes on.
     package func importPosition(source: String) throws(StoreError) -> ImportPosition? {
         try connection.read("look for an interrupted import") { db in try ImportPosition.fetch(db, source: source) }
+    }
+}
+
+extension StoreTransaction {
+    /// Makes sure that types and their fields are there. A production store that has no type yet gets them: it is being deployed.
+    fileprivate func declare(_ schemas: [RecordTypeSchema], environment: StoreEnvironment) throws {
+        let isNew = connection.types.isEmpty
+        for schema in schemas {
+            try declare(schema, environment: isNew ? .development : environment, indexOrigin: .schema)
+        }
+    }
+
+    /// Makes the types and fields of a batch, and writes it. Where all of its rows are refused, these types and fields are not made.
+    ///
+    /// - Returns: What was written, and whether the type is there.
+    fileprivate func writeOrForget(_ batch: RecordBatch, _ write: BatchWrite) throws -> (counts: ChangeCounts, isWritten: Bool) {
+        let before = connection.types
+        var counts = ChangeCounts()
+        var isWritten = false
+        try db.inSavepoint {
+            if batch.liveCount > 0 { try declare(write.schemas, environment: write.environment) }
+            if write.environment == .development {
+                try growSchema(for: batch, type: write.type, nameField: write.nameField)
+            }
+            if type(named: write.type) == nil, batch.liveCount == 0 { return .commit }
+            let type = try knownType(named: write.type)
+            counts = try self.write(batch, type: type, isLoad: connection.base == nil, blobs: write.blobs)
+            isWritten = true
+            guard connection.types != before, counts.isUnchanged, counts.unchanged == 0, counts.repaired == 0 else {
+                return .commit
+            }
+            let isNew = !before.contains { $0.id == type.id }
+            connection.forgetWriter(of: type.id, isNew: isNew)
+            isWritten = !isNew
+            return .rollback
+        }
+        try connection.refreshSchema(db)
+        return (counts, isWritten)
     }
 }

@@ -218,6 +218,18 @@ final class StoreConnection {
         return writer
     }
 
+    /// Forgets the core's writers: a table is not what they know of it. They must not be loading.
+    func forgetWriters() { writers = [:] }
+
+    /// Forgets what the core knows of a type's table in a part of a transaction that was rolled back.
+    ///
+    /// - Parameter isNew: Whether the table came with that part.
+    func forgetWriter(of type: Int64, isNew: Bool) {
+        if let writer = writers[type] { tide_writer_load_forget(writer.pointer) }
+        if isNew { writers[type] = nil }
+        schemaGeneration = -1
+    }
+
     /// Builds the indexes that an interrupted load of another process has left out: names are looked up in all types.
     private func completeLoads(_ db: Database, of types: [StoredType]) throws {
         for type in types { try type.buildIndexes(db) }

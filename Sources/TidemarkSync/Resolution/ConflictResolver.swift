@@ -12,7 +12,9 @@ actor ConflictResolver {
     private let author: String
     private let planner: RemoteChangePlanner
     private let mapping: RecordMapping
-    private let isProduction: Bool
+    /// The number of the schema that deferred records are tried with once. In production it counts negatively: earlier versions took up no
+    /// types and fields of the cloud there, and have noted it otherwise.
+    private let generationSign: Int64
 
     init(
         store: RecordStore, assets: AssetTransfer, mapping: RecordMapping, author: String,
@@ -23,8 +25,7 @@ actor ConflictResolver {
         self.mapping = mapping
         self.author = author
         planner = RemoteChangePlanner(policy: policy)
-        // Shared records of others bring their types with them: the schema of their cloud is fixed.
-        isProduction = store.container.description.environment == .production && mapping.scope == .private
+        generationSign = store.container.description.environment == .production ? -1 : 1
     }
 
     /// Applies changes from the cloud; see `RecordStore.apply`.
@@ -53,16 +54,15 @@ actor ConflictResolver {
             }
         }
         let planner = policy.map { policy in RemoteChangePlanner { _ in policy } } ?? planner
-        let canGrow: Bool
-        if isProduction { canGrow = try await store.syncState(zone: mapping.number).isDeploying } else { canGrow = true }
+        // In production, too: the cloud has only types and fields that were deployed.
         return try await store.apply(
-            remote, schemas: RecordMapping.schemas(records), canGrow: canGrow, occasion: occasion,
-            author: author, planner: planner, state: change, zone: mapping.number)
+            remote, schemas: RecordMapping.schemas(records), occasion: occasion, author: author, planner: planner, state: change,
+            zone: mapping.number)
     }
 
     /// Applies deferred records again: records that lack an asset each time, the others after the schema has changed.
     func applyDeferred(limits: CloudLimits) async throws -> ImportOutcome? {
-        let generation = try await store.schemaGeneration()
+        let generation = try await store.schemaGeneration() * generationSign
         let isNew = try await store.syncState(zone: mapping.number).deferredGeneration != generation
         let deferred = try await store.deferredRecords(
             isNew ? [.schema, .name, .asset, .damaged] : [.name, .asset, .damaged], zone: mapping.number)

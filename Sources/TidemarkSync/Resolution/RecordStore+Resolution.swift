@@ -3,17 +3,17 @@ package import TidemarkSQLite
 package import TidemarkStore
 
 extension RecordStore {
-    /// Applies changes from the cloud under merge policies; see `apply(_:schemas:canGrow:occasion:author:planner:state:zone:)`.
+    /// Applies changes from the cloud under merge policies; see `apply(_:schemas:occasion:author:planner:state:zone:)`.
     ///
     /// - Parameter policy: The merge policy of a type.
     @discardableResult
     package func apply(
-        _ changes: [RemoteChange], schemas: [RecordTypeSchema] = [], canGrow: Bool = true, occasion: ImportOccasion = .answer,
+        _ changes: [RemoteChange], schemas: [RecordTypeSchema] = [], occasion: ImportOccasion = .answer,
         author: String, policy: @escaping @Sendable (String) -> MergePolicy, state change: (inout SyncState) -> Void = { _ in },
         zone: Int64 = StoreFormat.defaultZone
     ) throws -> ImportOutcome {
         try apply(
-            changes, schemas: schemas, canGrow: canGrow, occasion: occasion, author: author,
+            changes, schemas: schemas, occasion: occasion, author: author,
             planner: RemoteChangePlanner(policy: policy), state: change, zone: zone)
     }
 

@@ -10,15 +10,14 @@ extension RecordStore {
     /// have are sent. Records that the store can't hold are deferred until it can. Changes for a zone that was removed are ignored.
     ///
     /// - Parameters:
-    ///   - schemas: Types and fields that the records need.
-    ///   - canGrow: Whether the store may make them.
+    ///   - schemas: Types and fields that the records need. They are made, in production, too: the cloud's schema decides there.
     ///   - occasion: How the changes have come.
     ///   - planner: Decides the outcome of each change.
     ///   - state: Changes the state of the zone in the same transaction.
     ///   - zone: The zone of the changes.
     /// - Complexity: O(n log n) in the changes.
     package func apply(
-        _ changes: [RemoteChange], schemas: [RecordTypeSchema] = [], canGrow: Bool = true, occasion: ImportOccasion = .answer,
+        _ changes: [RemoteChange], schemas: [RecordTypeSchema] = [], occasion: ImportOccasion = .answer,
         author: String, planner: any RemoteChangePlanning, state change: (inout SyncState) -> Void = { _ in },
         zone: Int64 = StoreFormat.defaultZone
     ) throws -> ImportOutcome {
@@ -29,9 +28,7 @@ extension RecordStore {
             let db = transaction.db
             guard try StoreZone.isThere(db, id: zone) else { return ImportOutcome() }
             try Outbox(db).ingestHistory()
-            if canGrow {
-                for schema in schemas { try transaction.grow(schema) }
-            }
+            for schema in schemas { try transaction.grow(schema) }
             var applier = try RemoteChangeApplier(
                 transaction: transaction, zone: zone, planner: planner, occasion: occasion)
             try applier.run(changes)
@@ -195,6 +192,7 @@ extension DeferredRecord {
 extension StoreTransaction {
     /// Makes the types and fields of a schema that the store lacks, as far as it can have them. Names that are no identifiers, names that
     /// differ from others by the case of letters only, and fields that are there with another type are left out: their records are deferred.
+    /// Fields that were renamed or dropped here do not come back.
     fileprivate func grow(_ schema: RecordTypeSchema) throws {
         guard StoredType.isIdentifier(schema.name),
             !connection.types.contains(where: { NameCollision.collide($0.name, schema.name) })
@@ -203,7 +201,8 @@ extension StoreTransaction {
         var spellings = Set((known?.fields ?? []).map { $0.name.lowercased() })
         // A field that there is no room for is deferred, like one that has another type here.
         let new = schema.fields.filter { field in
-            StoredType.isIdentifier(field.name) && spellings.insert(field.name.lowercased()).inserted
+            StoredType.isIdentifier(field.name) && known?.ignores(field.name) != true
+                && spellings.insert(field.name.lowercased()).inserted
         }.prefix(max(0, RecordTypeSchema.fieldLimit - (known?.fields.count ?? 0)))
         guard known == nil || !new.isEmpty else { return }
         try declare(RecordTypeSchema(name: schema.name, fields: Array(new)), environment: .development)

@@ -73,7 +73,9 @@ struct RemoteChangeApplier {
         let others: [StoredType]
 
         /// Whether the type can hold all values.
-        func holds(_ record: RemoteRecord) -> Bool { record.values.allSatisfy { fields[$0] == $1.type } }
+        func holds(_ record: RemoteRecord) -> Bool {
+            record.values.allSatisfy { fields[$0] == $1.type || fields[$0] == nil && type.ignores($0) }
+        }
     }
 
     /// `nil` when the store has no such type.
@@ -282,7 +284,8 @@ struct RemoteChangeApplier {
     /// The cloud's version, with the values that the type can hold.
     func remote(_ record: RemoteRecord, _ type: StoredType) -> RemoteVersion {
         let values = type.fields.map { field in record.values[field.name].flatMap { $0.type == field.type ? $0 : nil } }
-        let isWhole = !record.isPartial && record.values.count == values.count { $0 != nil }
+        let known = record.values.count { !type.ignores($0.key) }
+        let isWhole = !record.isPartial && known == values.count { $0 != nil }
         return RemoteVersion(tag: record.tag, values: values, edited: record.edited, isWhole: isWhole)
     }
 

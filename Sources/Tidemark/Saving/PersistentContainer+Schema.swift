@@ -1,0 +1,96 @@
+public import Foundation
+public import TidemarkModel
+public import TidemarkSQLite
+import TidemarkStore
+import TidemarkSync
+
+extension PersistentContainer {
+    /// Returns the record types of a store, with their fields and unique keys, and the types that references are to.
+    ///
+    /// - Throws: ``StoreError``.
+    public nonisolated func schema(in scope: StoreScope = .private) throws(StoreError) -> [RecordTypeSchema] {
+        try StoreReader(container: directory, scope: scope).schemas()
+    }
+
+    /// Changes the record types of the private store, all or nothing, in one durable transaction.
+    ///
+    /// ```swift
+    /// let plan = try await journal.changeSchema([.renameField("caption", of: "Destination", to: "title")], dryRun: true)
+    /// for problem in plan.problems { print(problem.record.name, problem.value ?? "", problem.reason) }
+    /// ```
+    ///
+    /// A change whose type or field is not there, such as one that was made before, does nothing. So a program can make its changes whenever it
+    /// starts, before it synchronises.
+    ///
+    /// Values that change are edits: history has the old ones, and the next synchronisation sends the new ones. A cloud keeps the name and the
+    /// type of a field, so a renamed field is a new one for it. Devices of an older version keep the old field.
+    ///
+    /// - Parameters:
+    ///   - changes: The changes, one after the other.
+    ///   - files: The folder that texts are paths in which become assets. Files outside of it are not read.
+    ///   - dryRun: Whether the outcome is only found out, and nothing is written.
+    /// - Returns: What was done, or would be done. With `dryRun` it also has the values that can't be converted.
+    /// - Throws: ``SchemaChangeRefused`` for values that can't be converted; ``StoreError`` `schema` for a name that is taken, for a type that
+    ///   values of a field never have, in production for anything but additions, and where a cloud has what can't change there; `invalid`
+    ///   for assets without a folder. `ContainerEvent.Failure` 134410 while the container is synchronised. Then nothing is changed.
+    /// - Complexity: O(n) in the records of the types that change; the values of a field that changes are held in memory.
+    @discardableResult
+    public func changeSchema(
+        _ changes: [SchemaChange], files: URL? = nil, dryRun: Bool = false
+    ) async throws -> SchemaChangePlan {
+        // A synchronisation must not go on with what it knows of the fields.
+        let lock = dryRun ? nil : try SyncLock(directory)
+        defer { lock?.release() }
+        let ingest = try await assets(of: changes, in: files, dryRun: dryRun)
+        let plan = try await privateStore.changeSchema(changes, files: ingest.files, isDryRun: dryRun, author: author)
+        guard plan.problemCount == 0 || dryRun else { throw SchemaChangeRefused(plan) }
+        ingest.store?.close()
+        if !dryRun, !plan.isDone { changeBroadcaster.post(isOwn: true) }
+        return plan
+    }
+
+    private struct FileIngest {
+        var files = ConvertedFiles()
+        var store: BlobStore?
+    }
+
+    /// Ingests the files that texts name, for the fields that are to hold assets.
+    private func assets(of changes: [SchemaChange], in folder: URL?, dryRun: Bool) async throws -> FileIngest {
+        var ingest = FileIngest()
+        let types = try await privateStore.types()
+        for change in changes {
+            guard case .retypeField(let name, let typeName, let target) = change,
+                let field = types.first(where: { $0.name == typeName })?.field(named: name),
+                let conversion = FieldConversion(from: field, to: target), conversion.readsFiles
+            else { continue }
+            guard let folder else {
+                throw StoreError(.invalid, "the values of '\(name)' are to be files: name the folder that they are in (--base)")
+            }
+            if ingest.store == nil {
+                ingest.store = dryRun ? try BlobStore(lookingInto: directory.url) : try BlobStore(container: directory)
+            }
+            guard let store = ingest.store else { continue }
+            let paths = try await privateStore.values(of: name, type: typeName).flatMap(conversion.paths)
+            try ingest.files.ingest(paths, in: folder, store)
+        }
+        try ingest.store?.sync()
+        return ingest
+    }
+}
+
+extension ConvertedFiles {
+    /// Ingests the files of some paths below a folder. What is wrong with one is noted in its place.
+    fileprivate mutating func ingest(_ paths: [String], in folder: URL, _ store: BlobStore) throws {
+        let workers = try IngestWorkers(store: store, root: folder, count: 1)
+        for path in paths where files[path] == nil {
+            do {
+                let blob = try workers.ingest(file: path)
+                files[path] = .asset(blob.id)
+                blobs.append(blob)
+            } catch {
+                guard error.code == .invalid else { throw error }
+                files[path] = .failed(error.message)
+            }
+        }
+    }
+}

@@ -1,0 +1,127 @@
+import ArgumentParser
+import Foundation
+import Tidemark
+import TidemarkModel
+import TidemarkSQLite
+import TidemarkStore
+
+/// The record types of a store, to look for those that a command line names.
+struct KnownSchema {
+    private let types: [RecordTypeSchema]
+
+    init(_ types: [RecordTypeSchema]) { self.types = types }
+
+    /// - Throws: ``StoreError`` `schema` with what helps.
+    func type(named name: String) throws -> RecordTypeSchema {
+        if let type = types.first(where: { $0.name == name }) { return type }
+        let names = types.map(\.name)
+        let known = names.isEmpty ? "it has none yet" : "it has \(names.joined(separator: ", "))"
+        throw StoreError(.schema, "the store has no record type '\(name)'; \(known)\(Suggestion.question(name, among: names))")
+    }
+
+    /// - Throws: ``StoreError`` `schema` where the type has neither a field nor a name field of that name.
+    func check(field name: String, of type: RecordTypeSchema) throws {
+        guard type.field(named: name) == nil, type.nameField != name else { return }
+        let names = type.fields.map(\.name)
+        throw StoreError(
+            .schema,
+            "\(type.name) has no field '\(name)'; it has \(names.joined(separator: ", "))\(Suggestion.question(name, among: names))"
+        )
+    }
+}
+
+/// Options of the commands that change the schema.
+struct SchemaChanging: ParsableArguments {
+    @Flag(help: "Prints what would be changed, and changes nothing.")
+    var dryRun = false
+
+    @OptionGroup var confirmation: Confirmation
+
+    @Flag(help: "Prints one JSON object.")
+    var json = false
+
+    private struct Report: Encodable {
+        struct Step: Encodable {
+            let change: String
+            let done: Bool
+            let records, lost: Int
+        }
+        struct Problem: Encodable {
+            let type, record, field: String
+            let value: String?
+            let reason: String
+        }
+        let dryRun, changed: Bool
+        let changes: [Step]
+        let problems: [Problem]
+        let problemCount: Int
+    }
+
+    /// Makes the changes, and prints what was done.
+    ///
+    /// - Parameters:
+    ///   - changes: The changes.
+    ///   - directory: The container.
+    ///   - command: The command, for the history.
+    ///   - files: The folder of files that become assets.
+    ///   - question: What a person is asked, given the number of records that lose a value.
+    func make(
+        _ changes: [SchemaChange], in directory: ContainerDirectory, command: String, files: URL? = nil,
+        asking question: (Int) -> String
+    ) async throws {
+        let container = try PersistentContainer(directory: directory, author: "tidemark \(command)", role: .tool)
+        var plan = try await container.changeSchema(changes, files: files, dryRun: true)
+        if !dryRun, plan.problemCount == 0, !plan.isDone {
+            let lost = plan.steps.reduce(0) { $0 + $1.lost }
+            try confirmation.ask(question(lost), count: lost > 0 ? .max : 0)
+            do {
+                plan = try await container.changeSchema(changes, files: files)
+            } catch let refused as SchemaChangeRefused {
+                // Another process has written meanwhile.
+                plan = refused.plan
+            }
+        }
+        try tell(plan)
+    }
+
+    private func tell(_ plan: SchemaChangePlan) throws {
+        if json {
+            try Output.json(
+                Report(
+                    dryRun: dryRun, changed: !dryRun && plan.problemCount == 0 && !plan.isDone,
+                    changes: plan.steps.map {
+                        .init(change: "\($0.change)", done: $0.isDone, records: $0.records, lost: $0.lost)
+                    },
+                    problems: plan.problems.map {
+                        .init(type: $0.record.type, record: $0.record.name, field: $0.field, value: $0.value, reason: $0.reason)
+                    }, problemCount: plan.problemCount))
+        } else if plan.problemCount == 0 {
+            for step in plan.steps { try Output.line(line(of: step)) }
+        }
+        guard plan.problemCount > 0 else { return }
+        if !json {
+            for problem in plan.problems {
+                let value = problem.value.map { "\($0): " } ?? ""
+                Output.error("  \(problem.record.title), field '\(problem.field)': \(value)\(problem.reason)")
+            }
+            if plan.problemCount > plan.problems.count {
+                Output.error("  and \(Wording.count(plan.problemCount - plan.problems.count)) more")
+            }
+        }
+        throw ending("nothing is changed, because of \(Wording.count(plan.problemCount, "value"))", .dataError)
+    }
+
+    private func line(of step: SchemaChangePlan.Step) -> String {
+        let change = "\(step.change)"
+        if step.isDone { return "\(change): nothing to do" }
+        let words = change.split(separator: " ", maxSplits: 1).map(String.init)
+        let past = ["add": "added", "rename": "renamed", "drop": "dropped", "change": "changed"][words[0]] ?? words[0]
+        var line = "\(dryRun ? "would \(words[0])" : past) \(words[1])"
+        if step.records > 0 { line += "; records: \(Wording.count(step.records))" }
+        if step.lost > 0 {
+            if case .dropType = step.change { return line }
+            line += "; only in history: \(Wording.count(step.lost, "value"))"
+        }
+        return line
+    }
+}

@@ -1,0 +1,93 @@
+import ArgumentParser
+import TidemarkModel
+import TidemarkStore
+import TidemarkTransfer
+
+struct SchemaDiff: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "diff", abstract: "Compares a container's record types with a schema file.",
+        discussion: """
+            Lines with + are in the file only, and 'tidemark schema apply' adds them; lines with - are in the container only, and stay. \
+            Lines with ~ have another type. The order of fields does not matter.
+
+            Examples:
+              tidemark schema diff MyJournal.tidemark schema.json
+              tidemark schema diff MyJournal.tidemark schema.json --json
+            """)
+
+    @Argument(help: "The container.")
+    var container: String
+
+    @Argument(help: "The schema file.")
+    var file: String
+
+    @Flag(help: "Prints one JSON object.")
+    var json = false
+
+    private struct Report: Encodable {
+        struct Line: Encodable {
+            /// `file`, `container` or `type`: where it is alone, or what differs.
+            let only: String
+            let type: String
+            let field: String?
+            let here, wanted: String?
+        }
+        let equal: Bool
+        let differences: [Line]
+    }
+
+    func run() async throws {
+        try await reportingErrors {
+            let wanted = try SchemaFile.read(fileURL(file, "the schema file"))
+            let directory = try ContainerDirectory(openingAt: fileURL(container, "the container"))
+            let present = try StoreReader(container: directory).types()
+            let difference = SchemaDifference(from: present, to: wanted)
+            let lines = lines(difference, present)
+            if json { return try Output.json(Report(equal: lines.isEmpty, differences: lines)) }
+            for line in lines {
+                let name = line.field.map { "\(line.type).\($0)" } ?? line.type
+                switch line.only {
+                case "file": try Output.line("+ \(name)\(line.wanted.map { " \($0)" } ?? "")")
+                case "container": try Output.line("- \(name)\(line.here.map { " \($0)" } ?? "")")
+                default: try Output.line("~ \(name): \(line.here ?? "none") here, \(line.wanted ?? "none") in the file")
+                }
+            }
+            if lines.isEmpty { try Output.line("no differences") }
+        }
+    }
+
+    private func lines(_ difference: SchemaDifference, _ present: [RecordTypeSchema]) -> [Report.Line] {
+        var lines: [Report.Line] = []
+        for change in difference.changes {
+            switch change {
+            case .add(let schema):
+                let known = present.first { $0.name == schema.name }
+                if known == nil { lines.append(.init(only: "file", type: schema.name, field: nil, here: nil, wanted: nil)) }
+                lines += schema.fields.map {
+                    .init(only: "file", type: schema.name, field: $0.name, here: nil, wanted: $0.typeName)
+                }
+                lines += schema.uniqueKeys.map {
+                    .init(
+                        only: "file", type: schema.name, field: nil, here: nil, wanted: "unique key \($0.joined(separator: ", "))"
+                    )
+                }
+                if let nameField = schema.nameField, let known {
+                    lines.append(
+                        .init(
+                            only: "type", type: schema.name, field: nil, here: known.nameField.map { "name field \($0)" },
+                            wanted: "name field \(nameField)"))
+                }
+            case .retypeField(let field, let type, let target):
+                let here = difference.types[.init(type: type, field: field)]
+                lines.append(.init(only: "type", type: type, field: field, here: here?.typeName, wanted: target.typeName))
+            case .renameType, .dropType, .renameField, .dropField, .dropUniqueKey: break
+            }
+        }
+        lines += difference.fieldsOnlyHere.map { it in
+            let field = present.first { $0.name == it.type }?.field(named: it.field)
+            return .init(only: "container", type: it.type, field: it.field, here: field?.typeName, wanted: nil)
+        }
+        lines += difference.typesOnlyHere.map { .init(only: "container", type: $0, field: nil, here: nil, wanted: nil) }
+        return lines
+    }
+}

@@ -1,0 +1,87 @@
+import Foundation
+import GRDB
+import TidemarkModel
+import TidemarkSQLite
+
+/// The fields that a type had before they were renamed, dropped or given another type; in `tide_meta` under `former_fields`.
+///
+/// By them history stays readable, and what the cloud still has of such fields is left alone.
+struct FormerFields: Equatable {
+    struct Field: Codable, Equatable {
+        /// `tide_types.id`.
+        let type: Int64
+        let name: String
+        /// The core's code of the field's type.
+        let code: UInt32
+        /// The last change of history that may name the field as it was.
+        let until: Int64
+        /// The name that the field has got, where its values stayed as they were.
+        var successor: String?
+    }
+
+    /// In the order in which they went.
+    var fields: [Field] = []
+
+    private static let key = "former_fields"
+
+    static func fetchAll(_ db: Database) throws -> [Int64: FormerFields] {
+        let sql = "SELECT value FROM tide_meta WHERE key = '\(key)'"
+        guard let text = try String.fetchOne(db.cachedStatement(sql: sql)) else { return [:] }
+        guard let fields = try? JSONDecoder().decode([Field].self, from: Data(text.utf8)) else {
+            throw StoreError(.corrupt, "tide_meta has former fields that can't be read")
+        }
+        return Dictionary(grouping: fields, by: \.type).mapValues { FormerFields(fields: $0) }
+    }
+
+    /// Notes a field that goes now.
+    static func add(_ field: Field, _ db: Database) throws {
+        try store(fetchAll(db).values.flatMap(\.fields) + [field], db)
+    }
+
+    /// Forgets the fields of a type that goes.
+    static func remove(type: Int64, _ db: Database) throws {
+        try store(fetchAll(db).values.flatMap(\.fields).filter { $0.type != type }, db)
+    }
+
+    private static func store(_ fields: [Field], _ db: Database) throws {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = .sortedKeys
+        let sorted = fields.enumerated().sorted {
+            ($0.element.type, $0.element.until, $0.offset) < ($1.element.type, $1.element.until, $1.offset)
+        }
+        let text = String(decoding: try encoder.encode(sorted.map(\.element)), as: UTF8.self)
+        try db.execute(sql: "INSERT OR REPLACE INTO tide_meta (key, value) VALUES (?, ?)", arguments: [key, text])
+    }
+
+    /// Whether a field of that name was there once.
+    func contains(_ name: String) -> Bool { fields.contains { $0.name == name } }
+}
+
+extension StoredType {
+    /// What a name in the history of the type stands for.
+    struct HistoryField {
+        /// The name that it has now, or had last.
+        let name: String
+        let type: FieldType
+        let isRenamed: Bool
+    }
+
+    /// The field that a change names; `nil` for a name that no field had.
+    func historyField(_ name: String, at change: Int64) -> HistoryField? {
+        var (current, position, isRenamed) = (name, change, false)
+        while let former = formerFields.fields.filter({ $0.name == current && $0.until >= position }).min(by: {
+            $0.until < $1.until
+        }) {
+            guard let type = FieldType(code: former.code) else { return nil }
+            guard let successor = former.successor else {
+                return HistoryField(name: current, type: type, isRenamed: isRenamed)
+            }
+            (current, position, isRenamed) = (successor, former.until + 1, true)
+        }
+        return fields.first { $0.name == current }
+            .map { HistoryField(name: current, type: $0.type, isRenamed: isRenamed) }
+    }
+
+    /// Whether what the cloud has of a field is left alone: the field was renamed, dropped or given another type here.
+    func ignores(_ field: String) -> Bool { formerFields.contains(field) && !fields.contains { $0.name == field } }
+}

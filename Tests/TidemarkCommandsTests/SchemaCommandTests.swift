@@ -1,0 +1,194 @@
+import Foundation
+import TestSupport
+import Testing
+import TidemarkModel
+import TidemarkSQLite
+import TidemarkStore
+
+/// Goal: the commands of `tidemark schema` change what they say, and refuse the rest with what helps. Method: real processes.
+@Suite(.timeLimit(.minutes(30))) struct SchemaCommandTests {
+    private let tool: Tool
+    private let scratch: Scratch
+
+    init() async throws {
+        tool = try Tool()
+        scratch = try Scratch()
+    }
+
+    /// Runs a command in the scratch folder.
+    @discardableResult
+    private func run(_ line: String, _ more: String..., expecting status: Int32 = 0) async throws -> Tool.Result {
+        let result = try await tool.run(line.split(separator: " ").map(String.init) + more, in: scratch.url)
+        #expect(result.status == status, "\(line): \(result.output)\(result.errors)")
+        return result
+    }
+
+    @Test func `a schema is shown, compared and applied`() async throws {
+        try await run("records set c.tidemark a --type Place caption=Senja rating:int=4 open=true")
+        let shown = try await run("schema show c.tidemark")
+        #expect(
+            shown.output == """
+                {"types": [
+                  {"name": "Place",
+                     "fields": [
+                      {"name": "caption", "type": "string"},
+                      {"name": "rating", "type": "int64"},
+                      {"name": "open", "type": "boolean"}
+                    ]}
+                ]}
+
+                """)
+        try scratch.write(shown.output, to: "schema.json")
+        #expect(try await run("schema diff c.tidemark schema.json").output == "no differences\n")
+        #expect(try await run("schema apply c.tidemark schema.json").output == "the container has all of it: nothing to do\n")
+        try scratch.write(
+            #"""
+            {"types": [{"name": "Place", "uniqueKeys": [["code"]], "fields": [{"name": "caption", "type": "string"},
+              {"name": "rating", "type": "double"}, {"name": "code", "type": "string"}]}, {"name": "Note", "fields": []}]}
+            """#, to: "wanted.json")
+        #expect(
+            try await run("schema diff c.tidemark wanted.json").output == """
+                ~ Place.rating: int64 here, double in the file
+                + Place.code string
+                + Place unique key code
+                + Note
+                - Place.open boolean
+
+                """)
+        let dry = try await run("schema apply c.tidemark wanted.json --dry-run")
+        #expect(
+            dry.output == """
+                would change rating of Place to double; records: 1
+                would add Place: code string, the unique key code
+                would add Note: no fields
+
+                """)
+        #expect(try await run("schema show c.tidemark").output == shown.output)
+        try await run("schema apply c.tidemark wanted.json")
+        #expect(try await run("schema diff c.tidemark wanted.json").output == "- Place.open boolean\n")
+        #expect(try await run("records get c.tidemark a").output.contains("rating: 4.0"))
+        #expect(try await run("verify c.tidemark --json").json()["ok"] as? Bool == true)
+        let compact = try await run("schema show c.tidemark --json")
+        #expect(compact.output.count { $0 == "\n" } == 1)
+        #expect(compact.output.contains(#""uniqueKeys": [["code"]]"#))
+        // What is shown is read by an import as well.
+        try scratch.write(compact.output, to: "compact.json")
+        try scratch.write("id,code,rating\nb,7,3\n", to: "p.csv")
+        try await run("import p.csv --into d.tidemark --type Place --id id --schema compact.json")
+        #expect(try await run("schema diff d.tidemark compact.json").output == "no differences\n")
+    }
+
+    @Test func `fields and types are renamed and dropped`() async throws {
+        try await run("records set c.tidemark a --type Place caption=Senja rating:int=4")
+        #expect(
+            try await run("schema rename c.tidemark --type Place caption title").output
+                == "renamed caption of Place to title; records: 1\n")
+        #expect(try await run("schema rename c.tidemark --type Place Stop").output == "renamed Place to Stop; records: 1\n")
+        let misspelt = try await run("schema rename c.tidemark --type Stop titel name", expecting: 64)
+        #expect(misspelt.errors.contains("Stop has no field 'titel'; it has rating, title; did you mean 'title'?"))
+        #expect(try await run("schema drop c.tidemark --type Stopp", expecting: 64).errors.contains("did you mean 'Stop'?"))
+        #expect(
+            try await run("schema drop c.tidemark --type Stop rating --dry-run").output
+                == "would drop rating of Stop; records: 1; only in history: 1 value\n")
+        #expect(
+            try await run("schema drop c.tidemark --type Stop rating").output
+                == "dropped rating of Stop; records: 1; only in history: 1 value\n")
+        #expect(try await run("history c.tidemark --record a").output.contains("rating"))
+        #expect(try await run("schema drop c.tidemark --type Stop --yes").output == "dropped Stop; records: 1\n")
+        #expect(try await run("schema show c.tidemark --json").output == "{\"types\": []}\n")
+    }
+
+    @Test func `values that do not convert are listed with their records, and nothing is done`() async throws {
+        try scratch.write("id,height\n1,twelve\n2,3\n3,x\n", to: "p.csv")
+        try await run("import p.csv --into c.tidemark --type Place --id id")
+        let refused = try await run("schema retype c.tidemark --type Place height int64", expecting: 65)
+        #expect(refused.output.isEmpty)
+        #expect(
+            refused.errors == """
+                  Place 1, field 'height': "twelve": it is no whole number of 64 bits; write one such as 3
+                  Place 3, field 'height': "x": it is no whole number of 64 bits; write one such as 3
+                tidemark: nothing is changed, because of 2 values
+
+                """, "\(refused.errors)")
+        let json = try await run("schema retype c.tidemark --type Place height int64 --json", expecting: 65).json()
+        #expect(json["changed"] as? Bool == false && json["problemCount"] as? Int == 2)
+        #expect(try await run("schema show c.tidemark").output.contains(#""height", "type": "string""#))
+        try await run("records set c.tidemark Place:1 height=12")
+        try await run("records set c.tidemark Place:3 height=")
+        #expect(
+            try await run("schema retype c.tidemark --type Place height int").output
+                == "changed height of Place to int64; records: 2\n")
+        #expect(try await run("verify c.tidemark --json").json()["ok"] as? Bool == true)
+    }
+
+    @Test func `paths of files become assets, and no file outside of the folder is read`() async throws {
+        try scratch.write(Picture.png(1), to: "bilder/1.png")
+        try scratch.write(Picture.png(2), to: "secret.png")
+        try scratch.write("id,Foto\n1,bilder/1.png\n2,bilder/1.png\n", to: "reise.csv")
+        let imported = try await run("import ./reise.csv --into c.tidemark --type Reise --id id")
+        #expect(imported.errors.contains("tidemark schema retype c.tidemark --type Reise Foto asset --base ."))
+        #expect(try await run("schema retype c.tidemark --type Reise Foto asset", expecting: 64).errors.contains("--base"))
+        let missing = try await run("schema retype c.tidemark --type Reise Foto asset --base bilder", expecting: 65)
+        #expect(missing.errors.contains(#"field 'Foto': "bilder/1.png": "#))
+        try await run("records set c.tidemark Reise:2 Foto=../secret.png")
+        let outside = try await run("schema retype c.tidemark --type Reise Foto asset --base bilder", expecting: 65)
+        #expect(outside.errors.contains(#""../secret.png": "#))
+        try await run("records set c.tidemark Reise:2 Foto=bilder/1.png")
+        #expect(
+            try await run("schema retype c.tidemark --type Reise Foto asset --base .").output
+                == "changed Foto of Reise to asset; records: 2\n")
+        let verified = try await run("verify c.tidemark --json").json()
+        #expect(verified["ok"] as? Bool == true && verified["assets"] as? Int == 1)
+    }
+
+    @Test func `an import whose rows are all refused leaves no types and fields`() async throws {
+        try scratch.write("id,name\n1,Anna\n", to: "users.csv")
+        try scratch.write("id,total\n1,5\n", to: "orders.csv")
+        try scratch.write(#"{"types": [{"name": "Order", "fields": [{"name": "total", "type": "double"}]}]}"#, to: "schema.json")
+        try await run("import users.csv --into c.tidemark --type User --id id --plain-ids")
+        let before = try await run("schema show c.tidemark").output
+        for more in [["--schema", "schema.json"], []] {
+            let refused = try await tool.run(
+                ["import", "orders.csv", "--into", "c.tidemark", "--type", "Order", "--id", "id", "--plain-ids"] + more,
+                in: scratch.url)
+            #expect(refused.status == 65, "\(refused)")
+            #expect(try await run("schema show c.tidemark").output == before)
+        }
+        // With a source that can't be read, too.
+        try await run("import none.csv --into c.tidemark --type Order --id id --schema schema.json", expecting: 66)
+        #expect(try await run("schema show c.tidemark").output == before)
+        try scratch.write("id,total\n1,5\n2,6\n", to: "orders.csv")
+        try await run(
+            "import orders.csv --into c.tidemark --type Order --id id --plain-ids --schema schema.json", expecting: 65)
+        #expect(try await run("schema show c.tidemark").output.contains(#""total", "type": "double""#))
+        // A source without rows makes the types.
+        try scratch.write("", to: "empty.jsonl")
+        try await run("import empty.jsonl --into d.tidemark --type Order --schema schema.json")
+        #expect(try await run("schema show d.tidemark").output.contains("Order"))
+        #expect(try await run("verify c.tidemark --json").json()["ok"] as? Bool == true)
+    }
+
+    @Test func `a container becomes a production one by a command`() async throws {
+        try await run("records set c.tidemark a --type Place caption=Senja")
+        #expect(try await run("store environment c.tidemark").output == "development\n")
+        let cloud = scratch["cloud"].path
+        try await run("account sign-in c.tidemark --email anna@example.org --create --cloud", cloud)
+        let refused = try await run("store environment c.tidemark production", expecting: 64)
+        #expect(refused.errors.contains("tidemark account sign-out"))
+        try await run("sync c.tidemark")
+        try await run("account sign-out c.tidemark --records keep")
+        #expect(try await run("store environment c.tidemark production --dry-run --json").json()["changed"] as? Bool == false)
+        #expect(try await run("store environment c.tidemark").output == "development\n")
+        try await run("admin container add default --data", cloud)
+        try await run("admin schema deploy --container default --data", cloud)
+        #expect(
+            try await run("store environment c.tidemark production").output
+                .hasSuffix("is a production container now; the production environment gets 1 record with the next sync\n"))
+        try await run("store environment c.tidemark development", expecting: 64)
+        try await run("account sign-in c.tidemark --email anna@example.org --cloud", cloud)
+        #expect(try await run("sync c.tidemark --json").json()["exported"] as? Int == 1)
+        #expect(
+            try await run("schema drop c.tidemark --type Place caption", expecting: 64).errors
+                .contains("in production the schema is fixed"))
+    }
+}

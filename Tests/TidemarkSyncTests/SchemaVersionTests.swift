@@ -1,0 +1,190 @@
+import Foundation
+import TestSupport
+import Testing
+import TidemarkCloud
+import TidemarkEmbeddedCloud
+import TidemarkModel
+import TidemarkSQLite
+import TidemarkStore
+import TidemarkSync
+
+/// Goal: devices of different versions of a program share records, and neither loses what the other one has. Method: two devices and an
+/// embedded cloud; one device changes its schema.
+@Suite(.timeLimit(.minutes(30))) struct SchemaVersionTests {
+    private func devices(
+        _ scratch: Scratch, _ environment: StoreEnvironment = .development
+    ) async throws -> (TestCloud, Device, Device) {
+        let cloud = try await TestCloud(scratch)
+        if environment == .production { try await cloud.cloud.deploySchemaOfEverything(cloud) }
+        return (
+            cloud,
+            try Device(scratch["old.tidemark"], database: cloud.database(environment), containerEnvironment: environment),
+            try Device(scratch["new.tidemark"], database: cloud.database(environment), containerEnvironment: environment)
+        )
+    }
+
+    private func sync(_ devices: Device...) async throws {
+        for device in devices {
+            let report = try await device.engine.sync()
+            #expect(report.isComplete && report.deferred == 0)
+        }
+    }
+
+    @Test func `after a rename the older device keeps its field, and the newer one sends the new one`() async throws {
+        let scratch = try Scratch()
+        let (_, old, new) = try await devices(scratch)
+        try await old.set("senja", ["caption": .string("Senja"), "rating": .int64(4)])
+        try await sync(old, new)
+        _ = try await new.store.changeSchema([.renameField("caption", of: "Destination", to: "title")], author: "test")
+        try await sync(new, old, new)
+        #expect(try new.records() == ["senja": ["title": .string("Senja"), "rating": .int64(4)]])
+        #expect(
+            try old.records() == ["senja": ["caption": .string("Senja"), "title": .string("Senja"), "rating": .int64(4)]])
+        // Edits of the older device go on in its field; those of the newer one leave that alone.
+        try await old.set("senja", ["caption": .string("Senja in May"), "rating": .int64(5)])
+        try await sync(old, new)
+        #expect(try new.records() == ["senja": ["title": .string("Senja"), "rating": .int64(5)]])
+        #expect(try await new.store.types()[0].fields.map(\.name).sorted() == ["rating", "title"])
+        try await new.set("senja", ["title": .string("Senja in June")])
+        try await sync(new, old)
+        #expect(
+            try old.records() == [
+                "senja": ["caption": .string("Senja in May"), "title": .string("Senja in June"), "rating": .int64(5)]
+            ])
+    }
+
+    @Test func `an edit of the older device meets the unsent rename of the newer one`() async throws {
+        let scratch = try Scratch()
+        let (_, old, new) = try await devices(scratch)
+        try await old.set("senja", ["caption": .string("Senja"), "rating": .int64(4)])
+        try await sync(old, new)
+        try await new.set("senja", ["caption": .string("Senja, unsent")])
+        _ = try await new.store.changeSchema([.renameField("caption", of: "Destination", to: "title")], author: "test")
+        try await old.set("senja", ["rating": .int64(5)])
+        try await sync(old, new, old)
+        #expect(try new.records() == ["senja": ["title": .string("Senja, unsent"), "rating": .int64(5)]])
+        #expect(
+            try old.records() == ["senja": ["caption": .string("Senja"), "title": .string("Senja, unsent"), "rating": .int64(5)]])
+    }
+
+    @Test func `both devices rename, and end with the same`() async throws {
+        let scratch = try Scratch()
+        let (_, old, new) = try await devices(scratch)
+        try await old.set("senja", ["caption": .string("Senja")])
+        try await old.set("bodø", ["caption": .string("Bodø")])
+        try await sync(old, new)
+        let rename = SchemaChange.renameField("caption", of: "Destination", to: "title")
+        _ = try await new.store.changeSchema([rename], author: "test")
+        try await new.set("senja", ["title": .string("Senja in May")])
+        try await sync(new, old)
+        // The cloud has brought the new field before this device renames.
+        _ = try await old.store.changeSchema([rename], author: "test")
+        try await sync(old, new, old)
+        #expect(try old.records() == new.records())
+        #expect(try old.records()["senja"] == ["title": .string("Senja in May")])
+        #expect(try old.records()["bodø"] == ["title": .string("Bodø")])
+    }
+
+    @Test func `an unsent record is sent with the fields that it has after a rename and a drop`() async throws {
+        let scratch = try Scratch()
+        let (_, old, new) = try await devices(scratch)
+        try await new.set("senja", ["caption": .string("Senja"), "draft": .string("x"), "rating": .int64(4)])
+        _ = try await new.store.changeSchema(
+            [
+                .renameField("caption", of: "Destination", to: "title"), .dropField("draft", of: "Destination"),
+                .retypeField("rating", of: "Destination", to: .init(name: "rating", type: .double)),
+            ], author: "test")
+        try await sync(new, old)
+        #expect(try old.records() == ["senja": ["title": .string("Senja"), "rating": .double(4)]])
+        #expect(try old.records() == new.records())
+    }
+
+    @Test func `a dropped field stays in the cloud and on the other device, and does not come back`() async throws {
+        let scratch = try Scratch()
+        let (_, old, new) = try await devices(scratch)
+        try await old.set("senja", ["caption": .string("Senja"), "rating": .int64(4)])
+        try await sync(old, new)
+        _ = try await new.store.changeSchema([.dropField("rating", of: "Destination")], author: "test")
+        try await new.set("senja", ["caption": .string("Senja in May")])
+        try await sync(new, old)
+        #expect(try old.records() == ["senja": ["caption": .string("Senja in May"), "rating": .int64(4)]])
+        try await old.set("senja", ["rating": .int64(5)])
+        try await old.set("bodø", ["caption": .string("Bodø"), "rating": .int64(3)])
+        try await sync(old, new)
+        #expect(
+            try new.records() == ["senja": ["caption": .string("Senja in May")], "bodø": ["caption": .string("Bodø")]])
+        #expect(try old.records()["senja"]?["rating"] == .int64(5))
+    }
+
+    @Test func `what a newer version writes an older one keeps, and sends on unharmed`() async throws {
+        let scratch = try Scratch()
+        let (_, old, new) = try await devices(scratch)
+        try await old.set("senja", ["caption": .string("Senja")])
+        try await sync(old, new)
+        try await new.set("senja", ["kind": .string("archipelago"), "tags": .list([.string("north")], of: .string)])
+        try await new.set("n1", ["text": .string("Wet")], type: "Note")
+        try await sync(new, old)
+        try await old.set("senja", ["caption": .string("edited")])
+        try await sync(old, new)
+        #expect(
+            try new.records() == [
+                "senja": [
+                    "caption": .string("edited"), "kind": .string("archipelago"), "tags": .list([.string("north")], of: .string),
+                ]
+            ])
+        #expect(try old.records() == new.records() && old.records("Note") == new.records("Note"))
+        // Also through a deletion that is taken back by an edit elsewhere.
+        try await old.delete("senja")
+        try await new.set("senja", ["kind": .string("island")])
+        try await sync(new, old, new)
+        #expect(try old.records() == new.records())
+        #expect(try new.records()["senja"]?["kind"] == .string("island"))
+    }
+
+    @Test func `a production device takes up the types and fields that the cloud brings`() async throws {
+        let scratch = try Scratch()
+        let (_, old, new) = try await devices(scratch, .production)
+        let narrow = RecordTypeSchema(name: "Destination", fields: [.init(name: "caption", type: .string)])
+        var wide = narrow
+        wide.fields.append(.init(name: "rating", type: .int64))
+        try await old.store.declare([narrow], environment: .development)
+        try await new.store.declare(
+            [wide, RecordTypeSchema(name: "Photo", fields: [.init(name: "title", type: .string)])], environment: .development)
+        try await new.set("senja", ["caption": .string("Senja"), "rating": .int64(5)])
+        try await new.set("p1", ["title": .string("Photo")], type: "Photo")
+        try await sync(new, old)
+        #expect(try old.records() == new.records() && old.records("Photo") == new.records("Photo"))
+        try await old.set("senja", ["rating": .int64(4)])
+        try await sync(old, new)
+        #expect(try new.records()["senja"]?["rating"] == .int64(4))
+        // The program's own growth is refused as before.
+        await #expect(throws: StoreError.self) { try await old.set("senja", ["unknown": .int64(1)]) }
+    }
+
+    @Test func `a development container becomes a production one, and all of it is sent there`() async throws {
+        let scratch = try Scratch()
+        let cloud = try await TestCloud(scratch)
+        let url = scratch["a.tidemark"]
+        do {
+            let device = try Device(url, database: cloud.database())
+            try await device.set("senja", ["caption": .string("Senja")])
+            try await sync(device)
+            let busy = await #expect(throws: ContainerEvent.Failure.self) { _ = try await device.container.makeProduction() }
+            #expect(busy?.code == SyncErrorCode.anotherSyncer)
+        }
+        try await Device.gone(url)
+        try await cloud.cloud.deploySchema(of: TestCloud.container)
+        let container = try ContainerDirectory(openingAt: url)
+        #expect(try await container.makeProduction(isDryRun: true).records == 1)
+        #expect(try ContainerDirectory(openingAt: url).description.environment == .development)
+        let change = try await container.makeProduction()
+        #expect(change.isChanged && change.records == 1 && change.types == ["Destination"])
+        #expect(try await change.container.makeProduction().isChanged == false)
+        let device = try Device(url, database: cloud.database(.production))
+        #expect(device.container.description.environment == .production)
+        #expect(try await device.engine.sync().exported == 1)
+        let other = try Device(scratch["b.tidemark"], database: cloud.database(.production), containerEnvironment: .production)
+        try await sync(other)
+        #expect(try other.records() == device.records())
+    }
+}
