@@ -347,7 +347,20 @@ extension PersistentContainer {
         guard let zone = try await stores[share.scope].zones().first(where: { $0.name == share.zone }) else {
             throw share.isUnknown
         }
-        return SharePlace(share: share, zone: zone.id)
+        return SharePlace(share: share, name: share.zone, zone: zone.id)
+    }
+
+    /// The place of new records; `nil` for one outside of all zones.
+    ///
+    /// - Throws: ``StoreError`` `notFound` where the store does not know the share or the zone.
+    func place(of target: InsertionTarget) async throws -> SharePlace? {
+        switch target {
+        case .store: return nil
+        case .share(let share): return try await place(of: share)
+        case .zone(let name, let scope):
+            guard let zone = try await stores[scope].zones().first(where: { $0.name == name }) else { throw name.isUnknown }
+            return SharePlace(share: nil, name: name, zone: zone.id)
+        }
     }
 
     // What was refused

@@ -101,8 +101,8 @@ struct RegisteredRecord: Sendable {
     /// `nil` for one that was inserted.
     private(set) var loaded: Loaded?
     var edit: Edit?
-    /// The share into which an inserted record goes; `nil` for none.
-    var share: Share?
+    /// The place into which an inserted record goes; `nil` for a record that was loaded.
+    var target: InsertionTarget?
 
     init(scope: StoreScope, loaded: Loaded? = nil) {
         self.scope = scope
@@ -161,7 +161,7 @@ struct RegisteredRecord: Sendable {
             edit = try edit?.rebased(from: StoredVersion(version: 0, values: before), on: state, assets: assets)
         }
         self.scope = scope
-        share = nil
+        target = nil
         loaded = saved.loaded(state, assets: assets)
     }
 
