@@ -205,7 +205,8 @@ let package = Package(
             ],
             swiftSettings: layered),
         // For users' own tests.
-        .target(name: "TidemarkTesting", dependencies: ["TidemarkCloud", "TidemarkModel"], swiftSettings: layered),
+        .target(
+            name: "TidemarkTesting", dependencies: ["TidemarkCloud", "TidemarkModel", "TidemarkSync"], swiftSettings: layered),
         // What programs use: containers of typed records.
         .target(
             name: "Tidemark",
@@ -323,7 +324,9 @@ let package = Package(
             swiftSettings: strict),
         .testTarget(
             name: "TidemarkTestingTests",
-            dependencies: ["TestSupport", "TidemarkCloud", "TidemarkEmbeddedCloud", "TidemarkModel", "TidemarkTesting"],
+            dependencies: [
+                "TestSupport", "TidemarkCloud", "TidemarkEmbeddedCloud", "TidemarkModel", "TidemarkSync", "TidemarkTesting",
+            ],
             swiftSettings: strict),
         .testTarget(
             name: "TidemarkHTTPTests",
@@ -410,7 +413,8 @@ let package = Package(
             name: "TidemarkTests",
             dependencies: [
                 "TestSupport", "Tidemark", "TidemarkCloud", "TidemarkCloudEngine", "TidemarkEmbeddedCloud", "TidemarkHTTP",
-                "TidemarkModel", "TidemarkSQLite", "TidemarkContainers", "TidemarkStore", "TidemarkSync", "TidemarkTransfer",
+                "TidemarkModel", "TidemarkSQLite", "TidemarkContainers", "TidemarkStore", "TidemarkSync", "TidemarkTesting",
+                "TidemarkTransfer",
                 "journal-probe",
                 "sharing-probe",
                 "tidemark",

@@ -4,6 +4,7 @@ import Synchronization
 final class ChangeBroadcaster: Sendable {
     private struct Listeners {
         var next = 0
+        var isFinished = false
         var all: [Int: (continuation: AsyncStream<Void>.Continuation, hearsOwn: Bool)] = [:]
     }
 
@@ -21,14 +22,28 @@ final class ChangeBroadcaster: Sendable {
     /// - Parameter withOwn: Whether what this container writes is heard, too.
     func notifications(withOwn: Bool) -> AsyncStream<Void> {
         let (stream, continuation) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
-        let number = listeners.withLock { listeners in
+        let number = listeners.withLock { listeners -> Int? in
+            guard !listeners.isFinished else { return nil }
             listeners.next += 1
             listeners.all[listeners.next] = (continuation, withOwn)
             return listeners.next
+        }
+        guard let number else {
+            continuation.finish()
+            return stream
         }
         continuation.onTermination = { [weak self] _ in
             _ = self?.listeners.withLock { $0.all.removeValue(forKey: number) }
         }
         return stream
+    }
+
+    /// Ends all streams. Later ones end at once.
+    func finish() {
+        let all = listeners.withLock { listeners in
+            listeners.isFinished = true
+            return Array(listeners.all.values)
+        }
+        for listener in all { listener.continuation.finish() }
     }
 }

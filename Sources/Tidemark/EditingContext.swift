@@ -16,7 +16,8 @@ import TidemarkStore
 /// let result = try await context.save()            // result.conflicts tells what others had changed
 /// ```
 ///
-/// A context sees its own edits; others see them when they are saved.
+/// A context sees its own edits; others see them when they are saved. It reads the newest state of the stores, or one that is pinned with
+/// ``setQueryGeneration(_:)``.
 public actor EditingContext {
     /// The container that it loads records from and saves them into.
     public nonisolated let container: PersistentContainer
@@ -28,6 +29,18 @@ public actor EditingContext {
     /// well.
     public private(set) var refreshError: (any Error)?
 
+    /// Where new records go that are inserted without a place.
+    public private(set) var insertionTarget = InsertionTarget.store(.private)
+
+    /// The state that the context reads.
+    private enum Pin {
+        case none
+        /// The newest state at the next fetch.
+        case next
+        case state(ContainerSnapshot)
+    }
+
+    private var pin = Pin.none
     private var registered: [RecordName: RegisteredRecord] = [:]
     /// The names of the records with edits, in the order of the edits.
     private var edited = OrderedNames()
@@ -45,6 +58,57 @@ public actor EditingContext {
     /// Sets the policy of this context's saves.
     public func setMergePolicy(_ policy: MergePolicy?) { mergePolicy = policy }
 
+    /// Sets where new records go that are inserted without a place, such as a share.
+    public func setInsertionTarget(_ target: InsertionTarget) { insertionTarget = target }
+
+    // The state that is read
+
+    /// Pins the state of the stores that the context reads, both stores' of one moment, or lets go of it. As
+    /// `NSManagedObjectContext.setQueryGenerationFrom(_:)`.
+    ///
+    /// ```swift
+    /// try await context.setQueryGeneration(.current)
+    /// let trips = try await context.fetchAll(Trip.self)
+    /// let stops = try await context.fetchAll(Stop.self)     // as they were beside these trips
+    /// ```
+    ///
+    /// Fetches read that state, whatever others save. A save merges with what the stores have by then, as always. ``save(mergePolicy:)``,
+    /// ``refreshAll()`` and ``reset()`` advance a pinned context to the newest state. Loaded records stay as they were loaded until they are
+    /// refreshed. A pinned state keeps the stores' logs from being emptied: see ``ContainerSnapshot``.
+    ///
+    /// - Throws: ``StoreError`` `invalid` for a snapshot of another container; those of `PersistentContainer.snapshot()`.
+    public func setQueryGeneration(_ generation: QueryGeneration) throws(StoreError) {
+        switch generation {
+        case .unpinned: pin = .none
+        case .current: pin = .state(try container.snapshot())
+        case .snapshot(let snapshot):
+            guard snapshot.recordSources.all.first?.container.url == container.directory.url else {
+                throw StoreError(.invalid, "the snapshot is of another container than \(container.directory.url.path)")
+            }
+            pin = .state(snapshot)
+        }
+    }
+
+    /// Whether the context reads a pinned state.
+    public var isPinned: Bool {
+        if case .none = pin { false } else { true }
+    }
+
+    /// Has a pinned context read the newest state from its next fetch on.
+    private func advance() { if isPinned { pin = .next } }
+
+    /// The stores in the state that is read.
+    private func recordSources() throws -> RecordSources {
+        switch pin {
+        case .none: return container.recordSources
+        case .state(let snapshot): return snapshot.recordSources
+        case .next:
+            let snapshot = try container.snapshot()
+            pin = .state(snapshot)
+            return snapshot.recordSources
+        }
+    }
+
     // Loading
 
     /// The record of a name, with this context's edits; `nil` when there is none, or it is deleted here.
@@ -54,7 +118,7 @@ public actor EditingContext {
         try container.recordSources.claims.check(type)
         let record = RecordName(type: R.recordType, name: name)
         if let known = registered[record] { return try known.current(type) }
-        for source in container.recordSources.all {
+        for source in try recordSources().all {
             let loaded = try await source.read { db in try source.fetch(db, type, named: name) }
             guard let loaded else { continue }
             // Another call may have edited it meanwhile.
@@ -73,7 +137,7 @@ public actor EditingContext {
     public func fetchAll<R: Record>(
         _ type: R.Type, where predicate: RecordPredicate<R>? = nil, sortedBy sorts: [RecordSort<R>] = [], limit: Int? = nil
     ) async throws -> [R] {
-        let found = try await container.recordSources.fetchAll(type, where: predicate, sortedBy: sorts, limit: limit) {
+        let found = try await recordSources().fetchAll(type, where: predicate, sortedBy: sorts, limit: limit) {
             record, row, type, source in
             (record: record, state: try StoredVersion(row, type: type), scope: source.scope)
         }
@@ -87,23 +151,29 @@ public actor EditingContext {
 
     // Editing
 
+    /// Adds a record that is believed to be new, at the context's ``insertionTarget``.
+    public func insert<R: Record>(_ record: R) { insert(record, into: insertionTarget) }
+
     /// Adds a record that is believed to be new.
     ///
     /// - Parameter scope: The store of a new record; a record that is there stays where it is. A new record of the shared store belongs to a
     ///   share: use ``insert(_:in:)-(_,Share)``. Else ``save(mergePolicy:)`` throws.
-    public func insert<R: Record>(_ record: R, in scope: StoreScope = .private) {
-        let name = record.name
-        edit(name, scope: scope) { $0.insert(record) }
-    }
+    public func insert<R: Record>(_ record: R, in scope: StoreScope) { insert(record, into: .store(scope)) }
 
     /// Adds a record that is believed to be new to a share.
     ///
     /// Where the container does not know the share when the context is saved, ``save(mergePolicy:)`` throws ``StoreError`` `notFound`.
-    public func insert<R: Record>(_ record: R, in share: Share) {
+    public func insert<R: Record>(_ record: R, in share: Share) { insert(record, into: .share(share)) }
+
+    /// Adds a record that is believed to be new to a store, a share or a zone.
+    ///
+    /// Where the container does not know the share or the zone when the context is saved, ``save(mergePolicy:)`` throws ``StoreError``
+    /// `notFound`.
+    public func insert<R: Record>(_ record: R, into target: InsertionTarget) {
         let name = record.name
-        edit(name, scope: share.scope) {
+        edit(name, scope: target.scope) {
             $0.insert(record)
-            $0.share = share
+            $0.target = target
         }
     }
 
@@ -146,6 +216,7 @@ public actor EditingContext {
     public func reset() {
         registered = [:]
         edited = OrderedNames()
+        advance()
     }
 
     private func edit(_ name: RecordName, scope: StoreScope, _ body: (inout RegisteredRecord) -> Void) {
@@ -212,6 +283,7 @@ public actor EditingContext {
             let isReplaced = committed.result.replaced[name] != nil
             try markSaved(name, edit, in: scope, as: isReplaced ? nil : committed.saved[name] ?? nil)
         }
+        advance()
         if let error = committed.error { throw error }
         return committed.result
     }
@@ -229,19 +301,19 @@ public actor EditingContext {
         return homes
     }
 
-    /// The shares into which new records go.
+    /// The shares and zones into which new records go.
     private func places(
         of edits: [(name: RecordName, record: RegisteredRecord)], _ homes: [StoreScope]
     ) async throws -> [SharePlace?] {
-        var known: [Share: SharePlace] = [:]
+        var known: [InsertionTarget: SharePlace?] = [:]
         var places: [SharePlace?] = []
         for ((_, record), home) in zip(edits, homes) {
-            guard record.loaded == nil, let share = record.share, share.scope == home else {
+            guard record.loaded == nil, let target = record.target, target.scope == home else {
                 places.append(nil)
                 continue
             }
-            if known[share] == nil { known[share] = try await container.place(of: share) }
-            places.append(known[share])
+            if known[target] == nil { known[target] = .some(try await container.place(of: target)) }
+            places.append(known[target] ?? nil)
         }
         return places
     }
@@ -303,7 +375,8 @@ public actor EditingContext {
         defer { turns.pass() }
         var stale: Set<RecordName> = []
         var failure: (any Error)?
-        for source in container.recordSources.all {
+        advance()
+        for source in try recordSources().all {
             let known = registered.compactMap { name, record in
                 record.scope == source.scope ? record.loaded.map { (name: name, loaded: $0) } : nil
             }

@@ -11,8 +11,8 @@ extension PersistentContainer {
     /// print("\(setAside?.records ?? 0) records set aside, \(setAside?.pending ?? 0) changes not in the cloud")
     /// ```
     ///
-    /// No engine may have the container; one that has ends it with ``SyncEngine/signOut(_:reason:)``. Where records go, observations see
-    /// it, and history tokens from before expire.
+    /// A container that synchronises by itself stops: call ``startSyncing(with:configuration:environment:)`` for the next account. Where records
+    /// go, observations see it, and history tokens from before expire.
     ///
     /// - Parameters:
     ///   - choice: What becomes of the account's records here: they are set aside, stay, or are deleted. Those that stay go on with the same
@@ -20,12 +20,20 @@ extension PersistentContainer {
     ///   - reason: What `Quarantine.reason` says.
     /// - Returns: What was set aside of one's own records; what others share is set aside by itself, and is among ``quarantines()``. `nil` where
     ///   there was nothing, or `choice` is another.
-    /// - Throws: `ContainerEvent.Failure` 134410 while the container is synchronised, by this process or another; ``StoreError``.
+    /// - Throws: `ContainerEvent.Failure` 134410 while another process synchronises the container, 134417 while this one does by hand;
+    ///   ``StoreError``.
     @discardableResult
     public func signOut(
         _ choice: SignOutChoice = .quarantine, reason: String = "the account has signed out"
     ) async throws -> Quarantine? {
         // A synchronisation that is under way is not to go on with what is set aside.
+        await stopSyncing()
+        if let sync = syncing.sync {
+            defer { changeBroadcaster.post(isOwn: true) }
+            let quarantine = try await sync.privateEngine.signOut(choice, reason: reason)
+            _ = try await sync.sharedEngine.signOut(choice, reason: reason)
+            return quarantine
+        }
         let lock = try SyncLock(directory)
         defer { lock.release() }
         defer { changeBroadcaster.post(isOwn: true) }

@@ -117,12 +117,15 @@ extension PersistentContainer {
     }
 
     /// Shares a record with a title.
+    ///
+    /// - Parameter title: What people are shown; by default the value of the property that the type names as its ``Record/shareTitle``.
     @discardableResult
-    public func share(
-        _ record: some Record, title: String? = nil, publicPermission: ShareParticipant.Permission = .none,
+    public func share<R: Record>(
+        _ record: R, title: String? = nil, publicPermission: ShareParticipant.Permission = .none,
         in databases: CloudDatabases
     ) async throws -> Share {
-        try await share([Self.name(record)], title: title, publicPermission: publicPermission, in: databases)
+        let title = title ?? R.shareTitle.map { record[keyPath: $0] }
+        return try await share([Self.name(record)], title: title, publicPermission: publicPermission, in: databases)
     }
 
     private static func name<R: Record>(_ record: R) -> RecordName { RecordName(type: R.recordType, name: record.recordName) }
@@ -259,6 +262,8 @@ extension PersistentContainer {
     /// there is what was said when the account signed in.
     func adopt(_ databases: CloudDatabases) async throws {
         guard try await !checkAccount(databases) else { return }
+        // The program's own synchronisation has the container's right to synchronise, and may not have run yet.
+        if let sync = syncing.sync { return try await sync.adoptAccount() }
         var configuration = SyncConfiguration()
         let settings = try StoreReader(container: directory).accountSettings()
         if let choice = settings.signIn.flatMap(SignInChoice.init(rawValue:)) { configuration.signIn = choice }
@@ -342,7 +347,20 @@ extension PersistentContainer {
         guard let zone = try await stores[share.scope].zones().first(where: { $0.name == share.zone }) else {
             throw share.isUnknown
         }
-        return SharePlace(share: share, zone: zone.id)
+        return SharePlace(share: share, name: share.zone, zone: zone.id)
+    }
+
+    /// The place of new records; `nil` for one outside of all zones.
+    ///
+    /// - Throws: ``StoreError`` `notFound` where the store does not know the share or the zone.
+    func place(of target: InsertionTarget) async throws -> SharePlace? {
+        switch target {
+        case .store: return nil
+        case .share(let share): return try await place(of: share)
+        case .zone(let name, let scope):
+            guard let zone = try await stores[scope].zones().first(where: { $0.name == name }) else { throw name.isUnknown }
+            return SharePlace(share: nil, name: name, zone: zone.id)
+        }
     }
 
     // What was refused

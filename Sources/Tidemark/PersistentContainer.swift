@@ -33,8 +33,14 @@ public actor PersistentContainer: RecordReading {
     private nonisolated let readersFollowOthers = Atomic(false)
     nonisolated let reporter = Mutex<PermissionReporter?>(nil)
 
+    /// What synchronises the container in this process.
+    nonisolated let syncing = ContainerSyncing()
+    /// The folder of a temporary container, which goes with it.
+    private nonisolated let temporaryFolder: TemporaryFolder?
+    nonisolated let policy: CurrentMergePolicy
+
     /// The merge policy where neither a type nor a save has one.
-    public private(set) var mergePolicy: MergePolicy
+    public var mergePolicy: MergePolicy { policy.value }
     /// The relationships that the program has declared, by the names of types and fields.
     var declaredRelationships: [String: [String: RelationshipSchema]] = [:]
     /// The name that history gives the transactions.
@@ -105,13 +111,24 @@ public actor PersistentContainer: RecordReading {
         }
     }
 
-    private init(_ opened: Opened, author: String, mergePolicy: MergePolicy) {
+    /// Opens a container whose folder is deleted when the container is closed or deallocated.
+    ///
+    /// - Throws: As ``init(named:at:environment:author:role:mergePolicy:)``.
+    init(
+        in folder: TemporaryFolder, environment: StoreEnvironment, author: String, mergePolicy: MergePolicy
+    ) throws(StoreError) {
+        let directory = try ContainerDirectory(openingOrCreatingAt: folder.container, environment: environment)
+        self.init(try Opened(directory, role: .app), author: author, mergePolicy: mergePolicy, temporaryFolder: folder)
+    }
+
+    private init(_ opened: Opened, author: String, mergePolicy: MergePolicy, temporaryFolder: TemporaryFolder? = nil) {
+        self.temporaryFolder = temporaryFolder
         directory = opened.directory
         executor = opened.executor
         notifier = opened.notifier
         stores = opened.stores
         self.author = author
-        self.mergePolicy = mergePolicy
+        policy = CurrentMergePolicy(mergePolicy)
         changeBroadcaster = ChangeBroadcaster()
         sources = stores.map { RecordSource($0) }
         recordSources = RecordSources(all: sources.all)
@@ -139,7 +156,52 @@ public actor PersistentContainer: RecordReading {
     }
 
     /// Sets the merge policy where neither a type nor a save has one.
-    public func setMergePolicy(_ policy: MergePolicy) { mergePolicy = policy }
+    public func setMergePolicy(_ policy: MergePolicy) { self.policy.value = policy }
+
+    // Closing
+
+    /// Closes the container: ends its synchronisation, the streams of its changes and events, and the connections to its stores. A program
+    /// calls it before it replaces or deletes the container's files, or wants the last reader of a file gone; otherwise a container closes
+    /// when it is deallocated.
+    ///
+    /// Reads and saves throw ``StoreError`` `closed` afterwards, from observations as well; snapshots go on reading. A second call does
+    /// nothing. A temporary container is deleted.
+    ///
+    /// - Throws: ``StoreError`` `busy` while a read is going on.
+    public func close() async throws(StoreError) {
+        await syncing.remove(closing: true)?.stop()
+        listener.withLock { listener in
+            listener?.close()
+            listener = nil
+        }
+        for scope in ContainerDirectory.scopes { try closeStore(scope) }
+        changeBroadcaster.finish()
+        syncing.events.finish()
+        temporaryFolder?.remove()
+    }
+
+    private func closeStore(_ scope: StoreScope) throws(StoreError) {
+        let result = stores[scope].assumeIsolated { store in
+            Result { () throws(StoreError) in try store.close() }
+        }
+        try result.get()
+    }
+
+    /// Closes the container and deletes it with all its records and files, for good; see `ContainerDirectory.destroy()`. What the cloud has
+    /// stays there.
+    ///
+    /// - Throws: ``StoreError`` as ``close()`` and `ContainerDirectory.destroy()`.
+    public func destroy() async throws(StoreError) {
+        try await close()
+        if temporaryFolder == nil { try directory.destroy() }
+    }
+
+    /// Deletes a container that is not open, for good. As `NSPersistentStoreCoordinator.destroyPersistentStore(at:type:options:)`.
+    ///
+    /// - Throws: ``StoreError`` `notFound` where there is none of that name; `busy`; `io`.
+    public static func destroy(named name: String, at location: StoreLocation = .default) throws(StoreError) {
+        try ContainerDirectory.destroy(at: location.containerURL(named: name))
+    }
 
     // Saving
 

@@ -3,17 +3,30 @@ import TidemarkModel
 import TidemarkSQLite
 import TidemarkStore
 
-/// A share into which new records are saved, and its zone in the share's store.
+/// A zone into which new records are saved, and the share of it that was named.
 struct SharePlace: Hashable, Sendable {
-    let share: Share
+    /// `nil` where a zone was named.
+    let share: Share?
+    let name: ZoneName
     let zone: Int64
 
-    /// Makes sure that the share is still there, in the transaction that saves into it.
+    /// Makes sure that the zone is still there, and shared as it was said to be, in the transaction that saves into it.
     ///
     /// - Throws: ``StoreError`` `notFound`.
     func check(_ db: Database, _ source: RecordSource) throws {
-        let known = try source.shares(db, ofZoneThatMayBeGone: zone)?.shares(scope: source.scope) ?? []
+        guard let shares = try source.shares(db, ofZoneThatMayBeGone: zone) else { throw share?.isUnknown ?? name.isUnknown }
+        guard let share else { return }
+        let known = try shares.shares(scope: source.scope)
         guard known.contains(where: { $0.name == share.name && $0.zone == share.zone }) else { throw share.isUnknown }
+    }
+}
+
+extension ZoneName {
+    /// The error of a save into a zone that the store does not have.
+    var isUnknown: StoreError {
+        StoreError(
+            .notFound,
+            "the store has no zone '\(name)'. Nothing was saved. StoreReader.zones() lists the zones that are there")
     }
 }
 

@@ -121,8 +121,16 @@ extension CloudError: CustomStringConvertible {
 }
 
 extension CloudError: LocalizedError {
-    /// The error message: the text of `localizedDescription`.
-    public var errorDescription: String? { reason }
+    /// The error message: the text of `localizedDescription`, in the language of ``ErrorLanguage/current``.
+    public var errorDescription: String? {
+        let language = ErrorLanguage.current
+        guard language != .english else { return reason }
+        return denial?.sentence(in: language) ?? code.sentence(in: language) ?? reason
+    }
+    /// The reason in English, where the description is a general sentence in another language.
+    public var failureReason: String? { ErrorLanguage.current == .english || errorDescription == reason ? nil : reason }
     /// The remedy; `nil` when none is known, or when the description has it.
-    public var recoverySuggestion: String? { remedy?.sentence ?? denial?.remedy?.sentence }
+    public var recoverySuggestion: String? {
+        remedy?.sentence(in: .current) ?? denial?.remedy?.sentence(in: .current)
+    }
 }

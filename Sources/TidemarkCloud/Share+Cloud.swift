@@ -28,6 +28,14 @@ extension ZoneName {
     /// As a cloud calls it; not for ``default``, whose name a synchronisation's configuration says.
     public var cloudZone: CloudZoneID { CloudZoneID(name, owner: owner ?? CloudZoneID.defaultOwner) }
 
+    /// The name of the record whose graph the zone was made to share; `nil` for any other zone, and where the zone's name has only a
+    /// digest of it, because the record's has other characters than letters, digits, `-` and `_`.
+    package var shareRoot: String? {
+        guard owner == nil, name.hasPrefix(Self.sharePrefix) else { return nil }
+        let root = name.dropFirst(Self.sharePrefix.count).prefix { $0 != "." }
+        return root.isEmpty ? nil : String(root)
+    }
+
     /// What the names of zones begin with that are made to share a record and its graph.
     private static let sharePrefix = "TidemarkShare-"
 

@@ -29,9 +29,11 @@ public struct Tidemark: AsyncParsableCommand {
             Serve.self, Admin.self, Help.self, Manual.self,
         ])
 
-    /// Logs errors, or what `TIDEMARK_LOG` names (trace, debug, info, notice, warning, error), to standard error.
+    /// Logs errors, or what `TIDEMARK_LOG` names (trace, debug, info, notice, warning, error), to standard error. With `sql` in it, as in
+    /// `debug,sql`, `SQLTrace` writes statements there.
     public static func logToStandardError() {
-        let level = ProcessInfo.processInfo.environment["TIDEMARK_LOG"].flatMap(Logger.Level.init(rawValue:)) ?? .error
+        let words = ProcessInfo.processInfo.environment["TIDEMARK_LOG"]?.split(separator: ",").map(String.init) ?? []
+        let level = words.lazy.compactMap(Logger.Level.init(rawValue:)).first ?? .error
         LoggingSystem.bootstrap { label in
             var handler = StreamLogHandler.standardError(label: label)
             handler.logLevel = level

@@ -25,13 +25,16 @@ public struct AccountState: Hashable, Codable, Sendable {
     /// Why setting up fails, in the order in which it does; none when it succeeds.
     public var setupFailures: [ContainerEvent.Failure] {
         if isAvailable { return [] }
-        guard isSignedIn else { return [.init(code: SyncErrorCode.noAccount, reason: "no account is signed in")] }
+        guard isSignedIn else {
+            return [.init(code: SyncErrorCode.noAccount, reason: "no account is signed in", cause: .signedOut)]
+        }
         let noAccount = ContainerEvent.Failure(
-            code: SyncErrorCode.noAccount, reason: "the account is switched off for this container")
+            code: SyncErrorCode.noAccount, reason: "the account is switched off for this container", cause: .switchedOff)
         guard !driveIsOn else { return [noAccount] }
         return [
             .init(
-                code: SyncErrorCode.accountSwitchedOff, reason: "the account is switched off, as a whole and for this container"),
+                code: SyncErrorCode.accountSwitchedOff, reason: "the account is switched off, as a whole and for this container",
+                cause: .switchedOff),
             noAccount,
         ]
     }

@@ -35,6 +35,9 @@ public struct ContainerEvent: Hashable, Sendable, Identifiable {
         public let retryAfter: Duration?
         /// What helps, where that is known. It is not stored.
         public let remedy: ErrorRemedy?
+        /// What kind of obstacle it is: tells an unreachable cloud from an account that has signed out, which have the same ``code``. `nil`
+        /// for any other failure. It is not stored.
+        public let cause: FailureCause?
 
         /// Makes a failure.
         ///
@@ -44,14 +47,17 @@ public struct ContainerEvent: Hashable, Sendable, Identifiable {
         ///   - isPassing: Whether it is tried again without anybody's help.
         ///   - retryAfter: The wait that the cloud asks for.
         ///   - remedy: What helps.
+        ///   - cause: What kind of obstacle it is.
         public init(
-            code: Int, reason: String, isPassing: Bool = false, retryAfter: Duration? = nil, remedy: ErrorRemedy? = nil
+            code: Int, reason: String, isPassing: Bool = false, retryAfter: Duration? = nil, remedy: ErrorRemedy? = nil,
+            cause: FailureCause? = nil
         ) {
             self.code = code
             self.reason = reason
             self.isPassing = isPassing
             self.retryAfter = retryAfter
             self.remedy = remedy
+            self.cause = cause
         }
 
         public static func == (left: Failure, right: Failure) -> Bool {
@@ -86,6 +92,9 @@ public struct ContainerEvent: Hashable, Sendable, Identifiable {
     public var totalRecords: Int?
     /// The bytes of assets that there are to be transferred, as far as that is known.
     public var totalBytes: Int64?
+    /// With a setup that has ended: the account that has come, gone or changed since the setup before. Events of the private store have it.
+    /// It is not stored.
+    public var accountChange: AccountChange?
 
     /// Whether it has ended without a failure. As `NSPersistentCloudKitContainer.Event.succeeded`.
     public var succeeded: Bool { end != nil && failure == nil }
@@ -125,8 +134,10 @@ public enum SyncErrorCode {
 }
 
 extension ContainerEvent.Failure: LocalizedError {
-    /// The error message: the text of `localizedDescription`.
-    public var errorDescription: String? { reason }
+    /// The error message: the text of `localizedDescription`, in the language of ``ErrorLanguage/current``.
+    public var errorDescription: String? { cause?.sentence(in: .current) ?? reason }
+    /// The reason in English, where the description is a general sentence in another language.
+    public var failureReason: String? { cause?.sentence(in: .current).map { _ in reason } }
     /// The remedy; `nil` when none is known, or when the description has it.
-    public var recoverySuggestion: String? { remedy?.sentence }
+    public var recoverySuggestion: String? { remedy?.sentence(in: .current) }
 }

@@ -70,11 +70,15 @@ actor AccountMonitor {
         case .available: break
         case .temporarilyUnavailable, .couldNotDetermine:
             return .unavailable(
-                .init(code: SyncErrorCode.noAccount, reason: "the account is not available for the moment", isPassing: true), nil)
+                .init(
+                    code: SyncErrorCode.noAccount, reason: "the account is not available for the moment", isPassing: true,
+                    cause: .accountUnavailable), nil)
         case .noAccount:
-            return .stopped([.init(code: SyncErrorCode.noAccount, reason: "no account is signed in")])
+            return .stopped([.init(code: SyncErrorCode.noAccount, reason: "no account is signed in", cause: .signedOut)])
         case .restricted:
-            return .stopped([.init(code: SyncErrorCode.noAccount, reason: "the account may not be used here")])
+            return .stopped([
+                .init(code: SyncErrorCode.noAccount, reason: "the account may not be used here", cause: .accountRestricted)
+            ])
         }
         guard let user = account.userRecordName else {
             return .stopped([
@@ -115,8 +119,8 @@ actor AccountMonitor {
                 return .init(
                     code: SyncErrorCode.notInitialized,
                     reason:
-                        "the container has records that no account has yet. Say what is to become of them: merge, apart or delete"
-                )
+                        "the container has records that no account has yet. Say what is to become of them: merge, apart or delete",
+                    cause: .undecided)
             }
         }
         try await store.forgetCloud(user: user)

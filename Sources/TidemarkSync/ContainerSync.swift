@@ -19,10 +19,10 @@ public final class ContainerSync: Sendable {
     public let privateEngine: SyncEngine
     /// The engine of the shared store.
     public let sharedEngine: SyncEngine
-    /// The events of both stores, as they happen. For a single listener. The stream does not end by itself, and buffers the last 1,000
-    /// events.
-    public let events: AsyncStream<ContainerEvent>
-    private let merging: Task<Void, Never>
+    /// The events of both stores, as they happen: a stream of its own for each access. The first one also has the events since this object
+    /// was made. A stream ends with this object, and buffers the last 1,000 events.
+    public var events: AsyncStream<ContainerEvent> { broadcaster.stream() }
+    package let broadcaster = EventBroadcaster()
     private let lock: SyncLock
 
     /// Opens a container's stores for synchronisation.
@@ -58,21 +58,26 @@ public final class ContainerSync: Sendable {
                 log: log, lock: lock)
         )
         (privateEngine, sharedEngine) = (own, others)
-        let (stream, told) = AsyncStream.makeStream(of: ContainerEvent.self, bufferingPolicy: .bufferingNewest(1000))
-        events = stream
-        let (first, second) = (own.events, others.events)
-        merging = Task {
-            await withTaskGroup(of: Void.self) { group in
-                group.addTask { for await event in first { told.yield(event) } }
-                group.addTask { for await event in second { told.yield(event) } }
-            }
-        }
+        for engine in [own, others] { engine.recorder.broadcaster.forward(to: broadcaster) }
     }
-
-    deinit { merging.cancel() }
 
     /// Releases the container at once, and not only with the last reference to this object. The object can't synchronise afterwards.
     public func close() { lock.release() }
+
+    /// Whether it was not closed.
+    package var isOpen: Bool { lock.isHeld }
+
+    /// Has ``run()`` fetch and send soon, also where it waits to try again what has failed.
+    package func requestSyncSoon() {
+        for engine in [privateEngine, sharedEngine] { engine.requestSyncSoon() }
+    }
+
+    /// Makes both stores belong to the account that is signed in, also while they are synchronised.
+    ///
+    /// - Throws: ``ContainerEvent/Failure`` when no account is signed in, or a person has to decide; `CloudError`; ``StoreError``.
+    package func adoptAccount() async throws {
+        for engine in [privateEngine, sharedEngine] { try await engine.waitForAccount() }
+    }
 
     /// Fetches and sends until there is nothing left to do now, the private store first.
     ///
@@ -100,6 +105,12 @@ public final class ContainerSync: Sendable {
             defer { group.cancelAll() }
             try await group.next()
         }
+    }
+
+    /// Has the next synchronisation fetch everything again; see ``SyncEngine/refetch()``.
+    public func refetch() async throws {
+        try await privateEngine.refetch()
+        try await sharedEngine.refetch()
     }
 
     /// Repairs the damaged records of both stores; see ``SyncEngine/repair()``.

@@ -8,9 +8,7 @@ import TidemarkStore
 
 /// Reports the events of a synchronisation as they happen, and logs those that matter later.
 actor EventRecorder {
-    /// For a single listener; buffers the last 1,000 events.
-    nonisolated let stream: AsyncStream<ContainerEvent>
-    private let told: AsyncStream<ContainerEvent>.Continuation
+    nonisolated let broadcaster = EventBroadcaster()
     private let store: RecordStore
     private let environment: SyncEnvironment
     private let log: Logger
@@ -25,7 +23,6 @@ actor EventRecorder {
         self.store = store
         self.environment = environment
         self.log = log
-        (stream, told) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1000))
     }
 
     /// The failure that kept the synchronisation from its end.
@@ -60,7 +57,7 @@ actor EventRecorder {
         running[kind]?.records += records
         running[kind]?.conflicts += conflicts
         guard let event = running[kind] else { return }
-        told.yield(event)
+        broadcaster.post(event)
         // Logged now and then, because other processes read it, too.
         guard event.hasNewChanges, environment.now() > noted + 1_000_000 else { return }
         noted = environment.now()
@@ -98,9 +95,12 @@ actor EventRecorder {
         tell(event)
     }
 
-    /// - Parameter all: The failures. Each becomes an event of its own, and the last one ends the event that was begun.
-    func endSetUp(_ all: [ContainerEvent.Failure]) async throws {
+    /// - Parameters:
+    ///   - all: The failures. Each becomes an event of its own, and the last one ends the event that was begun.
+    ///   - accountChange: What has become of the account since the set-up before.
+    func endSetUp(_ all: [ContainerEvent.Failure], _ accountChange: AccountChange?) async throws {
         guard var event = running.removeValue(forKey: .setup) else { return }
+        event.accountChange = accountChange
         failures[.setup] = all.first
         for failure in all.dropLast() {
             var other = self.event(.setup)
@@ -116,7 +116,7 @@ actor EventRecorder {
     }
 
     private func tell(_ event: ContainerEvent) {
-        told.yield(event)
+        broadcaster.post(event)
         log.debug("\(event.kind.name)", metadata: ["records": "\(event.records)", "succeeded": "\(event.succeeded)"])
     }
 
@@ -137,7 +137,22 @@ extension ContainerEvent.Failure {
     package init(_ error: CloudError, code: Int, reason: String? = nil) {
         self.init(
             code: code, reason: reason ?? error.reason, isPassing: ErrorReaction(error.code).isPassing,
-            retryAfter: error.retryAfter, remedy: error.remedy)
+            retryAfter: error.retryAfter, remedy: error.remedy, cause: FailureCause(error.code))
+    }
+}
+
+extension FailureCause {
+    /// The obstacle behind an error of the cloud; `nil` for an error that is none of them.
+    init?(_ code: CloudError.Code) {
+        switch code {
+        case .networkUnavailable, .networkFailure: self = .offline
+        case .serviceUnavailable, .requestRateLimited, .zoneBusy: self = .cloudIsBusy
+        case .accountTemporarilyUnavailable: self = .accountUnavailable
+        case .notAuthenticated: self = .signedOut
+        case .quotaExceeded: self = .quotaExceeded
+        case .permissionFailure: self = .notPermitted
+        default: return nil
+        }
     }
 }
 

@@ -16,6 +16,12 @@ public struct SyncConfiguration: Sendable {
     public var signOut: SignOutChoice = .quarantine
     /// The name that history gives the transactions.
     public var author = "cloud"
+    /// How long ``SyncEngine/run()`` waits after a save before it sends, so that the saves of that time go together. Without a pause it
+    /// sends at once.
+    public var exportDelay = Duration.zero
+    /// Returns, for the name of a record type, the field whose value is the title of a share of such a record; `nil` for types whose
+    /// shares have a title of their own. A `PersistentContainer` returns what its types say, by `Record.shareTitle`.
+    public var shareTitleField: @Sendable (String) -> String? = { _ in nil }
 
     /// Makes a configuration with the default settings.
     public init() {}

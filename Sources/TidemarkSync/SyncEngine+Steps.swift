@@ -33,7 +33,8 @@ extension SyncEngine {
         await recorder.beginSetUp()
         var failures: [ContainerEvent.Failure] = []
         let user = try await store.syncState().user
-        switch try await accounts.check() {
+        let answer = try await accounts.check()
+        switch answer {
         case .available:
             if try await store.syncState().user != user { await zoneSyncs.forgetExports() }
             do {
@@ -58,7 +59,26 @@ extension SyncEngine {
             failures = all
             machine.halt(all[0])
         }
-        try await recorder.endSetUp(failures)
+        try await recorder.endSetUp(failures, accountChange(since: user, answer))
+    }
+
+    /// What has become of the account since the set-up before. The engine of the private store reports it.
+    private func accountChange(since known: String?, _ answer: AccountMonitor.Answer) -> AccountChange? {
+        guard store.scope == .private else { return nil }
+        switch answer {
+        case .available(let account):
+            defer { accountIsOut = false }
+            guard let user = account.userRecordName else { return nil }
+            guard let known, !accountIsOut || known != user else { return .signedIn(user: user) }
+            return known == user ? nil : .switched(from: known, to: user)
+        case .stopped(let failures):
+            guard let known, !accountIsOut, failures.contains(where: { [.signedOut, .switchedOff].contains($0.cause) }) else {
+                return nil
+            }
+            accountIsOut = true
+            return .signedOut(user: known)
+        case .unavailable: return nil
+        }
     }
 
     /// Makes the zone, and applies deferred records again.
@@ -88,6 +108,7 @@ extension SyncEngine {
         let looksAhead = environment.looksAhead && !machine.exportIsWanted
         let outcome = try await nextPage(looksAhead: looksAhead)
         report.imported += outcome.records
+        if outcome.records > 0 { shareTitlesAreDue = true }
         report.conflicts += outcome.conflicts
         try await recorder.progress(.import, records: outcome.records, conflicts: outcome.conflicts)
         if let error = outcome.error {
@@ -101,7 +122,10 @@ extension SyncEngine {
             machine.imported(moreComing: outcome.moreComing)
             // A merge may leave something to send, or make a refused change possible.
             if outcome.conflicts > 0 || outcome.leavesExports { machine.wantExport() }
-            if !outcome.moreComing { try await recorder.end(.import) }
+            if !outcome.moreComing {
+                await updateShareTitles()
+                try await recorder.end(.import)
+            }
         }
     }
 
@@ -121,6 +145,7 @@ extension SyncEngine {
             return try await recorder.fail(.export, noRoom)
         }
         report.exported += outcome.sent
+        if outcome.sent > 0 { shareTitlesAreDue = true }
         report.conflicts += outcome.conflicts
         try await recorder.progress(.export, records: outcome.sent, conflicts: outcome.conflicts)
         if let error = outcome.error {
@@ -135,7 +160,10 @@ extension SyncEngine {
             let next = outcome.didWork ? nil : try await store.outbox().nextTry.map { max($0, environment.now() + Self.pause) }
             machine.exported(
                 sent: outcome.sent, didWork: outcome.didWork, nextTry: next, at: environment.now(), random: environment.random())
-            if !outcome.didWork { try await recorder.end(.export) }
+            if !outcome.didWork {
+                await updateShareTitles()
+                try await recorder.end(.export)
+            }
         }
     }
 

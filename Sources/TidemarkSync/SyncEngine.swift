@@ -1,5 +1,6 @@
 package import Foundation
 package import Logging
+import Synchronization
 package import TidemarkCloud
 public import TidemarkModel
 import TidemarkSQLite
@@ -40,8 +41,15 @@ public actor SyncEngine {
     /// The rest of the patience of the last ``sync(patience:isContinued:)``. The time in which the cloud did its work does not count.
     private(set) var patienceLeft = Duration.zero
 
+    /// Whether records have come or gone since the titles of shares were compared with their roots.
+    var shareTitlesAreDue = true
+    /// Whether the last set-up has found that the account has signed out.
+    var accountIsOut = false
+    /// Wakes ``run()``.
+    private let waker = Mutex<AsyncStream<Wake>.Continuation?>(nil)
+
     /// Why the engine looks again for work.
-    private enum Wake: Sendable { case store, cloud, time }
+    private enum Wake: Sendable { case store, cloud, network, time, request }
 
     /// Makes an engine for a store that the process has open: it writes through that object, and opens no other.
     ///
@@ -74,9 +82,9 @@ public actor SyncEngine {
     /// The history of its store, by which events name it.
     package nonisolated var history: UUID { store.identity.history }
 
-    /// The events of the synchronisation, as they happen. For a single listener. The stream does not end by itself, and buffers the last
-    /// 1,000 events.
-    public nonisolated var events: AsyncStream<ContainerEvent> { recorder.stream }
+    /// The events of the synchronisation, as they happen: a stream of its own for each access. The first one also has the events since the
+    /// engine was made. A stream does not end by itself, and buffers the last 1,000 events.
+    public nonisolated var events: AsyncStream<ContainerEvent> { recorder.broadcaster.stream() }
 
     // Running
 
@@ -125,6 +133,12 @@ public actor SyncEngine {
         let (wakes, wake) = AsyncStream.makeStream(of: Wake.self, bufferingPolicy: .bufferingNewest(10))
         let listener = try StoreChangeListener(container: store.container, ignoring: notifier) { wake.yield(.store) }
         defer { listener.close() }
+        let network = Task { [environment] in
+            for await _ in environment.networkChanges() { wake.yield(.network) }
+        }
+        defer { network.cancel() }
+        waker.withLock { $0 = wake }
+        defer { waker.withLock { $0 = nil } }
         // Changes that came before the listener.
         wake.yield(.store)
         do {
@@ -147,7 +161,7 @@ public actor SyncEngine {
         guard !isRunning else {
             throw ContainerEvent.Failure(
                 code: SyncErrorCode.duplicateRequest,
-                reason: "the container is being synchronised already; this request is cancelled")
+                reason: "the container is being synchronised already; this request is cancelled", cause: .duplicateRequest)
         }
         isRunning = true
     }
@@ -186,8 +200,12 @@ public actor SyncEngine {
 
     private func note(_ wake: Wake?) {
         switch wake {
-        case .store: machine.wantExport()
+        case .store: machine.saved(at: environment.now(), delay: configuration.exportDelay)
         case .cloud: machine.cloudNotified(at: environment.now())
+        case .network: machine.networkChanged(at: environment.now())
+        case .request:
+            requestSync()
+            machine.hasten(at: environment.now())
         case .time, nil: break
         }
     }
@@ -260,6 +278,26 @@ public actor SyncEngine {
         machine.wantImport()
     }
 
+    /// Has ``run()`` fetch and send soon, also where it waits to try again what has failed.
+    package nonisolated func requestSyncSoon() {
+        waker.withLock { _ = $0?.yield(.request) }
+    }
+
+    /// Has the next synchronisation fetch everything again. Changes that are not sent yet stay, and are sent.
+    ///
+    /// - Throws: ``StoreError``; ``ContainerEvent/Failure`` 134417 while it synchronises.
+    public func refetch() async throws {
+        try claim()
+        defer { isRunning = false }
+        for zoneSync in try await zoneSyncs.all() {
+            await zoneSync.imports.forget()
+            try await store.beginRefetch(zone: zoneSync.zone.id)
+        }
+        // The cloud names all zones again, and not only those that have changed.
+        try await store.recordZoneChanges(zoneSyncs.all().map(\.zone.id), token: nil)
+        machine.begin()
+    }
+
     /// Imports the cloud's changes, and sends nothing.
     ///
     /// - Throws: ``ContainerEvent/Failure`` when setting up fails.
@@ -330,6 +368,7 @@ public actor SyncEngine {
         report.remaining = remaining.map { DamagedRecord(record: $0.record, scope: store.scope, isPending: $0.isPending) }
         return report
     }
+
     /// Checks which account is signed in, and makes the store belong to it. Records of another account are set aside.
     ///
     /// - Throws: ``ContainerEvent/Failure`` when no account is signed in, or a person has to decide; `CloudError`; ``StoreError``.
@@ -342,6 +381,26 @@ public actor SyncEngine {
         case .stopped(let failures): throw failures[0]
         }
     }
+
+    /// Makes the store belong to the account that is signed in; where it is being synchronised, waits for the set-up that does so.
+    ///
+    /// - Throws: As ``adoptAccount()``, but not 134417.
+    func waitForAccount() async throws {
+        guard isRunning else { return try await adoptAccount() }
+        guard !machine.isSetUp else { return }
+        let events = recorder.broadcaster.stream(replaying: false)
+        requestSyncSoon()
+        for await event in events where event.kind == .setup && event.end != nil {
+            if let failure = event.failure { throw failure }
+            return
+        }
+    }
+
+    /// Passes the events on.
+    package nonisolated func forwardEvents(to broadcaster: EventBroadcaster) { recorder.broadcaster.forward(to: broadcaster) }
+
+    /// Whether it was not closed.
+    package nonisolated var isOpen: Bool { lock.isHeld }
 
     /// Calls `body` with the store while nothing is synchronised. Afterwards the engine checks again which account the records belong to.
     func alone<Result: Sendable>(_ body: @Sendable (RecordStore) async throws -> Result) async throws -> Result {

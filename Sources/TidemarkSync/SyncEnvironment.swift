@@ -14,6 +14,9 @@ public struct SyncEnvironment: Sendable {
     /// Whether the next page and the next batch are prepared while the present one is handled. The outcome is the same, but the order in
     /// which stores and clouds are asked is not: turn it off to replay a run.
     public var looksAhead: Bool
+    /// Makes a stream with an element for each change of the network, as an interface that comes or goes: a cloud that could not be reached
+    /// is tried again then. The stream may end, where the system reports no changes.
+    public var networkChanges: @Sendable () -> AsyncStream<Void>
     /// When the next page and batch are prepared; a replay fixes it.
     package var aheadOrder = AheadOrder.beside
 
@@ -30,17 +33,19 @@ public struct SyncEnvironment: Sendable {
     /// Makes an environment of a simulation or a test; see the properties.
     public init(
         now: @escaping @Sendable () -> Int64, sleep: @escaping @Sendable (Duration) async throws -> Void,
-        random: @escaping @Sendable () -> Double, identifier: @escaping @Sendable () -> UUID, looksAhead: Bool = false
+        random: @escaping @Sendable () -> Double, identifier: @escaping @Sendable () -> UUID, looksAhead: Bool = false,
+        networkChanges: @escaping @Sendable () -> AsyncStream<Void> = { AsyncStream { $0.finish() } }
     ) {
         self.now = now
         self.sleep = sleep
         self.random = random
         self.identifier = identifier
         self.looksAhead = looksAhead
+        self.networkChanges = networkChanges
     }
 
     /// The environment of the system.
     public static let system = SyncEnvironment(
         now: Timestamp.now, sleep: { try await Task.sleep(for: $0) }, random: { Double.random(in: 0..<1) },
-        identifier: { UUID() }, looksAhead: true)
+        identifier: { UUID() }, looksAhead: true, networkChanges: { NetworkMonitor.changes() })
 }

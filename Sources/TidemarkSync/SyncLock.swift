@@ -1,4 +1,5 @@
 import Foundation
+import Synchronization
 import TidemarkModel
 import TidemarkSQLite
 public import TidemarkStore
@@ -8,17 +9,25 @@ public import TidemarkStore
 /// `@unchecked Sendable`: the core takes and releases a lock from any thread.
 public final class SyncLock: @unchecked Sendable {
     private let lock: StoreLock
+    private let wasReleased = Atomic(false)
 
     /// - Throws: ``ContainerEvent/Failure`` 134410 when another process has it; ``StoreError``.
     public init(_ container: ContainerDirectory) throws {
         let lock = try StoreLock(at: container.url.appendingPathComponent(ContainerContents.syncLock))
         guard try lock.acquireIfFree() else {
             throw ContainerEvent.Failure(
-                code: SyncErrorCode.anotherSyncer, reason: "another process synchronises \(container.url.path)")
+                code: SyncErrorCode.anotherSyncer, reason: "another process synchronises \(container.url.path)",
+                cause: .anotherSyncer)
         }
         self.lock = consume lock
     }
 
     /// Gives the right back at once. Further calls have no effect.
-    public func release() { lock.release() }
+    public func release() {
+        wasReleased.store(true, ordering: .releasing)
+        lock.release()
+    }
+
+    /// Whether it was not given back.
+    var isHeld: Bool { !wasReleased.load(ordering: .acquiring) }
 }

@@ -22,6 +22,8 @@ struct SyncMachine: Hashable, Sendable {
     private(set) var exportBackoff = Self.backoff
     /// When a refused record may be tried again.
     private(set) var nextTry: Int64?
+    /// When the changes may be sent that a save has left; `.min` for at once.
+    private(set) var exportNotBefore = Int64.min
     private var lastWasImport = false
     /// Whether the zones that have changed are known, in this round of imports.
     private(set) var knowsChangedZones = false
@@ -44,7 +46,7 @@ struct SyncMachine: Hashable, Sendable {
         if let halted { return .halt(halted) }
         guard isSetUp else { return setUpBackoff.allows(now) ? .setUp : .wait(until: setUpBackoff.notBefore) }
         let isDue = exportIsWanted || nextTry.map { $0 <= now } ?? false
-        let canExport = isDue && exportBackoff.allows(now)
+        let canExport = isDue && exportBackoff.allows(now) && exportNotBefore <= now
         let canImport = importIsWanted && importBackoff.allows(now)
         switch (canImport, canExport) {
         // By turns, so that neither waits for the end of the other.
@@ -55,7 +57,9 @@ struct SyncMachine: Hashable, Sendable {
         }
         var times: [Int64] = []
         if importIsWanted, !importBackoff.allows(now) { times.append(importBackoff.notBefore) }
-        if isDue, !exportBackoff.allows(now) { times.append(exportBackoff.notBefore) }
+        if isDue, !exportBackoff.allows(now) || exportNotBefore > now {
+            times.append(max(exportBackoff.notBefore, exportNotBefore))
+        }
         if let nextTry, nextTry > now { times.append(nextTry) }
         return .wait(until: times.min())
     }
@@ -80,6 +84,7 @@ struct SyncMachine: Hashable, Sendable {
         isSetUp = false
         (setUpBackoff, importBackoff, exportBackoff) = (Self.backoff, Self.backoff, Self.backoff)
         (importIsWanted, exportIsWanted) = (true, true)
+        exportNotBefore = .min
     }
 
     /// Notes that the cloud has reported a change. It can be reached, so the long waits for an unreachable cloud end.
@@ -87,6 +92,12 @@ struct SyncMachine: Hashable, Sendable {
         wantImport()
         if isUnreached { hasten(at: now) }
         isUnreached = false
+    }
+
+    /// Notes that the network has changed: a cloud that could not be reached is tried again soon.
+    mutating func networkChanged(at now: Int64) {
+        guard isUnreached else { return }
+        hasten(at: now)
     }
 
     /// Notes that an operation has failed, or the account could not be checked.
@@ -129,7 +140,18 @@ struct SyncMachine: Hashable, Sendable {
     }
 
     /// Notes that the store has changed, or may have.
-    mutating func wantExport() { exportIsWanted = true }
+    mutating func wantExport() {
+        exportIsWanted = true
+        exportNotBefore = .min
+    }
+
+    /// Notes that a program has saved. The changes are sent after a delay, so that the saves that follow go with them; saves in that time
+    /// do not put it off further.
+    mutating func saved(at now: Int64, delay: Duration) {
+        guard !exportIsWanted else { return }
+        exportIsWanted = true
+        exportNotBefore = delay > .zero ? now + Int64(delay / .microseconds(1)) : .min
+    }
 
     mutating func imported(moreComing: Bool) {
         importBackoff.succeed()

@@ -69,6 +69,31 @@ import Testing
         #expect(try await run("verify", path("a")).output.contains("no problem"))
     }
 
+    @Test func `status answers whether all is in sync, and sync fetches everything again on request`() async throws {
+        try await signIn("a", "b")
+        try await set("a", "senja", "caption=Senja")
+        let waiting = try await run("status", path("a"), "--check", expecting: 75)
+        #expect(waiting.output.contains("1 change waits to be sent"))
+        try await run("sync", path("a"))
+        #expect(try await run("status", path("a"), "--check").output.hasPrefix("in sync"))
+        try await run("sync", path("b"))
+        #expect(try await run("status", path("b"), "--check", "--json").json()["isInSync"] as? Bool == true)
+        try await set("b", "senja", "caption=of B")
+        #expect(try await run("sync", path("b"), "--refetch", "--json").json()["exported"] as? Int == 1)
+        #expect(try await captions("b") == ["senja of B"])
+        try await run("sync", path("b"), "--refetch", "--dry-run", expecting: 64)
+    }
+
+    @Test func `statements are traced to standard error where TIDEMARK_LOG says so`() async throws {
+        try await set("a", "senja", "caption=Senja")
+        let arguments = ["records", "list", path("a"), "--type", "Destination", "--json"]
+        let traced = try await tool.run(arguments, environment: ["TIDEMARK_LOG": "error,sql"])
+        #expect(traced.errors.contains("ms private.sqlite: SELECT"))
+        let plain = try await tool.run(arguments, environment: ["TIDEMARK_LOG": "error"])
+        #expect(plain.errors == "")
+        #expect(plain.output == traced.output)
+    }
+
     @Test func `without an account, or with it switched off, nothing goes and the exit code says so`() async throws {
         try await set("a", "senja", "caption=Senja")
         let none = try await run("sync", path("a"), expecting: 69)

@@ -25,6 +25,36 @@ import TidemarkModel
         #expect(machine.next(at: 2 * Self.second) == .wait(until: 31 * Self.second))
     }
 
+    @Test func `saves within a delay go together, and later saves do not put it off`() {
+        var machine = ready()
+        machine.imported(moreComing: false)
+        machine.exported(sent: 0, didWork: false, nextTry: nil, at: 0, random: 0)
+        machine.saved(at: Self.second, delay: .milliseconds(500))
+        #expect(machine.next(at: Self.second) == .wait(until: 1_500_000))
+        machine.saved(at: 1_400_000, delay: .milliseconds(500))
+        #expect(machine.next(at: 1_400_000) == .wait(until: 1_500_000))
+        #expect(machine.next(at: 1_500_000) == .exportBatch)
+        machine.exported(sent: 2, didWork: false, nextTry: nil, at: 1_500_000, random: 0)
+        machine.saved(at: 2 * Self.second, delay: .zero)
+        #expect(machine.next(at: 2 * Self.second) == .exportBatch)
+        // What a merge has left is not put off.
+        machine.exported(sent: 1, didWork: false, nextTry: nil, at: 2 * Self.second, random: 0)
+        machine.saved(at: 3 * Self.second, delay: .seconds(1))
+        machine.wantExport()
+        #expect(machine.next(at: 3 * Self.second) == .exportBatch)
+    }
+
+    @Test func `a network that changes hastens what could not be reached, and nothing else`() {
+        var machine = SyncMachine()
+        for _ in 0..<8 { machine.setUpFailed(at: 0, retryAfter: nil, random: 0.5) }
+        machine.networkChanged(at: Self.second)
+        #expect(machine.next(at: Self.second) == .wait(until: 96 * Self.second))
+        machine.failed(isUnreached: true)
+        machine.networkChanged(at: Self.second)
+        #expect(machine.next(at: Self.second) == .wait(until: 2 * Self.second))
+        #expect(machine.next(at: 2 * Self.second) == .setUp)
+    }
+
     @Test func `imports and exports go by turns while both have something to do`() {
         var machine = ready()
         var steps: [SyncMachine.Step] = []

@@ -13,7 +13,56 @@ import TidemarkStore
         [error.localizedDescription, (error as? any LocalizedError)?.recoverySuggestion]
     }
 
+    @Test func `errors have German texts where that is the language, and the English message as the reason`() {
+        ErrorLanguage.$override.withValue(.german) {
+            #expect(
+                texts(StoreError(.diskFull, "no space")) == [
+                    "Der Speicherplatz ist voll.", "Dateien löschen, dann erneut versuchen.",
+                ])
+            #expect(StoreError(.diskFull, "no space").failureReason == "no space")
+            #expect(texts(StoreError(.invalid, "the limit can't be -1")) == ["the limit can't be -1", nil])
+            #expect(texts(ValidationError("a destination needs a caption"))[0] == "a destination needs a caption")
+            #expect(
+                texts(CloudError(.notAuthenticated, "the session has ended", remedy: .signIn)) == [
+                    "Die Anmeldung gilt nicht, oder es ist kein Account angemeldet.", "Erneut anmelden.",
+                ])
+            let decision = ShareDecision(operation: .update, rule: .readOnly)
+            let denied = PermissionDenied(record: RecordName(type: "Destination", name: "senja"), decision: decision)
+            #expect(
+                texts(denied) == [
+                    "Destination senja: Die Berechtigung ist „Nur Lesen“.",
+                    "Den Eigentümer um die Berechtigung „Lesen und Schreiben“ bitten.",
+                ])
+            #expect(texts(CloudError(decision))[0] == "Die Berechtigung ist „Nur Lesen“.")
+            for cause in FailureCause.allCases {
+                let failure = ContainerEvent.Failure(code: SyncErrorCode.noAccount, reason: "in English", cause: cause)
+                #expect(failure.errorDescription?.hasSuffix(".") == true)
+                #expect(failure.failureReason == "in English")
+            }
+            let other = ContainerEvent.Failure(code: SyncErrorCode.other, reason: "in English")
+            #expect(other.errorDescription == "in English")
+            #expect(other.failureReason == nil)
+            // The texts of programs stay as they are.
+            #expect(denied.description.hasPrefix("update of Destination senja"))
+        }
+        #expect(ShareDecision.Remedy.allCases.allSatisfy { $0.sentence(in: .german) != $0.sentence })
+        #expect(ErrorRemedy.allCases.allSatisfy { $0.sentence(in: .german) != $0.sentence })
+    }
+
+    @Test func `the language is the first known one that a person prefers`() {
+        #expect(ErrorLanguage(preferred: ["de_CH.UTF-8"]) == .german)
+        #expect(ErrorLanguage(preferred: ["de-AT", "en"]) == .german)
+        #expect(ErrorLanguage(preferred: ["fr", "de"]) == .german)
+        #expect(ErrorLanguage(preferred: ["nl_NL"]) == .english)
+        #expect(ErrorLanguage(preferred: ["C"]) == .english)
+        #expect(ErrorLanguage(preferred: []) == .english)
+    }
+
     @Test func `every error has its text, and its remedy if it has one`() {
+        ErrorLanguage.$override.withValue(.english) { checkEnglish() }
+    }
+
+    private func checkEnglish() {
         #expect(texts(ValidationError("a destination needs a caption")) == ["a destination needs a caption", nil])
         #expect(texts(StoreError(.invalid, "the limit can't be -1")) == ["the limit can't be -1", nil])
         #expect(texts(StoreError(.busy, "another process writes")) == ["another process writes", "Try again later."])

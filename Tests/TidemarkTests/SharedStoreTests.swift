@@ -59,12 +59,13 @@ import TidemarkEmbeddedCloud
     @Test func `a save wakes the synchronisation of its own container`() async throws {
         let (laptop, phone) = (try await fixture.person("anna", device: "1"), try await fixture.person("anna", device: "2"))
         let sync = try await phone.container.sync(with: phone.databases)
+        let events = sync.events
         let running = Task { try await sync.run() }
         defer { running.cancel() }
         // It has nothing to do by then.
-        for await event in sync.events where event.kind == .export && event.end != nil { break }
+        for await event in events where event.kind == .export && event.end != nil { break }
         try await phone.container.save(Destination("a", caption: "from the phone"))
-        for await event in sync.events where event.kind == .export && event.end != nil && event.records > 0 { break }
+        for await event in events where event.kind == .export && event.end != nil && event.records > 0 { break }
         try await laptop.sync()
         #expect(try await laptop.captions() == ["a": "from the phone"])
     }

@@ -4,7 +4,8 @@ public import TidemarkModel
 public import TidemarkSQLite
 import TidemarkStore
 
-/// One state of a container's stores, which stays as it is while others write. As a pinned query generation.
+/// One state of a container's stores, which stays as it is while others write. As a pinned query generation. Both stores are pinned at one
+/// moment.
 ///
 /// ```swift
 /// let before = try journal.snapshot()
@@ -12,28 +13,51 @@ import TidemarkStore
 /// try await before.count(Destination.self)         // as many as before
 /// ```
 ///
-/// While it is there, the stores' write-ahead logs can't be emptied and grow: let go of it when you have read what you need. The two
-/// stores are pinned one after the other.
+/// While it is there, the stores' write-ahead logs can't be emptied and grow: let go of it when you have read what you need.
 public struct ContainerSnapshot: RecordReading {
     /// The stores that records are read from; not for programs.
     public let recordSources: RecordSources
     let databases: PerScope<any DatabaseReader>
 
     init(_ container: PersistentContainer) throws {
-        let databases = try container.stores.map { store -> any DatabaseReader in
+        let databases = try Self.pinned(container)
+        self.databases = databases
+        recordSources = RecordSources(all: container.sources.all.map { $0.reading(databases[$0.scope]) })
+    }
+
+    /// The number of times that both stores are pinned without a lock.
+    private static let attempts = 5
+
+    /// Pins both stores at one moment: when the shared one is pinned, the private one has not changed since it was. Where others write all
+    /// the time, they are held off for a moment.
+    private static func pinned(_ container: PersistentContainer) throws -> PerScope<any DatabaseReader> {
+        let source = container.sources.private
+        for _ in 0..<attempts {
+            let pair = try pin(container)
+            let now = try source.database.unsafeReentrantRead { try source.changeMark($0) }
+            if try pair.private.unsafeReentrantRead({ try source.changeMark($0) }) == now { return pair }
+        }
+        // In the order in which everybody takes both.
+        let locks = try ContainerLocks(storesAt: container.directory.url, timeout: .seconds(30))
+        defer { locks.release() }
+        return try pin(container)
+    }
+
+    private static func pin(_ container: PersistentContainer) throws -> PerScope<any DatabaseReader> {
+        try container.stores.map { store -> any DatabaseReader in
             guard let pool = store.reader as? DatabasePool else {
                 throw StoreError(.core, "the \(store.scope.name) store was opened with one connection, which can't pin a state")
             }
             // It opens a connection of its own, for which the files may have gone meanwhile.
             return try container.directory.lookingForFiles { try pool.makeSnapshot() }
         }
-        self.databases = databases
-        recordSources = RecordSources(all: container.sources.all.map { $0.reading(databases[$0.scope]) })
     }
 }
 
 extension PersistentContainer {
-    /// Pins the state that the stores have now.
+    /// Pins the state that the stores have now, both at one moment.
+    ///
+    /// - Throws: ``StoreError`` `moved`, `io`; `busy` when others have held the stores' locks for over 30 s.
     public nonisolated func snapshot() throws(StoreError) -> ContainerSnapshot {
         do {
             return try ContainerSnapshot(self)

@@ -73,6 +73,16 @@ public protocol Record: Codable, Sendable {
     /// static func fieldName(of property: PartialKeyPath<Stay>) -> String? { property == \Stay.title ? "heading" : nil }
     /// ```
     static func fieldName(of property: PartialKeyPath<Self>) -> String?
+    /// The property whose value is the title of a share of such a record: a save that changes it changes the title, with the next
+    /// synchronisation of the owner. By default `nil`: a share has the title that it was given.
+    ///
+    /// It counts for the record that was shared first, its root. A program that synchronises must have saved or fetched a record of the type
+    /// since it was started, and a root whose name has other characters than letters, digits, `-` and `_` is not found.
+    ///
+    /// ```swift
+    /// static var shareTitle: KeyPath<Destination, String>? { \.caption }
+    /// ```
+    static var shareTitle: KeyPath<Self, String>? { get }
     /// Throws where the record must not be saved as it is; runs before it is inserted or updated, unless these say otherwise.
     func validate() throws
     /// Throws where the record must not be inserted.
@@ -99,6 +109,8 @@ extension Record {
     public static var prototype: Self? { nil }
     /// None.
     public static var formerFieldNames: [String: [String]] { [:] }
+    /// None: a share has the title that it was given.
+    public static var shareTitle: KeyPath<Self, String>? { nil }
     /// `nil`: each field has the name of its property.
     public static func fieldName(of property: PartialKeyPath<Self>) -> String? { nil }
     /// Lets every record through.

@@ -7,12 +7,26 @@ import TidemarkSQLite
 /// its ``Record/recordType`` shares it on purpose.
 final class RecordTypeClaims: Sendable {
     private let claims = Mutex<[String: any Record.Type]>([:])
+    /// The fields that have the titles of shares, by record type; `nil` for a type without one.
+    private let titleFields = Mutex<[String: String?]>([:])
+
+    /// Returns the field that has the title of shares of a record type, as far as the program has used a Swift type for it.
+    func shareTitleField(of type: String) -> String? { titleFields.withLock { $0[type] ?? nil } }
+
+    /// Notes which field has the title of shares.
+    private func noteTitle<R: Record>(of type: R.Type, _ name: String) throws(StoreError) {
+        guard titleFields.withLock({ $0[name] }) == nil else { return }
+        let field: String?
+        if let path = R.shareTitle { field = try PropertyNames.name(of: path) } else { field = nil }
+        titleFields.withLock { $0[name] = .some(field) }
+    }
 
     /// Checks that no other type uses the record type by the default name.
     ///
-    /// - Throws: ``StoreError`` `schema`.
+    /// - Throws: ``StoreError`` `schema`; `invalid` where ``Record/shareTitle`` names no field.
     func check<R: Record>(_ type: R.Type) throws(StoreError) {
         let name = R.recordType
+        try noteTitle(of: type, name)
         guard ImplicitRecordTypes.contains(type) else { return }
         let other = claims.withLock { claims -> (any Record.Type)? in
             guard let known = claims[name] else {

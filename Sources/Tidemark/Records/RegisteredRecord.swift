@@ -101,8 +101,8 @@ struct RegisteredRecord: Sendable {
     /// `nil` for one that was inserted.
     private(set) var loaded: Loaded?
     var edit: Edit?
-    /// The share into which an inserted record goes; `nil` for none.
-    var share: Share?
+    /// The place into which an inserted record goes; `nil` for a record that was loaded.
+    var target: InsertionTarget?
 
     init(scope: StoreScope, loaded: Loaded? = nil) {
         self.scope = scope
@@ -145,10 +145,14 @@ struct RegisteredRecord: Sendable {
         return (prepared.edit(base, in: zone), prepared.schema)
     }
 
-    /// The record that owns the edited record; `nil` where it has none, or goes into a share that was named.
+    /// The record that owns the edited record; `nil` where it has none, or goes into a share or a zone that was named.
     var owner: RecordName? {
         get throws {
-            guard share == nil, let record = edit?.record else { return nil }
+            guard let record = edit?.record else { return nil }
+            switch target {
+            case .share, .zone: return nil
+            case .store, nil: break
+            }
             return try DeclaredRelationships.owner(of: record)
         }
     }
@@ -169,7 +173,7 @@ struct RegisteredRecord: Sendable {
             edit = try edit?.rebased(from: StoredVersion(version: 0, values: before), on: state, assets: assets)
         }
         self.scope = scope
-        share = nil
+        target = nil
         loaded = saved.loaded(state, assets: assets)
     }
 

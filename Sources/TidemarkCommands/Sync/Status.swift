@@ -3,6 +3,7 @@ import Foundation
 import TidemarkModel
 import TidemarkSQLite
 import TidemarkStore
+import TidemarkSync
 
 struct Status: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -11,10 +12,14 @@ struct Status: AsyncParsableCommand {
             For each record that differs from the cloud's copy: the time of the change, the number of attempts, the cloud's error, the \
             time of the next attempt, and the reason for the wait.
 
+            --check answers one question: has the container what the cloud has, as far as it knows? It prints what is missing, and exits \
+            with 0 if nothing is, else with 75. It does not ask the cloud: synchronise first.
+
             Examples:
               tidemark status MyJournal.tidemark
               tidemark status MyJournal.tidemark --record senja
               tidemark status MyJournal.tidemark --json
+              tidemark sync MyJournal.tidemark && tidemark status MyJournal.tidemark --check
             """)
 
     @Argument(help: "The container.")
@@ -26,8 +31,17 @@ struct Status: AsyncParsableCommand {
     @Option(parsing: .unconditional, help: ArgumentHelp("The maximum number of records to list.", valueName: "n"))
     var limit: Int = 20
 
+    @Flag(help: "Prints what is missing for the container to be in sync with its cloud; the exit code is 75 if anything is.")
+    var check = false
+
     @Flag(help: "Prints one JSON object.")
     var json = false
+
+    /// The answer of `--check`.
+    private struct Check: Encodable {
+        let isInSync: Bool
+        let missing: [String]
+    }
 
     private struct Report: Encodable {
         let account: String?
@@ -50,11 +64,15 @@ struct Status: AsyncParsableCommand {
         }
     }
 
-    func validate() throws { if limit < 0 { throw ValidationError("--limit takes a number from 0 on") } }
+    func validate() throws {
+        if limit < 0 { throw ValidationError("--limit takes a number from 0 on") }
+        if check, record != nil { throw ValidationError("--check and --record exclude each other") }
+    }
 
     func run() async throws {
         try await reportingErrors {
             let directory = try ContainerDirectory(openingAt: fileURL(container, "the container"))
+            if check { return try answerCheck(SyncStatus(of: directory)) }
             let reader = try SyncReading(directory)
             let record = try record.map { try directory.recordName($0) }
             if let record, try !reader.hasRecord(named: record), try reader.syncIssues(record: record, limit: 1).isEmpty,
@@ -83,6 +101,18 @@ struct Status: AsyncParsableCommand {
             }
             for event in report.lastEvents { try Output.line(event.text) }
         }
+    }
+
+    private func answerCheck(_ status: SyncStatus) throws {
+        let missing = status.obstacles.map(\.description)
+        if json {
+            try Output.json(Check(isInSync: status.isInSync, missing: missing))
+        } else if status.isInSync {
+            try Output.line("in sync, as far as the container knows")
+        } else {
+            for line in missing { try Output.line(line) }
+        }
+        if !status.isInSync { throw ExitCode(ExitStatus.temporaryFailure.rawValue) }
     }
 
     private func look(_ reader: SyncReading, _ record: String?) throws -> Report {

@@ -19,6 +19,7 @@ struct Sync: AsyncParsableCommand {
               tidemark sync MyJournal.tidemark
               tidemark sync MyJournal.tidemark --watch --json
               tidemark sync MyJournal.tidemark --dry-run
+              tidemark sync MyJournal.tidemark --refetch
             """)
 
     @Argument(help: "The container.")
@@ -29,6 +30,9 @@ struct Sync: AsyncParsableCommand {
 
     @Flag(help: "Shows what would be imported, resolved and exported; changes nothing.")
     var dryRun = false
+
+    @Flag(help: "Fetches everything again, not only what has changed since the last time. Changes that wait are kept and sent.")
+    var refetch = false
 
     @Option(
         help: ArgumentHelp(
@@ -59,6 +63,7 @@ struct Sync: AsyncParsableCommand {
 
     func validate() throws {
         if watch, dryRun { throw ValidationError("--watch and --dry-run exclude each other") }
+        if refetch, dryRun { throw ValidationError("--refetch and --dry-run exclude each other") }
         guard retrying >= 0, retrying <= 86_400 else { throw ValidationError("--patience takes a number of seconds") }
     }
 
@@ -90,6 +95,7 @@ struct Sync: AsyncParsableCommand {
             if dryRun { return try await preview(access) }
             let engine = try access.sync(policy: mergePolicy?.policy)
             let reading = try SyncReading(directory)
+            if refetch { try await engine.refetch() }
             if watch { return try await watch(engine, access, reading) }
             let before = try reading.sharesOfOthers()
             let (mode, patience) = (progress, retrying)

@@ -23,8 +23,12 @@ extension PermissionDenied: CustomStringConvertible {
 }
 
 extension PermissionDenied: LocalizedError {
-    /// The error message: the text of `localizedDescription`.
-    public var errorDescription: String? { description }
+    /// The error message: the text of `localizedDescription`, in the language of ``ErrorLanguage/current``.
+    public var errorDescription: String? {
+        guard ErrorLanguage.current != .english else { return description }
+        let what = record.map { "\($0.type) \($0.name): " } ?? ""
+        return "\(what)\(decision.sentence(in: .current))"
+    }
     /// The remedy; `nil` when none is known, or when the description has it.
-    public var recoverySuggestion: String? { decision.remedy?.sentence }
+    public var recoverySuggestion: String? { decision.remedy?.sentence(in: .current) }
 }

@@ -123,6 +123,6 @@ extension SharePolicy.Rule {
 }
 
 extension ShareDecision.Remedy {
-    /// The remedy as a sentence for a person.
+    /// The remedy as a sentence for a person, in English.
     public var sentence: String { text.prefix(1).uppercased() + text.dropFirst() + "." }
 }

@@ -21,6 +21,7 @@ package enum ReadOnlyDatabase {
             try checkPlace()
             let handle = try db.handle
             try checked { tide_reader_prepare(handle, &$0) }
+            SQLTrace.install(on: db)
         }
         return configuration
     }

@@ -1,6 +1,7 @@
 package import CTideCore
 public import Foundation
 import GRDB
+import TidemarkModel
 
 /// Why a store could not do what was asked. Two errors are equal when their codes are.
 public struct StoreError: Error, Sendable {
@@ -47,6 +48,8 @@ public struct StoreError: Error, Sendable {
         public static let invalidName = Code(rawValue: "invalidName")
         /// A folder belongs to another user, or other users may write to it.
         public static let untrusted = Code(rawValue: "untrusted")
+        /// The container was closed.
+        public static let closed = Code(rawValue: "closed")
         /// The core refused for another reason.
         public static let core = Code(rawValue: "core")
     }
@@ -135,6 +138,10 @@ extension StoreError {
             self.init(
                 .unreadable,
                 "cannot \(what): a transaction was broken off, and its journal is left. Open the container for writing once")
+        // The second one is SQLite's own message of a connection that is none.
+        case let error as DatabaseError
+        where error.resultCode == .SQLITE_MISUSE && ["Connection is closed", "out of memory"].contains(error.message):
+            self.init(.closed, "cannot \(what): the container was closed. Open it again")
         case let error as DatabaseError where error.extendedResultCode == .SQLITE_IOERR_SHMSIZE:
             self.init(.diskFull, "cannot \(what): no space is left for the index of the log")
         case let error as DatabaseError:
@@ -174,15 +181,10 @@ package func checked(_ body: (inout tide_error) -> tide_status) throws(StoreErro
 }
 
 extension StoreError: LocalizedError {
-    /// The error message: the text of `localizedDescription`.
-    public var errorDescription: String? { message }
+    /// The error message: the text of `localizedDescription`, in the language of ``ErrorLanguage/current``.
+    public var errorDescription: String? { code.sentence(in: .current) ?? message }
+    /// The message in English, where the description is a general sentence in another language.
+    public var failureReason: String? { code.sentence(in: .current).map { _ in message } }
     /// The remedy; `nil` when none is known, or when the description has it.
-    public var recoverySuggestion: String? {
-        switch recovery {
-        case .retry: "Try again later."
-        case .freeSpace: "Delete files, then try again."
-        case .reset: "Fetch everything again."
-        case .askThePerson, .none: nil
-        }
-    }
+    public var recoverySuggestion: String? { recovery.sentence(in: .current) }
 }

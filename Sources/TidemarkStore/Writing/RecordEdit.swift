@@ -90,10 +90,20 @@ extension UnresolvedConflicts: CustomStringConvertible {
 }
 
 extension UnresolvedConflicts: LocalizedError {
-    /// The error message: the text of `localizedDescription`.
-    public var errorDescription: String? { description }
+    /// The error message: the text of `localizedDescription`, in the language of ``ErrorLanguage/current``.
+    public var errorDescription: String? {
+        switch ErrorLanguage.current {
+        case .english: description
+        case .german: "Andere haben dieselben Datensätze inzwischen anders geändert."
+        }
+    }
+    /// The conflicts in English, where the description is a general sentence in another language.
+    public var failureReason: String? { ErrorLanguage.current == .english ? nil : description }
     /// The remedy; `nil` when none is known, or when the description has it.
     public var recoverySuggestion: String? {
-        "Load the records again and repeat the edit, or save with another merge policy."
+        switch ErrorLanguage.current {
+        case .english: "Load the records again and repeat the edit, or save with another merge policy."
+        case .german: "Die Datensätze neu laden und die Änderung wiederholen, oder mit einer anderen Merge-Regel sichern."
+        }
     }
 }

@@ -40,8 +40,10 @@ public actor RecordStore {
     private let notifier: StoreChangeNotifier?
     /// The notifier of the synchronisation that uses this store, while there is one.
     private nonisolated let syncNotifier = Mutex(WeakNotifier())
-    /// Microseconds since 1970 UTC.
-    nonisolated let now: @Sendable () -> Int64
+    /// The clock.
+    private nonisolated let clock: Mutex<@Sendable () -> Int64>
+    /// Returns the time, in microseconds since 1970 UTC.
+    nonisolated var now: @Sendable () -> Int64 { clock.withLock(\.self) }
     /// What observers of ``reader`` know of.
     private var noticed: Noticed
 
@@ -99,7 +101,7 @@ public actor RecordStore {
         now: @escaping @Sendable () -> Int64 = Timestamp.now
     ) throws(StoreError) {
         self.executor = executor
-        self.now = now
+        clock = Mutex(now)
         let connection = try StoreConnection(
             container: container, scope: scope, lockTimeout: lockTimeout, readsConcurrently: readsConcurrently, base: base)
         do {
@@ -175,6 +177,12 @@ public actor RecordStore {
             throw StoreError(error, doing: what)
         }
     }
+
+    /// Replaces the clock, which a test of a synchronisation gives: microseconds since 1970 UTC.
+    package nonisolated func setClock(_ now: @escaping @Sendable () -> Int64) { clock.withLock { $0 = now } }
+
+    /// Closes the connections of the store. Reads and writes throw ``StoreError`` `closed` afterwards.
+    package func close() throws(StoreError) { try connection.close() }
 
     /// Moves the write-ahead log into the database and empties it, unless a reader of another process needs it.
     public func checkpoint() throws(StoreError) { try connection.checkpoint() }

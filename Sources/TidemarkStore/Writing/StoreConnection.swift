@@ -98,6 +98,7 @@ final class StoreConnection {
                 try db.execute(sql: "PRAGMA page_size = \(StoreFormat.pageSize); PRAGMA cache_size = -16000")
                 try DatabaseFormat.useLog(db, path: path)
             }
+            SQLTrace.install(on: db)
         }
         // A pool writes to an empty log when it opens: not for those who may have nothing to write.
         return readsConcurrently
@@ -172,6 +173,17 @@ final class StoreConnection {
     private func forget() {
         for writer in writers.values { tide_writer_load_forget(writer.pointer) }
         schemaGeneration = -1
+    }
+
+    /// Closes the connections. Reads and writes throw ``StoreError`` `closed` afterwards.
+    func close() throws(StoreError) {
+        // The core's writers have statements, without which the connection can close.
+        writers = [:]
+        do {
+            try database.close()
+        } catch {
+            throw StoreError(error, doing: "close \(container.store(scope).path)")
+        }
     }
 
     func checkpoint() throws(StoreError) {

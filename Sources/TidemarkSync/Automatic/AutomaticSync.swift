@@ -1,0 +1,129 @@
+package import Foundation
+import Synchronization
+import TidemarkModel
+import TidemarkSQLite
+package import TidemarkStore
+
+/// Synchronises a container from its making until it is stopped or deallocated, whatever happens meanwhile: it waits while another process
+/// has the container, and begins again after an error. What goes wrong is an event.
+package final class AutomaticSync: Sendable {
+    /// What is synchronising now; `nil` while another process does, and between two tries.
+    private final class Current: Sendable {
+        private struct Reference {
+            weak var sync: ContainerSync?
+        }
+        private let reference = Mutex(Reference())
+        var sync: ContainerSync? {
+            get { reference.withLock(\.sync) }
+            set { reference.withLock { $0.sync = newValue } }
+        }
+    }
+
+    private let task: Task<Void, Never>
+    private let current: Current
+
+    /// What synchronises the container now, if anything does.
+    package var sync: ContainerSync? { current.sync }
+
+    /// How long it waits before it looks again whether the other process still synchronises.
+    static let otherProcessPause = Duration.seconds(5)
+
+    /// - Parameters:
+    ///   - container: The container.
+    ///   - history: The history of the private store, by which the events of failures name it.
+    ///   - environment: The clock and the waiting.
+    ///   - events: Gets all events.
+    ///   - previous: What synchronised the container before, and is stopped first.
+    ///   - open: Makes the synchronisation, with the right to synchronise.
+    package init(
+        _ container: ContainerDirectory, history: UUID, environment: SyncEnvironment, events: EventBroadcaster,
+        after previous: AutomaticSync? = nil, open: @escaping @Sendable (SyncLock) throws -> ContainerSync
+    ) {
+        let current = Current()
+        self.current = current
+        task = Task {
+            await previous?.stop()
+            let failures = Failures(history: history, environment: environment, events: events)
+            await Self.run(container, environment, events, failures, current, open)
+        }
+    }
+
+    deinit { task.cancel() }
+
+    /// Ends the synchronisation, and comes back when it has ended.
+    package func stop() async {
+        task.cancel()
+        await task.value
+    }
+
+    private static func run(
+        _ container: ContainerDirectory, _ environment: SyncEnvironment, _ events: EventBroadcaster, _ failures: Failures,
+        _ current: Current, _ open: @Sendable (SyncLock) throws -> ContainerSync
+    ) async {
+        var backoff = SyncMachine.backoff
+        while !Task.isCancelled {
+            let pause: Duration
+            do {
+                try await run(SyncLock(container), events, failures, current, open)
+                backoff.succeed()
+                continue
+            } catch is CancellationError {
+                return
+            } catch let error as StoreError where [.moved, .closed, .newerFormat].contains(error.code) {
+                // There is nothing here to synchronise any more.
+                return failures.post(error)
+            } catch let failure as ContainerEvent.Failure where failure.cause == .anotherSyncer {
+                failures.post(failure)
+                pause = otherProcessPause
+            } catch {
+                failures.post(error)
+                pause = backoff.fail(random: environment.random())
+            }
+            // A wait that is cancelled ends the loop.
+            try? await environment.sleep(pause)
+        }
+    }
+
+    /// Synchronises until there is an error, or the task is cancelled.
+    private static func run(
+        _ lock: SyncLock, _ events: EventBroadcaster, _ failures: Failures, _ current: Current,
+        _ open: @Sendable (SyncLock) throws -> ContainerSync
+    ) async throws {
+        let sync = try open(lock)
+        defer { sync.close() }
+        sync.broadcaster.forward(to: events)
+        failures.forget()
+        current.sync = sync
+        try await sync.run()
+    }
+
+    /// Posts failures to begin as events, each once.
+    private final class Failures: Sendable {
+        private let history: UUID
+        private let environment: SyncEnvironment
+        private let events: EventBroadcaster
+        private let last = Mutex<ContainerEvent.Failure?>(nil)
+
+        init(history: UUID, environment: SyncEnvironment, events: EventBroadcaster) {
+            (self.history, self.environment, self.events) = (history, environment, events)
+        }
+
+        func forget() { last.withLock { $0 = nil } }
+
+        func post(_ error: any Error) {
+            let failure =
+                error as? ContainerEvent.Failure
+                ?? ContainerEvent.Failure(code: SyncErrorCode.notInitialized, reason: "\(error)")
+            let isNew = last.withLock { last in
+                defer { last = failure }
+                return last != failure
+            }
+            guard isNew else { return }
+            var event = ContainerEvent(
+                id: environment.identifier(), store: history, kind: .setup, start: environment.now())
+            event.end = event.start
+            event.failure = failure
+            events.post(event)
+        }
+    }
+}

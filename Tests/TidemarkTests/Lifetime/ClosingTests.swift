@@ -1,0 +1,67 @@
+import Foundation
+import TestSupport
+import Testing
+import Tidemark
+
+/// Goal: a container ends when its program says so: closed, deleted, or temporary from the beginning. Method: the files that are there
+/// afterwards, and what the objects that are left throw.
+@Suite(.timeLimit(.minutes(30))) struct ClosingTests {
+    private func entries(_ url: URL) throws -> [String] { try FileManager.default.contentsOfDirectory(atPath: url.path).sorted() }
+
+    @Test func `a closed container throws, its streams end, and another opening has everything`() async throws {
+        let scratch = try Scratch()
+        let journal = try scratch.journal()
+        try await journal.save(Destination("a", caption: "a"))
+        let before = try journal.snapshot()
+        let (changes, events) = (journal.changes(since: try journal.historyToken(), withOwn: true), journal.events())
+        let following = Task { for try await _ in changes {} }
+        try await journal.close()
+        try await journal.close()
+        for await _ in events {}
+        _ = await following.result
+        await #expect(throws: StoreError(.closed, "")) { try await journal.save(Destination("b", caption: "b")) }
+        let context = journal.newContext()
+        await context.insert(Destination("c", caption: "c"))
+        await #expect(throws: StoreError.self) { try await context.save() }
+        await #expect(throws: StoreError(.closed, "")) { try await journal.fetchAll(Destination.self) }
+        #expect(try await before.fetchAll(Destination.self).map(\.id) == ["a"])
+        let again = try scratch.journal()
+        #expect(try await again.fetchAll(Destination.self).map(\.id) == ["a"])
+    }
+
+    @Test func `a destroyed container is gone with its files, and a new one may come to its place`() async throws {
+        let scratch = try Scratch()
+        let journal = try scratch.journal()
+        var senja = Destination("senja", caption: "Senja")
+        senja.image = Asset(data: Picture.png(1))
+        try await journal.save(senja)
+        let other = try scratch.journal()
+        try await journal.destroy()
+        #expect(!FileManager.default.fileExists(atPath: scratch.container.path))
+        await #expect(throws: StoreError(.moved, "")) { try await other.save(Destination("b", caption: "b")) }
+        #expect(throws: StoreError(.notFound, "")) { try ContainerDirectory.destroy(at: scratch.container) }
+        let new = try scratch.journal()
+        #expect(try await new.fetchAll(Destination.self).isEmpty)
+        try await new.close()
+        // Files of others stay.
+        try scratch.write("mine", to: "Test.tidemark/notes.txt")
+        try ContainerDirectory.destroy(at: scratch.container)
+        #expect(try entries(scratch.container) == ["notes.txt"])
+    }
+
+    @Test func `a temporary container does what others do, and leaves nothing when it is closed or released`() async throws {
+        let scratch = try Scratch()
+        do {
+            let journal = try PersistentContainer.temporary(in: scratch.url)
+            var senja = Destination("senja", caption: "Senja")
+            senja.image = Asset(data: Picture.png(1))
+            try await journal.save(senja)
+            #expect(try await journal.fetch(Destination.self, named: "senja")?.image?.data() == Picture.png(1))
+            #expect(try entries(scratch.url).count == 1)
+        }
+        #expect(try await eventually { try entries(scratch.url).isEmpty })
+        let journal = try PersistentContainer.temporary(in: scratch.url)
+        try await journal.close()
+        #expect(try entries(scratch.url).isEmpty)
+    }
+}

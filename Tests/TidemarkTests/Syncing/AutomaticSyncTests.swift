@@ -1,0 +1,191 @@
+import Foundation
+import Synchronization
+import TestSupport
+import Testing
+import Tidemark
+import TidemarkCloud
+import TidemarkTesting
+
+/// Goal: a container that is opened with its cloud synchronises by itself, from its opening to its end. Method: containers of one account
+/// over a real cloud; a clock that the test moves, so that pauses cost no time.
+@Suite(.timeLimit(.minutes(5))) struct AutomaticSyncTests {
+    private let scratch: Scratch
+    private let fixture: TwoUserFixture
+    private let clock = TestClock()
+
+    init() throws {
+        scratch = try Scratch()
+        fixture = try TwoUserFixture(scratch)
+    }
+
+    /// Waits until an event has ended that is wanted.
+    @discardableResult
+    private func event(
+        _ events: AsyncStream<ContainerEvent>, _ isWanted: (ContainerEvent) -> Bool
+    ) async throws -> ContainerEvent {
+        for await event in events where event.end != nil && isWanted(event) { return event }
+        throw CancellationError()
+    }
+
+    @Test func `saves go out together after half a second, and what others save comes in`() async throws {
+        let (laptop, phone) = (try await fixture.person("anna", device: "1"), try await fixture.person("anna", device: "2"))
+        let events = phone.container.events()
+        phone.container.startSyncing(with: phone.databases, environment: clock.environment)
+        #expect(phone.container.isSyncing)
+        try await event(events) { $0.kind == .setup && $0.succeeded }
+        var heard = phone.container.changes(since: try phone.container.historyToken()).makeAsyncIterator()
+        try await laptop.container.save(Destination("theirs", caption: "from the laptop"))
+        try await laptop.sync()
+        #expect(try await heard.next()?.origin == .cloud)
+        #expect(try await phone.captions() == ["theirs": "from the laptop"])
+
+        let before = clock.now
+        try await phone.container.save(Destination("a", caption: "a"))
+        try await phone.container.save(Destination("b", caption: "b"))
+        await clock.waitForSleepers(within: .milliseconds(500))
+        #expect(try phone.container.syncStatus().changesToSend == 2)
+        clock.advance(by: .milliseconds(500))
+        let sent = try await event(events) { $0.kind == .export && $0.records > 0 }
+        #expect(sent.records == 2)
+        #expect(clock.now - before < 501_000)
+        try await laptop.sync()
+        #expect(try await laptop.captions().count == 3)
+        await phone.container.stopSyncing()
+        #expect(!phone.container.isSyncing)
+        #expect(try phone.container.isInSync())
+    }
+
+    @Test func `a cloud that can't be reached is an event, and is tried again when the network is back`() async throws {
+        let faulty = Mutex<[FaultyDatabase]>([])
+        let anna = try await fixture.person("anna") { database in
+            let new = FaultyDatabase(database, plan: FaultPlan(seed: 1, rates: [.networkUnavailable: 1]))
+            faulty.withLock { $0.append(new) }
+            return new
+        }
+        // Each of the two engines listens.
+        let network = Mutex<[AsyncStream<Void>.Continuation]>([])
+        var environment = clock.environment
+        environment.networkChanges = {
+            let (changes, continuation) = AsyncStream.makeStream(of: Void.self)
+            network.withLock { $0.append(continuation) }
+            return changes
+        }
+        let (events, other) = (anna.container.events(), anna.container.events())
+        anna.container.startSyncing(with: anna.databases, environment: environment)
+        let failed = try await event(events) { $0.failure != nil }
+        #expect(failed.failure?.cause == .offline)
+        #expect(failed.failure?.code == SyncErrorCode.noAccount)
+        for _ in 0..<6 {
+            await clock.waitForSleepers(2)
+            clock.advance(by: .seconds(300))
+        }
+        await clock.waitForSleepers(2)
+        for database in faulty.withLock({ $0 }) { database.calm() }
+        for engine in network.withLock({ $0 }) { engine.yield() }
+        // The pause after so many failures is half a minute at least.
+        await clock.waitForSleepers(2, within: .seconds(1))
+        clock.advance(by: .seconds(1))
+        try await event(events) { $0.kind == .setup && $0.succeeded }
+        // Each listener hears everything.
+        try await event(other) { $0.failure?.cause == .offline }
+        try await event(other) { $0.kind == .setup && $0.succeeded }
+        await anna.container.stopSyncing()
+    }
+
+    @Test func `another process that synchronises the container is waited for, and told of once`() async throws {
+        let anna = try await fixture.person("anna")
+        let lock = try SyncLock(anna.container.directory)
+        let events = anna.container.events()
+        anna.container.startSyncing(with: anna.databases, environment: clock.environment)
+        let waiting = try await event(events) { $0.failure != nil }
+        #expect(waiting.failure?.code == SyncErrorCode.anotherSyncer)
+        #expect(waiting.failure?.cause == .anotherSyncer)
+        for _ in 0..<3 {
+            await clock.waitForSleepers(within: .seconds(5))
+            clock.advance(by: .seconds(5))
+        }
+        await clock.waitForSleepers(within: .seconds(5))
+        lock.release()
+        clock.advance(by: .seconds(5))
+        let next = try await event(events) { _ in true }
+        #expect(next.kind == .setup && next.succeeded)
+        await anna.container.stopSyncing()
+        try SyncLock(anna.container.directory).release()
+    }
+
+    @Test func `a container that is released, or closed, synchronises no more`() async throws {
+        let anna = try await fixture.person("anna")
+        let place = scratch["released.tidemark"]
+        func open() throws -> PersistentContainer {
+            try PersistentContainer(directory: ContainerDirectory(openingOrCreatingAt: place), author: "test")
+        }
+        let released: AsyncStream<ContainerEvent>
+        do {
+            let container = try open()
+            released = container.events()
+            container.startSyncing(with: anna.databases, environment: clock.environment)
+            try await event(released) { $0.kind == .setup }
+        }
+        // The stream ends with the container.
+        for await _ in released {}
+        let container = try open()
+        #expect(
+            try await eventually {
+                do {
+                    try SyncLock(container.directory).release()
+                    return true
+                } catch let failure as ContainerEvent.Failure where failure.code == SyncErrorCode.anotherSyncer {
+                    return false
+                }
+            })
+        let events = container.events()
+        container.startSyncing(with: anna.databases, environment: clock.environment)
+        try await event(events) { $0.kind == .setup }
+        try await container.close()
+        try SyncLock(container.directory).release()
+        for await _ in events {}
+        // A closed container does not begin again.
+        container.startSyncing(with: anna.databases, environment: clock.environment)
+        #expect(!container.isSyncing)
+    }
+
+    @Test func `a container that synchronises by itself is not synchronised by hand, and signing out ends it`() async throws {
+        let anna = try await fixture.person("anna")
+        try await anna.container.save(Destination("a", caption: "a"))
+        let events = anna.container.events()
+        anna.container.startSyncing(with: anna.databases, environment: clock.environment)
+        try await event(events) { $0.kind == .export && $0.records == 1 }
+        let failure = await #expect(throws: ContainerEvent.Failure.self) {
+            _ = try await anna.container.sync(with: anna.databases)
+        }
+        #expect(failure?.code == SyncErrorCode.duplicateRequest)
+        let quarantine = try await anna.container.signOut()
+        #expect(quarantine?.records == 1)
+        #expect(!anna.container.isSyncing)
+        #expect(try await anna.captions().isEmpty)
+    }
+
+    @Test func `a request has it try again before its pause is over`() async throws {
+        let faulty = Mutex<[FaultyDatabase]>([])
+        let anna = try await fixture.person("anna") { database in
+            let new = FaultyDatabase(database, plan: FaultPlan(seed: 1, rates: [.serviceUnavailable: 1]))
+            faulty.withLock { $0.append(new) }
+            return new
+        }
+        let events = anna.container.events()
+        anna.container.startSyncing(with: anna.databases, environment: clock.environment)
+        let failed = try await event(events) { $0.failure != nil }
+        #expect(failed.failure?.cause == .cloudIsBusy)
+        for _ in 0..<6 {
+            await clock.waitForSleepers(2)
+            clock.advance(by: .seconds(300))
+        }
+        await clock.waitForSleepers(2)
+        for database in faulty.withLock({ $0 }) { database.calm() }
+        anna.container.requestSync()
+        await clock.waitForSleepers(2, within: .seconds(1))
+        clock.advance(by: .seconds(1))
+        try await event(events) { $0.kind == .setup && $0.succeeded }
+        await anna.container.stopSyncing()
+    }
+}
