@@ -47,11 +47,21 @@ import Testing
         // Records that come later are in it.
         #expect(try await run("records", "set", container, "d", "--type", "Destination", "caption=another fjord").status == 0)
         #expect(try await run("verify", container).status == 0)
+        let found = try await run("records", "search", container, "--type", "Destination", "Fjord", "another")
+        #expect(found.status == 0 && found.output.contains("[another] [fjord]"), "\(found.output)\(found.errors)")
+        let json = try await run("records", "search", container, "--type", "Destination", "fjo*", "--limit", "2", "--json")
+        #expect((try JSONSerialization.jsonObject(with: Data(json.output.utf8)) as? [[String: Any]])?.count == 2)
+        #expect(
+            try await run("records", "search", container, "--type", "Destination", "mountain").output.contains(
+                "no record matches"))
         let dropped = try await run("index", "drop", container, "--type", "Destination", "--full-text", "caption")
         #expect(dropped.status == 0 && dropped.output.contains("dropped the full-text index of Destination on caption"))
         #expect(try await listed() == ["Destination values rating+caption command"])
         let again = try await run("index", "drop", container, "--type", "Destination", "--full-text", "caption")
         #expect(again.status == 66 && again.errors.contains("has no index"), "\(again.status) \(again.errors)")
+        let unindexed = try await run("records", "search", container, "--type", "Destination", "fjord")
+        #expect(
+            unindexed.status == 64 && unindexed.errors.contains("no full-text index"), "\(unindexed.status) \(unindexed.errors)")
         let unknown = try await run("index", "add", container, "--type", "Destination", "ratin")
         #expect(unknown.status == 64 && unknown.errors.contains("has no field 'ratin'"), "\(unknown.status) \(unknown.errors)")
     }

@@ -5,7 +5,7 @@ import TidemarkStore
 
 struct Records: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Shows, sets, renames and deletes records.",
+        abstract: "Shows, finds, sets, renames and deletes records.",
         discussion: """
             Examples:
               tidemark records MyJournal.tidemark --type Destination --sort createdAt --descending
@@ -13,7 +13,9 @@ struct Records: AsyncParsableCommand {
               tidemark records set MyJournal.tidemark lofoten --type Destination caption="Lofoten in May"
               tidemark records delete MyJournal.tidemark lofoten
             """,
-        subcommands: [RecordsList.self, RecordsGet.self, RecordsSet.self, RecordsRename.self, RecordsDelete.self],
+        subcommands: [
+            RecordsList.self, RecordsGet.self, RecordsSearch.self, RecordsSet.self, RecordsRename.self, RecordsDelete.self,
+        ],
         defaultSubcommand: RecordsList.self)
 }
 

@@ -81,7 +81,13 @@ extension FormatMigrations {
                 let sum = UInt64(bitPattern: digest) &- part &+ type.digest.part(of: value, field: index)
                 changes.append((last, value?.stored ?? .null, Int64(bitPattern: sum)))
             }
-            for it in changes { try update.execute(arguments: [it.value, it.digest, it.row]) }
+            for it in changes {
+                try type.rebuildingIndexes(db) { try update.execute(arguments: [it.value, it.digest, it.row]) }
+            }
+        }
+        // No writer's triggers follow what a migration changes.
+        for stored in type.indexes where stored.index.kind == .fullText && stored.index.fields.contains(field) {
+            try TextIndex(type, stored.index).build(db)
         }
     }
 }
