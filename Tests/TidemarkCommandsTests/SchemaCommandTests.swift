@@ -121,6 +121,30 @@ import TidemarkStore
         #expect(try await run("verify c.tidemark --json").json()["ok"] as? Bool == true)
     }
 
+    @Test func `a change that is killed at any moment is made as a whole or not at all`() async throws {
+        let lines = ["id,caption,rating"] + (1...3000).map { "\($0),Place \($0),\($0 % 5)" }
+        try scratch.writeLines(lines, to: "p.csv")
+        try await run("import p.csv --into c.tidemark --type Place --id id")
+        var (name, other) = ("caption", "title")
+        var changes = 0
+        for delay in [40, 90, 150, 220, 300, 400, 550, 800, 60_000] {
+            _ = try await tool.run(
+                ["schema", "rename", "c.tidemark", "--type", "Place", name, other], killingAfter: .milliseconds(delay),
+                in: scratch.url)
+            let shown = try await run("schema show c.tidemark --json").output
+            let isChanged = shown.contains("\"\(other)\"")
+            #expect(shown.contains("\"\(name)\"") != isChanged)
+            if isChanged {
+                (name, other) = (other, name)
+                changes += 1
+            }
+            #expect(try await run("verify c.tidemark --json").json()["ok"] as? Bool == true)
+            let found = try await run("records c.tidemark --type Place --json --where", "\(name) = 'Place ' || substr(_name, 7)")
+            #expect(found.output.count { $0 == "\n" } == 3002, "\(found.output.prefix(300))")
+        }
+        #expect(changes > 0)
+    }
+
     @Test func `paths of files become assets, and no file outside of the folder is read`() async throws {
         try scratch.write(Picture.png(1), to: "bilder/1.png")
         try scratch.write(Picture.png(2), to: "secret.png")
