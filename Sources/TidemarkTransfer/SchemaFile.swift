@@ -96,7 +96,8 @@ public enum SchemaFile {
                     let known = DeleteRule.allCases.map(\.rawValue).joined(separator: ", ")
                     throw ImportError(
                         .schemaFile,
-                        "\(url.path): types[\(i)].fields[\(j)].deleteRule: '\(field.deleteRule ?? "")' is no delete rule; rules are \(known)")
+                        "\(url.path): types[\(i)].fields[\(j)].deleteRule: '\(field.deleteRule ?? "")' is no delete rule; rules are \(known)"
+                    )
                 }
                 relationships[field.name] = RelationshipSchema(
                     field: field.name, target: target, isOwning: isOwning, deleteRule: rule)

@@ -175,16 +175,17 @@ import TidemarkModel
         let search = try search()
         #expect(shown(search) == ["cloudBacked tree/l/store/Journal.tidemark"])
         func at(_ folder: String, _ file: String = "") -> String { "tree/\(folder)/store/Journal.tidemark\(file)" }
+        let newest = "this version reads up to \(ContainerDirectory.format)"
         let expected: [(String, StoreError.Code)] = [
             ("\(at("a")) is no Tidemark container: it has no container.json", .notAStore),
             ("\(at("b", "/container.json")) is not the description of a Tidemark container", .notAStore),
-            ("\(at("c")) has format 99; this version reads up to 4. Update Tidemark to open it", .newerFormat),
+            ("\(at("c")) has format 99; \(newest). Update Tidemark to open it", .newerFormat),
             ("\(at("d", "/container.json")) is not the description of a Tidemark container: it is too long", .notAStore),
             ("\(at("e")) has no private store: private.sqlite is missing or empty", .notFound),
             ("\(at("f")) has no private store: private.sqlite is missing or empty", .notFound),
             ("\(at("g", "/private.sqlite")) is no SQLite database, or it is damaged", .notAStore),
             ("\(at("h", "/private.sqlite")) is a SQLite database, but no Tidemark store", .notAStore),
-            ("\(at("i", "/private.sqlite")) has format 7; this version reads up to 4. Update Tidemark to open it", .newerFormat),
+            ("\(at("i", "/private.sqlite")) has format 7; \(newest). Update Tidemark to open it", .newerFormat),
             ("\(at("j")) is a file, and a container is a directory", .notAStore),
             ("\(at("k", "/private.sqlite")) is not a file", .notAStore),
         ]

@@ -109,7 +109,7 @@ import TidemarkTransfer
     @Test func `a step that fails changes nothing, and is named`() async throws {
         try await makeOld()
         let failing = FormatMigrations.stores.adding([
-            FormatMigrations.testStores.steps[0],
+            FormatMigrations.testSteps[0],
             .init("a step that fails") { db in
                 try db.execute(sql: "UPDATE Destination SET caption = 'half'")
                 try db.execute(sql: "INSERT INTO nowhere VALUES (1)")

@@ -124,6 +124,9 @@ public struct AggregatedSum: Sendable {
 }
 
 extension Int: AggregatedNumber {
+    /// The sum of whole numbers.
+    ///
+    /// - Throws: ``StoreError`` `invalid` for a sum that is not whole, or has more than 64 bits.
     public init(aggregated sum: AggregatedSum) throws {
         guard let whole = sum.whole, let number = Int(exactly: whole) else {
             throw StoreError(.invalid, "the sum \(sum.real) is not a whole number of 64 bits")
@@ -133,6 +136,7 @@ extension Int: AggregatedNumber {
 }
 
 extension Double: AggregatedNumber {
+    /// The sum, whatever the numbers.
     public init(aggregated sum: AggregatedSum) throws { self = sum.real }
 }
 

@@ -102,6 +102,7 @@ extension Record {
     public static var uniqueKeys: [UniqueKey] { [] }
     /// None.
     public static var relationships: [Relationship<Self>] { [] }
+    /// None but those of references and names.
     public static var indexes: [RecordIndex<Self>] { [] }
     /// None: the container's policy counts.
     public static var mergePolicy: MergePolicy? { nil }

@@ -99,7 +99,9 @@ extension PersistentContainer {
                 wanted.merge((declared[type.name] ?? [:]).mapValues(Optional.some)) { $1 }
                 wanted.merge(type.relationships) { $1 }
                 for schema in schemas where schema.name == type.name { wanted.merge(schema.relationships) { $1 } }
-                let changed = wanted.filter { type.field(named: $0.key) != nil && (type.relationships[$0.key] ?? nil) != $0.value }
+                let changed = wanted.filter {
+                    type.field(named: $0.key) != nil && (type.relationships[$0.key] ?? nil) != $0.value
+                }
                 guard !changed.isEmpty else { continue }
                 var schema = RecordTypeSchema(name: type.name)
                 schema.relationships = changed

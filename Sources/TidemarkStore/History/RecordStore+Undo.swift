@@ -76,7 +76,8 @@ extension StoreTransaction {
         try applyOrRefuse(merged, policy: { _ in policy })
         let cascaded = try enforceRelationships()
         return SaveOutcome(
-            counts: counts, conflicts: conflicts, replaced: replaced, cascaded: cascaded, transaction: counts.isUnchanged ? nil : self.id)
+            counts: counts, conflicts: conflicts, replaced: replaced, cascaded: cascaded,
+            transaction: counts.isUnchanged ? nil : self.id)
     }
 
     private func untouched(_ change: StoredChange, type: StoredType) throws -> [Int64] {

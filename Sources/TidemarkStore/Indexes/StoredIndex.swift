@@ -85,7 +85,9 @@ extension StoredType {
     ///
     /// - Parameter field: The only field that counts; `nil` for all.
     func referenceIndexes(of field: String?) -> [String] {
-        fields.filter { $0.type == .reference && (field == nil || $0.name == field) }.map { "tide_reference_\(table).\($0.column)" }
+        fields.filter { $0.type == .reference && (field == nil || $0.name == field) }.map {
+            "tide_reference_\(table).\($0.column)"
+        }
     }
 
     private func valueIndex(_ stored: StoredIndex) -> ValueIndex {

@@ -71,7 +71,9 @@ struct DeletionConsequences {
     /// The denials of records that stay.
     var denials: [Denial] { allDenials.filter { !doomed.contains($0.id) } }
     /// The losses of records that stay.
-    var losses: [Loss] { allLosses.filter { !doomed.contains($0.key) }.values.sorted { ($0.type.id, $0.row) < ($1.type.id, $1.row) } }
+    var losses: [Loss] {
+        allLosses.filter { !doomed.contains($0.key) }.values.sorted { ($0.type.id, $0.row) < ($1.type.id, $1.row) }
+    }
 
     /// Whether a type is the target of a relationship.
     static func targets(of types: [StoredType]) -> Set<String> { Set(types.lazy.flatMap(\.relationships).map(\.target)) }

@@ -74,7 +74,8 @@ extension RelationshipScan.Broken {
         switch reason {
         case .targetMissing where isOwner: return "\(own) belongs to \(other) by '\(field)', and there is no such record"
         case .targetMissing: return "\(own) refers to \(other) by '\(field)', and there is no such record"
-        case .notInShareOfOwner: return "\(own) belongs to \(other) by '\(field)', which is shared, and is not in the share itself"
+        case .notInShareOfOwner:
+            return "\(own) belongs to \(other) by '\(field)', which is shared, and is not in the share itself"
         }
     }
 }

@@ -72,7 +72,8 @@ extension StoreTransaction {
     /// Moves a record and all that it owns into a zone.
     ///
     /// - Parameter isFree: Whether a record may leave its zone; what may not stays with all that it owns.
-    func move(_ row: Int64, type: StoredType, withOwnedTo zone: Int64, from isFree: (Int64) throws -> Bool = { _ in true }) throws {
+    func move(_ row: Int64, type: StoredType, withOwnedTo zone: Int64, from isFree: (Int64) throws -> Bool = { _ in true }) throws
+    {
         var open = [(type: type, row: row)]
         while let next = open.popLast() {
             guard let found = try find(row: next.row, type: next.type) else { continue }

@@ -75,7 +75,8 @@ extension StoredType {
             guard !field.type.isList || !relationship.isOwning && relationship.deleteRule != .cascade else {
                 throw StoreError(
                     .schema,
-                    "the field '\(name)' of \(self.name) is a list: its records own nothing, and its delete rule is nullify or deny")
+                    "the field '\(name)' of \(self.name) is a list: its records own nothing, and its delete rule is nullify or deny"
+                )
             }
             try Self.checkIdentifier(relationship.target, what: "the target of a relationship")
             known[name] = relationship

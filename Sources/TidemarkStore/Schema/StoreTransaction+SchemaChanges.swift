@@ -42,7 +42,9 @@ extension StoreTransaction {
         if let known = type(named: schema.name),
             schema.fields.allSatisfy({ known.schema.field(named: $0.name)?.typeName == $0.typeName }),
             schema.uniqueKeys.allSatisfy(known.uniqueKeys.contains),
-            schema.relationships.allSatisfy({ name, wanted in known.relationships.first { $0.field.name == name }?.schema == wanted }),
+            schema.relationships.allSatisfy({ name, wanted in
+                known.relationships.first { $0.field.name == name }?.schema == wanted
+            }),
             schema.nameField == nil || schema.nameField == known.nameField
         {
             return .init(change, isDone: true)

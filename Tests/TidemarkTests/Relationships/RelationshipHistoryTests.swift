@@ -221,7 +221,9 @@ import TidemarkStore
                 let report = try StoreVerification(of: device.container.directory).run()
                 problems += report.problems.map(\.message)
             }
-            if !problems.isEmpty { print("history \(seed):\n\(steps.joined(separator: "\n"))\n-> \(problems.joined(separator: "\n   "))") }
+            if !problems.isEmpty {
+                print("history \(seed):\n\(steps.joined(separator: "\n"))\n-> \(problems.joined(separator: "\n   "))")
+            }
             return problems
         }
     }

@@ -101,9 +101,15 @@ import TidemarkStore
         try expectWhole()
     }
 
-    @Test func `references follow a tag that becomes one with another device's, also those of a device that came late`() async throws {
-        try await one.container.save([Tag(id: "a", name: "rain"), Stop(id: "s1", trip: Reference("norway"), tags: [Reference("a")])])
-        try await two.container.save([Tag(id: "b", name: "rain"), Stop(id: "s2", trip: Reference("norway"), tags: [Reference("b")])])
+    @Test func `references follow a tag that becomes one with another device's, also those of a device that came late`()
+        async throws
+    {
+        try await one.container.save([
+            Tag(id: "a", name: "rain"), Stop(id: "s1", trip: Reference("norway"), tags: [Reference("a")]),
+        ])
+        try await two.container.save([
+            Tag(id: "b", name: "rain"), Stop(id: "s2", trip: Reference("norway"), tags: [Reference("b")]),
+        ])
         try await meet()
         for device in [one, two] {
             #expect(try await device.container.fetch(Stop.self, named: "s1")?.tags == [Reference("a")])

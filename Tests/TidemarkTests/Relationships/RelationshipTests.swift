@@ -27,7 +27,9 @@ import TidemarkStore
         try await journal.save([
             Trip(id: "norway"), Trip(id: "privat"), Tag(id: "fjord", name: "fjord"), Tag(id: "rain", name: "rain"),
             Guide(id: "kari"),
-            Stop(id: "senja", trip: Reference("norway"), day: 2, tags: [Reference("rain"), Reference("fjord")], guide: Reference("kari")),
+            Stop(
+                id: "senja", trip: Reference("norway"), day: 2, tags: [Reference("rain"), Reference("fjord")],
+                guide: Reference("kari")),
             Stop(id: "narvik", trip: Reference("norway"), day: 1, tags: [Reference("fjord")]),
             Stop(id: "hut", trip: Reference("privat"), tags: [Reference("fjord")]),
             Photo(id: "p1", stop: Reference("senja")), Photo(id: "p2", stop: Reference("senja")), Photo(id: "loose"),
@@ -38,7 +40,8 @@ import TidemarkStore
         try await journal.fetchAll(type).map(\.recordName).sorted()
     }
 
-    @Test func `a deleted owner takes with it what it owns, over all steps, in one transaction that can be undone`() async throws {
+    @Test func `a deleted owner takes with it what it owns, over all steps, in one transaction that can be undone`() async throws
+    {
         let result = try await journal.delete(Trip(id: "norway"))
         #expect(result.counts.deleted == 5)
         #expect(Set(result.cascaded.map(\.name)) == ["senja", "narvik", "p1", "p2"])
