@@ -207,29 +207,41 @@ import TidemarkTransfer
         #expect(try scratch.verification().problems.map(\.record) == ["b"])
     }
 
-    @Test func `unique keys and other tables follow a field's name`() async throws {
-        try await set("a", ["code": .string("1"), "name": .string("Senja")], uniqueKeys: [["code", "name"]])
+    @Test func `unique keys, relationships and indexes follow a field's name`() async throws {
+        try await set(
+            "a", ["code": .string("1"), "name": .string("Senja"), "home": .reference("b")], uniqueKeys: [["code", "name"]])
         try await set("b", ["code": .string("01"), "name": .string("Senja")])
         let database = scratch.container.appendingPathComponent("private.sqlite")
-        try DamagedRows.run(database) { db in
-            try db.execute(
-                sql: """
-                    INSERT INTO tide_indexes (type_id, name, kind, fields) VALUES (1, 'byName', 'plain', 'name code');
-                    INSERT INTO tide_relationships (type_id, field, target, owning, delete_rule) VALUES (1, 'name', 'Place', 0, 'nullify')
-                    """)
-        }
+        var schema = RecordTypeSchema(name: "Place")
+        schema.relationships["home"] = RelationshipSchema(field: "home", target: "Place", isOwning: false, deleteRule: .nullify)
+        try await store.declare([schema], environment: .development)
+        try await store.addIndex(FieldIndex(.values, ["name", "code"]), to: "Place")
+        try await store.addIndex(FieldIndex(.fullText, ["name"]), to: "Place")
         let error = await #expect(throws: StoreError.self) { try await change(.dropField("code", of: "Place")) }
         #expect(error?.message.contains("a unique key of Place names 'code'") == true)
-        try await change(.renameField("name", of: "Place", to: "title"))
-        try await change(.renameType("Place", to: "place"))
-        #expect(try await store.types()[0].uniqueKeys == [["code", "title"]])
-        let texts = try DamagedRows.run(database) { db in
-            try String.fetchAll(
-                db, sql: "SELECT fields FROM tide_indexes UNION ALL SELECT field || ' ' || target FROM tide_relationships")
-        }
-        #expect(texts == ["title code", "title place"])
-        try DamagedRows.run(database) { db in try db.execute(sql: "DELETE FROM tide_indexes; DELETE FROM tide_relationships") }
         #expect(error?.message.contains("--unique-key code,name") == true)
+        try await change(.renameField("name", of: "Place", to: "title"))
+        try await change(.renameField("home", of: "Place", to: "near"))
+        try await change(.renameType("Place", to: "place"))
+        let type = try await store.types()[0]
+        #expect(type.uniqueKeys == [["code", "title"]])
+        #expect(type.relationships.mapValues { $0?.target } == ["near": "place"])
+        let names = try DamagedRows.run(database) { db in
+            try String.fetchAll(
+                db,
+                sql: """
+                    SELECT name FROM sqlite_master WHERE (name GLOB 'tide_index_*' OR name GLOB 'tide_reference_*' OR name GLOB 'tide_text_*')
+                        AND name NOT GLOB '*_config' AND name NOT GLOB '*_content' AND name NOT GLOB '*_data'
+                        AND name NOT GLOB '*_docsize' AND name NOT GLOB '*_idx' ORDER BY name
+                    """)
+        }
+        #expect(names == ["tide_index_place.title.code", "tide_reference_place.near", "tide_text_place.title"])
+        #expect(try scratch.verification().problems == [])
+        let named = await #expect(throws: StoreError.self) {
+            try await change(.retypeField("code", of: "place", to: .init(name: "code", type: .int64)))
+        }
+        #expect(named?.message.contains("an index of place names 'code'") == true)
+        try await store.dropIndex(named: "title.code", of: "place")
         // Both records have one key now, and become one.
         try await change(.retypeField("code", of: "place", to: .init(name: "code", type: .int64)))
         #expect(try records("place").count == 1)

@@ -8,7 +8,7 @@ import TidemarkTesting
 
 /// Goal: a container that is opened with its cloud synchronises by itself, from its opening to its end. Method: containers of one account
 /// over a real cloud; a clock that the test moves, so that pauses cost no time.
-@Suite(.timeLimit(.minutes(5))) struct AutomaticSyncTests {
+@Suite(.timeLimit(.minutes(30))) struct AutomaticSyncTests {
     private let scratch: Scratch
     private let fixture: TwoUserFixture
     private let clock = TestClock()
