@@ -70,6 +70,7 @@ extension RecordStore {
                 _ = try write.position?(counts)
                 return counts
             }
+            try transaction.followOwners(in: transaction.firstChange..<transaction.nextChange)
             if !write.moreToCome { try connection.endLoads() }
             let position = try write.position?(counts)
             if !counts.isUnchanged { try position?.store(transaction.db) }

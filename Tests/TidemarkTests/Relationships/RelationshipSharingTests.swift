@@ -6,6 +6,7 @@ import TidemarkCloud
 import TidemarkEmbeddedCloud
 import TidemarkModel
 import TidemarkStore
+import TidemarkTransfer
 
 /// Goal: what is owned is shared with its owner, and nothing else is. Method: containers of two people over one real cloud.
 @Suite(.timeLimit(.minutes(30))) struct RelationshipSharingTests {
@@ -81,6 +82,19 @@ import TidemarkStore
         #expect(try await names(Photo.self, ben) == ["p1", "p2", "p3", "p4"])
         for name in stops { #expect(try await shared("Stop", name, anna)) }
         for name in ["p1", "p2", "p3", "p4"] { #expect(try await shared("Photo", name, anna)) }
+    }
+
+    @Test func `an imported stop of a shared trip is shared`() async throws {
+        try await share()
+        let lines = try scratch.writeLines([#"{"id": "alta", "trip": "norway", "day": 4}"#], to: "stops.jsonl")
+        let options = ImportOptions(type: "Stop", nameField: "id")
+        let summary = try await BulkImport(
+            source: .file(lines), into: anna.container.directory.url, options: options
+        ).run()
+        #expect(summary.changes.inserted == 1)
+        #expect(try await shared("Stop", "alta", anna))
+        for person in [anna, ben] { try await person.sync() }
+        #expect(try await names(Stop.self, ben) == ["alta", "senja"])
     }
 
     @Test func `a stop that gets a trip of a share moves into it with its photos`() async throws {
