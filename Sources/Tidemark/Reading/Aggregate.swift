@@ -6,7 +6,7 @@ import TidemarkStore
 
 /// A value that is computed of several records: their number, or a sum, an average, the least or the greatest value of a property.
 ///
-/// ``RecordReading/aggregate(_:_:where:)`` computes it of all records that match, and ``RecordReading/aggregates(_:_:by:where:)`` of
+/// ``RecordReading/aggregate(_:_:where:)`` computes it of all records that match, and `aggregates(_:_:by:where:)` of
 /// each group of them.
 public struct Aggregate<R: Record, Value: Sendable>: Sendable {
     let function: AggregateFunction

@@ -19,7 +19,7 @@ extension RecordReading {
     /// let letters = try await journal.sections(Stop.self, by: { $0.title.prefix(1) }, sortedBy: [.ascending(\.title)])
     /// ```
     ///
-    /// For a list that shows the heads first, use ``counts(_:by:where:)``, which does not fetch the records.
+    /// For a list that shows the heads first, use `counts(_:by:where:)`, which does not fetch the records.
     ///
     /// - Parameters:
     ///   - type: The record type.
