@@ -114,7 +114,6 @@ actor ImportScheduler {
                 outcome.records = taken.counts.inserted + taken.counts.updated + taken.counts.deleted
                 outcome.conflicts = taken.conflicts.count
                 outcome.leavesExports = outcome.leavesExports || taken.leavesExports || state.awaitsFirstPage
-                if !page.moreComing, try await store.resolveRelationships(zone: number) { outcome.leavesExports = true }
             } catch {
                 throw CloudError(transfer: error)
             }

@@ -25,7 +25,9 @@ extension SyncEngine {
         var waiting = try await zoneSyncsWithChanges()
         guard !waiting.isEmpty else {
             machine.noteChangedZones(areKnown: false)
-            return ImportScheduler.Outcome()
+            var outcome = ImportScheduler.Outcome()
+            outcome.leavesExports = try await resolveRelationships()
+            return outcome
         }
         let zoneSync = waiting.removeFirst()
         var outcome = try await zoneSync.imports.step(limits: limits, looksAhead: looksAhead) { [recorder] bytes in
@@ -36,9 +38,24 @@ extension SyncEngine {
             // The next round asks again which zones have changed meanwhile.
             machine.noteChangedZones(areKnown: false)
         } else if !outcome.moreComing {
-            if waiting.isEmpty { machine.noteChangedZones(areKnown: false) } else { outcome.moreComing = true }
+            if waiting.isEmpty {
+                machine.noteChangedZones(areKnown: false)
+                if try await resolveRelationships() { outcome.leavesExports = true }
+            } else {
+                outcome.moreComing = true
+            }
         }
         return outcome
+    }
+
+    /// Keeps the relationships of what has come. All zones have been fetched to their ends: a record that has moved from one to another is in
+    /// the other by now. Returns whether there may be something to send.
+    private func resolveRelationships() async throws -> Bool {
+        var leavesExports = false
+        for zoneSync in try await zoneSyncs.all() {
+            if try await store.resolveRelationships(zone: zoneSync.zone.id) { leavesExports = true }
+        }
+        return leavesExports
     }
 
     /// Whether an error says that a zone is gone: its participant has left it, or its owner has deleted it or stopped sharing it. Then the

@@ -57,10 +57,12 @@ private struct RelationshipResolution {
     mutating func run() throws {
         let old = try SyncState(db, zone: zone)
         let changes = (old.resolvedChange ?? 0) + 1..<transaction.firstChange
+        var isComplete = true
         if !changes.isEmpty {
-            try applyRules(changes)
+            isComplete = try applyRules(changes)
             try followSharedOwners(changes)
         }
+        guard isComplete else { return }
         var state = old
         state.resolvedChange = transaction.firstChange - 1
         try state.store(db, insteadOf: old, zone: zone)
@@ -68,10 +70,15 @@ private struct RelationshipResolution {
 
     // Deletions
 
-    private func applyRules(_ changes: Range<Int64>) throws {
+    /// Applies the delete rules. Returns whether nothing has to be looked at again: a record whose version from the cloud is deferred is not a
+    /// deleted one.
+    private func applyRules(_ changes: Range<Int64>) throws -> Bool {
         let here = "coalesce(c.zone, \(StoreFormat.defaultZone)) = \(zone) AND \(Self.isFromCloud)"
         var gone = Set(try transaction.deletedTargets(in: changes, here))
         gone.formUnion(try deletedBefore(changes))
+        let count = gone.count
+        gone = try gone.filter { try !isDeferred($0) }
+        let isComplete = gone.count == count
         for record in gone where try redirect(record) { gone.remove(record) }
         while !gone.isEmpty {
             let found = try DeletionConsequences(of: gone, db, types: types, scope: transaction.connection.scope)
@@ -79,7 +86,7 @@ private struct RelationshipResolution {
             guard !denials.isEmpty else {
                 log(found)
                 try transaction.apply(found)
-                return
+                break
             }
             for denial in denials {
                 let root = found.root(of: denial.target)
@@ -87,6 +94,14 @@ private struct RelationshipResolution {
                 for back in try restore(root) { gone.remove(back) }
             }
         }
+        return isComplete
+    }
+
+    /// Whether the cloud has a version of the record that waits to be applied, in whatever zone.
+    private func isDeferred(_ record: GoneRecord) throws -> Bool {
+        let sql = "SELECT EXISTS (SELECT 1 FROM tide_deferred WHERE name IN (?, ?, ?))"
+        let names = [record.name, record.name.lowercased(), record.name.uppercased()]
+        return try Bool.fetchOne(db.cachedStatement(sql: sql), arguments: StatementArguments(names)) ?? true
     }
 
     /// Records that were deleted earlier, and to which changes refer that did not know of it.

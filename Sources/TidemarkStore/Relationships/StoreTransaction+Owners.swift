@@ -67,6 +67,11 @@ extension StoreTransaction {
                 try move(id, type: type, withOwnedTo: found.zone)
             }
         }
+        guard nextChange > changes.upperBound else { return }
+        // Where they are now, they may agree with others in a unique key.
+        for type in connection.types where !type.uniqueKeys.isEmpty {
+            try mergeUniqueKeys(of: type, changes: changes.upperBound..<nextChange, .mergeByPropertyObjectTrump)
+        }
     }
 
     /// Moves a record and all that it owns into a zone.

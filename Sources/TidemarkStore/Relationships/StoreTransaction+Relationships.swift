@@ -14,7 +14,9 @@ extension StoreTransaction {
     @discardableResult
     func enforceRelationships() throws -> [RecordName] {
         let types = connection.types
-        guard nextChange > firstChange, types.contains(where: { !$0.relationships.isEmpty }) else { return [] }
+        guard !leavesRelationships, nextChange > firstChange, types.contains(where: { !$0.relationships.isEmpty }) else {
+            return []
+        }
         try followOwners(in: firstChange..<nextChange)
         let gone = try deletedTargets(in: firstChange..<nextChange)
         guard !gone.isEmpty else { return [] }

@@ -40,6 +40,9 @@ package struct StoredRelationship: Equatable {
                 throw StoreError(.corrupt, "\(table) has the target '\(target.prefix(100))', which cannot be a record type")
             }
             let owning: Int64 = try row.stored("owning", of: table)
+            guard !field.type.isList || owning == 0 && rule != .cascade else {
+                throw StoreError(.corrupt, "\(table) has a list, '\(name)', that owns or cascades, which a list can't")
+            }
             return StoredRelationship(field: field, target: target, isOwning: owning != 0, rule: rule)
         }
         guard found.count(where: \.isOwning) <= 1 else {
@@ -81,6 +84,12 @@ extension StoredType {
             try Self.checkIdentifier(relationship.target, what: "the target of a relationship")
             known[name] = relationship
         }
+        // A field that the type knows no more, as a former name, owns nothing beside the present one.
+        if declared.values.contains(where: { $0?.isOwning == true }) {
+            for (name, it) in known where it.isOwning && declared[name] == nil {
+                known[name] = RelationshipSchema(field: name, target: it.target, isOwning: false, deleteRule: it.deleteRule)
+            }
+        }
         guard known != before else { return false }
         let owners = known.values.filter(\.isOwning).map(\.field).sorted()
         guard owners.count <= 1 else {
@@ -98,6 +107,15 @@ extension StoredType {
                 arguments: [id, name, it.target, it.isOwning, it.deleteRule.rawValue])
         }
         try Self.raiseGeneration(db)
+        // What others deleted before there were rules stays as it is.
+        let last = try Int64.fetchOne(db, sql: "SELECT max(id) FROM tide_changes") ?? 0
+        for zone in try StoreZone.fetchAll(db) {
+            let old = try SyncState(db, zone: zone.id)
+            guard old.resolvedChange == nil else { continue }
+            var state = old
+            state.resolvedChange = last
+            try state.store(db, insteadOf: old, zone: zone.id)
+        }
         return true
     }
 }

@@ -348,6 +348,10 @@ extension StoreTransaction {
             {
                 let renamed = text.split(separator: " ").map { $0 == old ? new : String($0) }.joined(separator: " ")
                 guard renamed != text else { continue }
+                if table == "relationships" {
+                    try db.execute(
+                        sql: "DELETE FROM tide_relationships WHERE type_id = ? AND field = ?", arguments: [type.id, renamed])
+                }
                 try db.execute(
                     sql: "UPDATE tide_\(table) SET \(column) = ? WHERE type_id = ? AND \(column) = ?",
                     arguments: [renamed, type.id, text])

@@ -107,6 +107,8 @@ extension StoreTransaction {
             mine.edit.zone = connection.scope == .shared ? try zones.get().first { $0.name == it.zone }?.id : nil
             placed.append(mine)
         }
+        // The rules held when these edits were made; what has come since is resolved when it meets them in the cloud.
+        leavesRelationships = true
         // A record that was deleted and made again is deleted first, as it was: the new one then has its own values alone.
         var outcome = SaveOutcome()
         for part in [placed.filter { $0.edit.values == nil }, placed.filter { $0.edit.values != nil }] where !part.isEmpty {

@@ -78,6 +78,7 @@ extension StoreTransaction {
             RecordEdit(
                 record: RecordName(type: type.name, name: found.name), base: .any, values: nil, fields: [], zone: edit(found.zone)
             ), at: 0)
+        leavesRelationships = true
         // The old row first: the name may be the same but for its bytes.
         _ = try save(edits, blobs: [], policy: { _ in .overwrite })
         let new = RecordEdit(
@@ -103,7 +104,11 @@ extension StoreTransaction {
                 field.type.isList
                 ? "EXISTS (SELECT 1 FROM json_each(\"\(field.column)\") WHERE value IN (\(places)))"
                 : "\"\(field.column)\" IN (\(places))"
-            let sql = "SELECT _id, \"\(field.column)\" FROM \"\(type.table)\" WHERE _zone = ? AND \(condition) ORDER BY _id"
+            // In a private store a name is in one zone at the most, and references in all zones mean it.
+            let isAnywhere = connection.scope == .private ? "TRUE" : "FALSE"
+            let sql = """
+                SELECT _id, "\(field.column)" FROM "\(type.table)" WHERE (_zone = ? OR \(isAnywhere)) AND \(condition) ORDER BY _id
+                """
             for row in try Row.fetchAll(db, sql: sql, arguments: [zone] + StatementArguments(old)) {
                 guard let value = FieldValue(row[1] as DatabaseValue, type: field.type) else { continue }
                 switch value {

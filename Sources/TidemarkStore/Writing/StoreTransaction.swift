@@ -49,6 +49,8 @@ package final class StoreTransaction {
     var lookUpStatement: LookUpStatement?
     /// Nothing of it is to be written; said when a result is found out that rules it out.
     var isAbandoned = false
+    /// Whether the delete rules are left alone: what is deleted is there again by the end, or was deleted before.
+    var leavesRelationships = false
     /// What is known of shares has changed.
     var changesShares = false
 

@@ -86,7 +86,8 @@ import TidemarkTransfer
 
     @Test func `an imported stop of a shared trip is shared`() async throws {
         try await share()
-        let lines = try scratch.writeLines([#"{"id": "alta", "trip": "norway", "day": 4, "title": "Alta", "tags": []}"#], to: "stops.jsonl")
+        let lines = try scratch.writeLines(
+            [#"{"id": "alta", "trip": "norway", "day": 4, "title": "Alta", "tags": []}"#], to: "stops.jsonl")
         let options = ImportOptions(type: "Stop", nameField: "id")
         let summary = try await BulkImport(
             source: .file(lines), into: anna.container.directory.url, options: options
