@@ -105,10 +105,9 @@ extension PageCursor: Codable, LosslessStringConvertible {
 
     /// Reads a cursor from its text; `nil` when the text is none.
     public init?(_ description: String) {
-        let base64 = description.replacing("-", with: "+").replacing("_", with: "/")
-        let padding = String(repeating: "=", count: (4 - base64.utf8.count % 4) % 4)
-        guard base64.utf8.count <= 1 << 20, let data = Data(base64Encoded: base64 + padding),
-            let content = try? JSONDecoder().decode(Content.self, from: data)
+        guard description.utf8.count <= 1 << 20, let bytes = Base64URL.bytes(description),
+            // A text that is no cursor is the caller's to tell of.
+            let content = try? JSONDecoder().decode(Content.self, from: Data(bytes))
         else { return nil }
         (order, values, scope, row) = (content.order, content.values, content.scope, content.row)
     }
@@ -117,8 +116,12 @@ extension PageCursor: Codable, LosslessStringConvertible {
     public var description: String {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys]
-        let data = try? encoder.encode(Content(order: order, values: values, scope: scope, row: row))
-        return (data ?? Data()).base64EncodedString().replacing("+", with: "-").replacing("/", with: "_").replacing("=", with: "")
+        do {
+            return Base64URL.text(try encoder.encode(Content(order: order, values: values, scope: scope, row: row)))
+        } catch {
+            // Texts, bytes and numbers as texts can always be encoded.
+            preconditionFailure("the cursor of a page can't be encoded: \(error)")
+        }
     }
 
     public init(from decoder: any Decoder) throws {

@@ -75,7 +75,7 @@ struct DeletionConsequences {
         allLosses.filter { !doomed.contains($0.key) }.values.sorted { ($0.type.id, $0.row) < ($1.type.id, $1.row) }
     }
 
-    /// Whether a type is the target of a relationship.
+    /// The names of the types to which relationships lead.
     static func targets(of types: [StoredType]) -> Set<String> { Set(types.lazy.flatMap(\.relationships).map(\.target)) }
 
     /// - Complexity: For each step a look-up for each record in each relationship; see ``ReferrerSearch``.

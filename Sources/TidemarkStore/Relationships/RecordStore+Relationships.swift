@@ -4,7 +4,7 @@ package import TidemarkSQLite
 
 extension RecordStore {
     /// Keeps relationships where devices have met: applies the delete rules to what others have deleted, and has what they have added
-    /// follow its owner. For a zone of a private store that has been fetched to its end.
+    /// follow its owner. For a zone of a private store, once all its zones have been fetched to their ends.
     ///
     /// What is done here are edits like those of a program, and they are sent. All devices do the same, whichever hears of what first:
     /// - A record that goes with what is deleted is deleted, and what refers by ``DeleteRule/nullify`` loses the reference; also what has come
@@ -25,8 +25,7 @@ extension RecordStore {
             "keep the relationships of what has come", author: TransactionAuthor("relationships", origin: .save, role: .sync)
         ) { transaction in
             guard try StoreZone.isThere(transaction.db, id: zone) else { return false }
-            var resolution = RelationshipResolution(transaction: transaction, zone: zone)
-            try resolution.run()
+            try RelationshipResolution(transaction: transaction, zone: zone).run()
             return !transaction.counts.isUnchanged
         }
     }
@@ -48,13 +47,13 @@ private struct RelationshipResolution {
 
     private var db: Database { transaction.db }
     private var types: [StoredType] { transaction.connection.types }
-    /// A condition on the change `c`.
+    /// SQL that holds for a change `c` from the cloud.
     private static let isFromCloud =
         "(SELECT t.origin FROM tide_transactions t WHERE t.id = c.transaction_id) = '\(HistoryOrigin.cloud.rawValue)'"
 
     init(transaction: StoreTransaction, zone: Int64) { (self.transaction, self.zone) = (transaction, zone) }
 
-    mutating func run() throws {
+    func run() throws {
         let old = try SyncState(db, zone: zone)
         let changes = (old.resolvedChange ?? 0) + 1..<transaction.firstChange
         var isComplete = true
