@@ -196,8 +196,8 @@ bench: build ## Runs the benchmarks for RUNS (5) rounds and prints one table of 
 		--runs $(or $(RUNS),5) $(if $(LARGE),--large $(LARGE))
 
 .PHONY: bench-store
-bench-store: deps ## Measures the store's API beside SQLite and GRDB, and notices between processes; RUNS, DATA, STORE (a large container)
-	python3 Benchmarks/store.py --data $(DATA) --runs $(or $(RUNS),5) $(if $(STORE),--store $(STORE))
+bench-store: deps ## Measures the store's API beside SQLite and GRDB, and notices between processes; RUNS, GROWTH (rounds of 1,000,000), DATA, STORE
+	python3 Benchmarks/store.py --data $(DATA) --runs $(or $(RUNS),5) --growth $(or $(GROWTH),1) $(if $(STORE),--store $(STORE))
 
 .PHONY: bench-sync
 bench-sync: build ## Measures the synchronisation beside SQLite alone, edits between processes, merges; RUNS, N, DATA, LARGE (for the memory)

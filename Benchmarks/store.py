@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import shutil
+import statistics
 import subprocess
 import sys
 import threading
@@ -35,6 +36,12 @@ BULK_FIGURES = [
     (100_000, "100,000 updates by a context ÷ by the container", "context update", "save changed", 2.0),
 ]
 
+# How these grow, beside GRDB's insert and fetches.
+GROWTH = [
+    ("GRDB insert", True), ("save", True), ("save unchanged", True), ("save changed", True), ("context insert", True),
+    ("context update", True), ("GRDB fetch of 10,000", False), ("fetch of 10,000", False), ("GRDB top ten", False), ("top ten", False),
+]
+
 
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__)
@@ -43,6 +50,7 @@ def parse_arguments():
     parser.add_argument("--commits", type=int, default=10_000, metavar="N", help="commits of which another process hears (10,000)")
     parser.add_argument("--store", metavar="DIR", help="a large container with a type Destination, to be opened for reading")
     parser.add_argument("--program", type=pathlib.Path, metavar="FILE", help="the program store-bench, if it is built already")
+    parser.add_argument("--growth", type=int, default=1, metavar="N", help="rounds with 1,000,000 records (1); 0 leaves them out")
     parser.add_argument("--smoke", action="store_true", help="measure everything once with little, and print no figures")
     parser.add_argument("--json", type=pathlib.Path, metavar="FILE", help="write everything measured to FILE")
     options = parser.parse_args()
@@ -108,6 +116,24 @@ def measure_bulk(program, data, count):
     return times
 
 
+def measure_growth(program, options, bulk):
+    """Adds 1,000,000 records, and prints how the times grow: milliseconds for each 10,000 records, or for the whole fetch."""
+    large = 200 if options.smoke else 1_000_000
+    if options.growth:
+        bulk[str(large)] = [measure_bulk(program, options.data, large) for _ in range(options.growth)]
+    if options.smoke:
+        return
+    counts = sorted(map(int, bulk))
+    print(f"\n{'ms, medians':<66}" + "".join(f"{count:>12,}" for count in counts))
+    for key, each in GROWTH:
+        cells = []
+        for count in counts:
+            middle = statistics.median(it[key] for it in bulk[str(count)])
+            cells.append(f"{middle * 10_000 / count if each else middle:>12,.1f}")
+        print(f"{key + (', for each 10,000' if each else ''):<66}" + "".join(cells))
+    print()
+
+
 def quantile(values, share):
     return sorted(values)[min(len(values) - 1, int(len(values) * share))]
 
@@ -141,6 +167,7 @@ def main():
                 goals.line(name, [it[key] / it[peer] for it in rounds], f"≤ {goal}", lambda it, goal=goal: it <= goal)
         goals.line(f"longest wait of a small save beside {full:,} saved in batches", [it["longest wait"] for it in rounds],
                    "≤ 50 ms", lambda it: it <= 50, " ms")
+    measure_growth(program, options, report["bulk, ms"])
     report["references"] = {}
     for count in [2_000] if options.smoke else [100_000, 1_000_000]:
         found = json.loads(subprocess.run(

@@ -3,7 +3,7 @@ import GRDB
 import Synchronization
 import Tidemark
 
-/// Measures saves of many records by a container and by a context, and GRDB's `Codable` insert of as many records.
+/// Measures saves of many records by a container and by a context, and fetches of them, beside GRDB's `Codable` inserts and fetches.
 struct BulkBench {
     /// A folder that exists.
     let folder: URL
@@ -32,6 +32,7 @@ struct BulkBench {
         try await time("save") { try await journal.save(records) }
         try await time("save unchanged") { try await journal.save(records) }
         try await time("save changed") { try await journal.save(changed) }
+        try await fetches(journal, peer) { name, body in try await time(name, body) }
 
         let other = try container("Context")
         let inserting = other.newContext()
@@ -45,9 +46,41 @@ struct BulkBench {
             for record in changed { try await updating.update(record) }
             try await updating.save()
         }
+        // Small saves beside a million records say no more than beside 100,000.
+        guard count <= 100_000 else { return times }
         times["longest wait"] = try await longestWait(records) { try await $0.saveInBatches(records) }
         times["longest wait, one save"] = try await longestWait(records) { try await $0.save(records) }
         return times
+    }
+
+    private func fetches(
+        _ journal: PersistentContainer, _ peer: DatabasePool,
+        _ time: (String, () async throws -> Void) async throws -> Void
+    ) async throws {
+        let count = count
+        let (first, last) = (Date(timeIntervalSince1970: 1_600_000_000), min(count, 10_000))
+        let end = first.addingTimeInterval(Double(last))
+        // Of a large store only a part is fetched, which is what grows.
+        try await time("GRDB fetch of 10,000") {
+            let found = try await peer.read { db in
+                try Peer.filter(Column("createdAt") < end).limit(last).fetchAll(db)
+            }
+            precondition(found.count == last)
+        }
+        try await time("fetch of 10,000") {
+            let found = try await journal.fetchAll(Destination.self, where: \.createdAt < end, limit: last)
+            precondition(found.count == last)
+        }
+        try await time("GRDB top ten") {
+            let found = try await peer.read { db in
+                try Peer.order(Column("createdAt").desc).limit(10).fetchAll(db)
+            }
+            precondition(found.count == min(10, count))
+        }
+        try await time("top ten") {
+            let found = try await journal.fetchAll(Destination.self, sortedBy: [.descending(\.createdAt)], limit: 10)
+            precondition(found.count == min(10, count))
+        }
     }
 
     private func container(_ name: String) throws -> PersistentContainer {

@@ -8,9 +8,13 @@ extension PersistentContainer {
     /// Deletes the records that match, without loading them. As `NSBatchDeleteRequest`; ``Record/validateForDelete()`` is not asked.
     ///
     /// - Returns: Their names.
+    /// - Throws: ``DeletionDenied`` where a delete rule or a permission forbids it, ``PermissionDenied``: then nothing is deleted in either
+    ///   store. ``StoreError``.
     @discardableResult
     public func deleteAll<R: Record>(_ type: R.Type, where predicate: RecordPredicate<R>? = nil) throws -> [String] {
-        try batch(type, predicate) { store, query, author in try store.delete(matching: query, author: author) }
+        try batch(type, predicate) { store, query, author, isDryRun in
+            try store.delete(matching: query, author: author, isDryRun: isDryRun)
+        }
     }
 
     /// Sets fields of the records that match, without loading them, like `NSBatchUpdateRequest`. The hooks are not called.
@@ -56,8 +60,9 @@ extension PersistentContainer {
             return .init(name: name, type: property.value.type, isBoolean: property.isBoolean)
         }
         let (all, mayBeMissing) = (stored, optional)
-        return try batch(type, predicate) { store, query, author in
-            try store.update(matching: query, set: all, introducing: fields, optional: mayBeMissing, author: author)
+        return try batch(type, predicate) { store, query, author, isDryRun in
+            try store.update(
+                matching: query, set: all, introducing: fields, optional: mayBeMissing, author: author, isDryRun: isDryRun)
         }
     }
 
@@ -103,7 +108,7 @@ extension PersistentContainer {
 
     private func batch<R: Record>(
         _ type: R.Type, _ predicate: RecordPredicate<R>?,
-        _ run: @Sendable (isolated RecordStore, RecordQuery, TransactionAuthor) throws -> [String]
+        _ run: @Sendable (isolated RecordStore, RecordQuery, TransactionAuthor, _ isDryRun: Bool) throws -> [String]
     ) throws -> [String] {
         try recordSources.claims.check(type)
         try spreadRelationships()
@@ -120,12 +125,17 @@ extension PersistentContainer {
         }
         var names: [[String]] = []
         defer { if names.contains(where: { !$0.isEmpty }) { changeBroadcaster.post(isOwn: true) } }
-        // What others share can be refused: then nothing is done.
+        // Either store may refuse it, the shared one by its permissions, the private one by delete rules: then nothing is done in both.
+        let author = TransactionAuthor(author, origin: .save)
+        func perform(_ scope: StoreScope, _ query: RecordQuery, isDryRun: Bool) throws -> [String] {
+            try stores[scope].assumeIsolated { store in try run(store, query, author, isDryRun) }
+        }
+        if let last = queries.last, queries.count > 1, try !perform(last.scope, last.query, isDryRun: true).isEmpty {
+            for (scope, query) in queries.dropLast() { _ = try perform(scope, query, isDryRun: true) }
+        }
         for (scope, query) in queries.reversed() {
-            let store = stores[scope]
-            let author = TransactionAuthor(author, origin: .save)
             do {
-                names.insert(try store.assumeIsolated { store in try run(store, query, author) }, at: 0)
+                names.insert(try perform(scope, query, isDryRun: false), at: 0)
             } catch let error as StoreError where names.contains(where: { !$0.isEmpty }) {
                 throw StoreError(error.code, "\(error.message). \(names[0].count) records of the shared store are done already")
             }

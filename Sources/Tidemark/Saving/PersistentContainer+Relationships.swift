@@ -57,15 +57,20 @@ extension PersistentContainer {
         func isOwner(of place: Int, in scope: StoreScope) -> Bool {
             hasOwner[scope]?[place] == true || placed[owners[place]] == scope
         }
-        // An owner may be new, too, and stand before what it owns or behind it: from step to step more are placed.
-        var isChanged = scope == .private
-        while isChanged {
-            isChanged = false
-            for (place, index) in owned.enumerated() where homes[index] == .private && !isThere[place] {
-                guard hasOwner[.private]?[place] == false, isOwner(of: place, in: .shared) else { continue }
-                homes[index] = .shared
-                placed[records[index].record] = .shared
-                isChanged = true
+        // An owner may be new, too, and stand before what it owns or behind it: what is placed places what it owns.
+        if scope == .private {
+            func follows(_ place: Int) -> Bool {
+                homes[owned[place]] == .private && !isThere[place] && hasOwner[.private]?[place] == false
+                    && isOwner(of: place, in: .shared)
+            }
+            let placesByOwner = Dictionary(grouping: owned.indices) { owners[$0] }
+            var open = owned.indices.filter(follows)
+            while let place = open.popLast() {
+                guard follows(place) else { continue }
+                let record = records[owned[place]].record
+                homes[owned[place]] = .shared
+                placed[record] = .shared
+                open += placesByOwner[record] ?? []
             }
         }
         for (place, index) in owned.enumerated() where !isOwner(of: place, in: homes[index]) {

@@ -76,7 +76,7 @@ extension StoreTransaction {
         try applyOrRefuse(merged, policy: { _ in policy })
         let cascaded = try enforceRelationships()
         return SaveOutcome(
-            counts: counts, conflicts: conflicts, replaced: replaced, cascaded: cascaded,
+            counts: counts, conflicts: conflicts, replaced: replacements.names, cascaded: cascaded,
             transaction: counts.isUnchanged ? nil : self.id)
     }
 

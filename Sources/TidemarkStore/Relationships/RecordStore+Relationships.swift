@@ -21,13 +21,22 @@ extension RecordStore {
     /// - Complexity: Without relationships O(1); else O(n) in the changes since the last call.
     package func resolveRelationships(zone: Int64 = StoreFormat.defaultZone) throws(StoreError) -> Bool {
         guard scope == .private, try hasRelationshipsToResolve(zone: zone) else { return false }
-        return try transact(
-            "keep the relationships of what has come", author: TransactionAuthor("relationships", origin: .save, role: .sync)
-        ) { transaction in
-            guard try StoreZone.isThere(transaction.db, id: zone) else { return false }
-            try RelationshipResolution(transaction: transaction, zone: zone).run()
+        let author = TransactionAuthor("relationships", origin: .save, role: .sync)
+        let what = "keep the relationships of what has come"
+        // Moves between zones are no part of the first transaction, which can be undone.
+        let ruled: (seen: RelationshipResolution.Seen, hasWritten: Bool)? = try transact(what, author: author) { transaction in
+            guard try StoreZone.isThere(transaction.db, id: zone) else { return nil }
+            let seen = try RelationshipResolution(transaction: transaction, zone: zone).applyRules()
+            return (seen, !transaction.counts.isUnchanged)
+        }
+        guard let ruled else { return false }
+        let hasMoved = try transact(what, author: author) { transaction in
+            let resolution = RelationshipResolution(transaction: transaction, zone: zone)
+            try resolution.followSharedOwners(ruled.seen.changes)
+            try resolution.note(ruled.seen)
             return !transaction.counts.isUnchanged
         }
+        return ruled.hasWritten || hasMoved
     }
 
     private func hasRelationshipsToResolve(zone: Int64) throws(StoreError) -> Bool {
@@ -53,17 +62,25 @@ private struct RelationshipResolution {
 
     init(transaction: StoreTransaction, zone: Int64) { (self.transaction, self.zone) = (transaction, zone) }
 
-    func run() throws {
+    /// What was looked at.
+    struct Seen {
+        var changes: Range<Int64>
+        /// Whether nothing of it has to be looked at again.
+        var isComplete: Bool
+    }
+
+    /// Applies the delete rules to what has changed since the last time.
+    func applyRules() throws -> Seen {
+        let changes = (try SyncState(db, zone: zone).resolvedChange ?? 0) + 1..<transaction.firstChange
+        return Seen(changes: changes, isComplete: try changes.isEmpty || applyRules(changes))
+    }
+
+    /// Notes what was looked at, and need not be looked at again.
+    func note(_ seen: Seen) throws {
+        guard seen.isComplete else { return }
         let old = try SyncState(db, zone: zone)
-        let changes = (old.resolvedChange ?? 0) + 1..<transaction.firstChange
-        var isComplete = true
-        if !changes.isEmpty {
-            isComplete = try applyRules(changes)
-            try followSharedOwners(changes)
-        }
-        guard isComplete else { return }
         var state = old
-        state.resolvedChange = transaction.firstChange - 1
+        state.resolvedChange = seen.changes.upperBound - 1
         try state.store(db, insteadOf: old, zone: zone)
     }
 
@@ -103,7 +120,7 @@ private struct RelationshipResolution {
         return try Bool.fetchOne(db.cachedStatement(sql: sql), arguments: StatementArguments(names)) ?? true
     }
 
-    /// Records that were deleted earlier, and to which changes refer that did not know of it.
+    /// Records that were deleted earlier, and to which changes refer that did not know of it, from here or from the cloud.
     private func deletedBefore(_ changes: Range<Int64>) throws -> Set<GoneRecord> {
         var (gone, known): (Set<GoneRecord>, Set<GoneRecord>) = ([], [])
         for type in types {
@@ -115,7 +132,7 @@ private struct RelationshipResolution {
                 let sql = """
                     SELECT DISTINCT \(column) FROM tide_changes c JOIN "\(type.table)" r ON r._id BETWEEN c.first_row AND c.last_row
                     WHERE c.id >= ?1 AND c.id < ?2 AND c.type_id = ?3 AND c.kind <> \(ChangeKind.delete.rawValue) AND r._zone = ?4
-                        AND \(column) IS NOT NULL AND \(Self.isFromCloud)
+                        AND \(column) IS NOT NULL
                     """
                 let rows = try Row.fetchAll(
                     db.cachedStatement(sql: sql), arguments: [changes.lowerBound, changes.upperBound, type.id, zone])
@@ -199,7 +216,8 @@ private struct RelationshipResolution {
             guard let found = try DatabaseValue.fetchOne(db.cachedStatement(sql: sql), arguments: arguments),
                 let name = RecordKey.fromDatabaseValue(found)?.name
             else { continue }
-            try transaction.redirectReferences(from: [record.name], to: name, of: type, zone: before.zone)
+            try transaction.redirectReferences(
+                RecordReplacements.Group(type: type.name, zone: before.zone, names: [record.name: name]))
             return true
         }
         return false
@@ -208,8 +226,8 @@ private struct RelationshipResolution {
     // Owners
 
     /// Moves what belongs to a shared record, and is in no share, into the zone of the record.
-    private func followSharedOwners(_ changes: Range<Int64>) throws {
-        guard try transaction.hasSeveralZones else { return }
+    func followSharedOwners(_ changes: Range<Int64>) throws {
+        guard !changes.isEmpty, try transaction.hasSeveralZones else { return }
         let shared = Set(try StoredShares(db).rows().map(\.zone))
         guard !shared.isEmpty else { return }
         for type in types {

@@ -4,35 +4,56 @@ import TidemarkSQLite
 
 /// Keeps what is owned in the zone of its owner.
 extension StoreTransaction {
-    /// The zone of the record that owns an edited record; `nil` where it has no owner, or the owner is not there.
+    /// The edits of which each new record goes into the zone of its owner, unless a zone is given. An owner may be among the edits.
     ///
-    /// - Parameter others: The edits that are saved together, by their records: an owner may be among them.
-    func zoneOfOwner(_ edit: RecordEdit, among others: [RecordName: RecordEdit]) throws -> Int64? {
-        var edit = edit
-        var seen: Set<RecordName> = []
-        while seen.insert(edit.record).inserted {
-            guard let owner = type(named: edit.record.type)?.owner, case .reference(let name)? = edit.values?[owner.field.name]
-            else { return nil }
-            if let type = type(named: owner.target), let found = try find(name, type: type, zone: edit.zone) { return found.zone }
-            guard let next = others[RecordName(type: owner.target, name: name)] else { return nil }
-            if let zone = next.zone { return zone }
-            edit = next
-        }
-        return nil
-    }
-
-    /// The edits of which each new record goes into the zone of its owner, unless a zone is given.
+    /// - Complexity: With one zone O(1); else two look-ups for each record that has an owner.
     func placedWithOwners(_ edits: [RecordEdit]) throws -> [RecordEdit] {
         guard try hasSeveralZones, edits.contains(where: { type(named: $0.record.type)?.owner != nil }) else { return edits }
         let byRecord = Dictionary(edits.map { ($0.record, $0) }, uniquingKeysWith: { $1 })
+        var zones: [RecordName: Int64?] = [:]
         return try edits.map { edit in
-            guard edit.zone == nil, edit.values != nil, let zone = try zoneOfOwner(edit, among: byRecord),
+            guard edit.zone == nil, edit.values != nil, let zone = try zoneOfOwner(edit, among: byRecord, known: &zones),
                 let type = type(named: edit.record.type), try find(edit.record.name, type: type) == nil
             else { return edit }
             var placed = edit
             placed.zone = zone
             return placed
         }
+    }
+
+    /// The zone of the record that owns an edited record; `nil` where it has no owner, or the owner is not there.
+    ///
+    /// - Parameters:
+    ///   - others: The edits that are saved together, by their records: an owner may be among them.
+    ///   - known: What was found for these edits: a chain of owners is followed once.
+    private func zoneOfOwner(
+        _ edit: RecordEdit, among others: [RecordName: RecordEdit], known: inout [RecordName: Int64?]
+    ) throws -> Int64? {
+        var (edit, passed): (RecordEdit, [RecordName]) = (edit, [])
+        var zone: Int64?
+        while true {
+            if let found = known[edit.record] {
+                zone = found
+                break
+            }
+            passed.append(edit.record)
+            // Owners in a circle have none that is there.
+            known[edit.record] = .some(nil)
+            guard let owner = type(named: edit.record.type)?.owner, case .reference(let name)? = edit.values?[owner.field.name]
+            else { break }
+            if let type = type(named: owner.target), let found = try find(name, type: type, zone: edit.zone) {
+                zone = found.zone
+                break
+            }
+            guard let next = others[RecordName(type: owner.target, name: name)] else { break }
+            if next.zone != nil {
+                zone = next.zone
+                break
+            }
+            edit = next
+        }
+        for record in passed { known[record] = .some(zone) }
+        return zone
     }
 
     /// Moves records into the zones of their owners, with all that they own: those that changes have inserted, or given another owner.

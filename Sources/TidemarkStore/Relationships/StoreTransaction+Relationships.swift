@@ -18,7 +18,10 @@ extension StoreTransaction {
             return []
         }
         try followOwners(in: firstChange..<nextChange)
-        let gone = try deletedTargets(in: firstChange..<nextChange)
+        try redirectReferences()
+        // A record that has become one with another is none that was deleted. What can't be redirected, because it is damaged or may not be
+        // changed, keeps its reference.
+        let gone = try deletedTargets(in: firstChange..<nextChange).filter { !replacements.contains($0) }
         guard !gone.isEmpty else { return [] }
         let found = try DeletionConsequences(of: gone, db, types: types, scope: connection.scope)
         var refusals = found.denials.map {
@@ -106,38 +109,5 @@ extension StoreTransaction {
             }
         }
         return gone
-    }
-
-    /// Has references to records that have become one with another name that one.
-    ///
-    /// - Parameters:
-    ///   - names: The names of the records that are gone.
-    ///   - name: The name of the record that stays.
-    ///   - target: The type of these records.
-    ///   - zone: Their zone. In a shared store only references in it count.
-    func redirectReferences(from names: [String], to name: String, of target: StoredType, zone: Int64) throws {
-        // The owner's devices change what others share, and it comes from the cloud.
-        guard !(isFromCloud && connection.scope == .shared) else { return }
-        let gone = Set(names.map(RecordName.canonical))
-        let permissions = try permissions.get()
-        for type in connection.types {
-            var changes: [DeletionConsequences.RowID: ReferenceChange] = [:]
-            for field in type.fields where field.type.scalar == .reference {
-                if let declared = type.relationships.first(where: { $0.field == field }), declared.target != target.name {
-                    continue
-                }
-                let search = ReferrerSearch(db: db)
-                let rows = try search.rows(of: type, by: field, to: gone, inZone: connection.scope == .shared ? zone : nil)
-                for row in rows {
-                    if let permissions, !permissions.decide(.update, record: row.name, zone: row.zone).isAllowed { continue }
-                    let value = row.value.replacingReferences { gone.contains(RecordName.canonical($0)) ? name : $0 }
-                    let id = DeletionConsequences.RowID(type: type.id, row: row.row)
-                    let others = changes[id]?.values ?? []
-                    changes[id] = ReferenceChange(
-                        type: type, name: row.name, zone: row.zone, values: others + [(field.ordinal, value)])
-                }
-            }
-            try change(changes.sorted { $0.key.row < $1.key.row }.map(\.value))
-        }
     }
 }

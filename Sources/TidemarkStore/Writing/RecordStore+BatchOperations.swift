@@ -6,17 +6,24 @@ extension RecordStore {
     /// Deletes the records that a query matches, without loading them, in one transaction; history has their values. As
     /// `NSBatchDeleteRequest`.
     ///
+    /// - Parameters:
+    ///   - query: The query.
+    ///   - author: The author of the transaction.
+    ///   - isDryRun: Whether it is only found out whether they can be deleted.
     /// - Returns: The names of the records, in the order of the query.
     /// - Throws: `PermissionDenied` for one of them that is somebody else's; ``StoreError`` `sql` when the condition is no SQL expression
     ///   over the type's fields, `schema` for an unknown type or field.
     /// - Complexity: O(n) in the records deleted; their names are held in memory.
-    package func delete(matching query: RecordQuery, author: TransactionAuthor) throws -> [String] {
+    package func delete(
+        matching query: RecordQuery, author: TransactionAuthor, isDryRun: Bool = false
+    ) throws -> [String] {
         try transactOrRefuse("delete records", author: author) { transaction in
             let (type, rows) = try transaction.match(query)
             let ids = rows.map(\.id).sorted()
             try transaction.permissions.get()?.check(.delete, ids, type: type, transaction.db)
             try transaction.delete(ids, type: type)
             try transaction.enforceRelationships()
+            transaction.isAbandoned = isDryRun
             return rows.map(\.name)
         }
     }
@@ -29,11 +36,12 @@ extension RecordStore {
     ///   - fields: Fields of `values` that the type gets if it does not have them.
     ///   - optional: Names of fields that the type may lack when they are cleared.
     ///   - author: The author of the transaction.
+    ///   - isDryRun: Whether it is only found out whether they can be updated.
     /// - Returns: The names of the records that it matched, in the order of the query; those that have the values already are among
     ///   them.
     package func update(
         matching query: RecordQuery, set values: [String: FieldValue?], introducing fields: [RecordTypeSchema.Field] = [],
-        optional: Set<String> = [], author: TransactionAuthor
+        optional: Set<String> = [], author: TransactionAuthor, isDryRun: Bool = false
     ) throws -> [String] {
         try transactOrRefuse("update records", author: author) { transaction in
             if let known = transaction.type(named: query.type) {
@@ -70,6 +78,7 @@ extension RecordStore {
                 }
             }
             try transaction.enforceRelationships()
+            transaction.isAbandoned = isDryRun
             return rows.map(\.name)
         }
     }

@@ -71,6 +71,7 @@ extension RecordStore {
                 return counts
             }
             try transaction.followOwners(in: transaction.firstChange..<transaction.nextChange)
+            try transaction.redirectReferences()
             if !write.moreToCome { try connection.endLoads() }
             let position = try write.position?(counts)
             if !counts.isUnchanged { try position?.store(transaction.db) }
@@ -119,7 +120,9 @@ extension StoreTransaction {
             }
             if type(named: write.type) == nil, batch.liveCount == 0 { return .commit }
             let type = try knownType(named: write.type)
-            counts = try self.write(batch, type: type, isLoad: connection.base == nil, blobs: write.blobs)
+            // What follows its owner into another zone is looked up by its name.
+            let isLoad = try connection.base == nil && (type.owner == nil || !hasSeveralZones)
+            counts = try self.write(batch, type: type, isLoad: isLoad, blobs: write.blobs)
             isWritten = true
             guard connection.types != before, counts.isUnchanged, counts.unchanged == 0, counts.repaired == 0 else {
                 return .commit

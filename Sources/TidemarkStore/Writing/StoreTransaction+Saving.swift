@@ -180,6 +180,7 @@ extension StoreTransaction {
         try register(blobs)
         try applyOrRefuse(merged, policy: policy)
         let cascaded = try enforceRelationships()
+        let replaced = replacements.names
         var outcome = SaveOutcome(counts: counts, conflicts: conflicts, replaced: replaced, cascaded: cascaded)
         for edit in edits where tellingStates {
             guard let type = type(named: edit.record.type) else { continue }

@@ -51,11 +51,7 @@ extension StoreTransaction {
             log(conflicts)
             values = merged ?? values
             times.merge(theirs.times) { max($0, $1) }
-            // Those that had become one with the other have gone the same way.
-            for (record, name) in replaced where record.type == type.name && name == other.found.name {
-                replaced[record] = first.found.name
-            }
-            replaced[RecordName(type: type.name, name: other.found.name)] = first.found.name
+            replacements.note(other.found.name, as: first.found.name, of: type.name, zone: first.found.zone)
         }
         let writes =
             records.dropFirst().map {
@@ -69,7 +65,5 @@ extension StoreTransaction {
             ]
         // With the duplicates gone, what is written agrees with no other.
         try apply(writes, policy: { _ in policy })
-        try redirectReferences(
-            from: records.dropFirst().map(\.found.name), to: first.found.name, of: type, zone: first.found.zone)
     }
 }

@@ -36,8 +36,8 @@ package final class StoreTransaction {
     private(set) var counts = ChangeCounts()
     /// The conflicts that were resolved, in order.
     private(set) var conflicts: [MergeConflict] = []
-    /// Records that have become one with another of their unique key: by their names, the names that they have now.
-    var replaced: [RecordName: String] = [:]
+    /// Records that have become one with another of their unique key.
+    var replacements = RecordReplacements()
     private var changedTables: Set<String> = []
     /// The zones of the store. Nobody makes one meanwhile.
     private(set) lazy var zones = Result { try StoreZone.fetchAll(db) }
@@ -299,6 +299,7 @@ package final class StoreTransaction {
 
     /// Notes the transaction in history, if it changed anything, and its conflicts.
     func end() throws {
+        try redirectReferences()
         try logConflicts()
         guard !counts.isUnchanged else {
             for table in changedTables { try db.notifyChanges(in: Table(table)) }

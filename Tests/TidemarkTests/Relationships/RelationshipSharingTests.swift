@@ -130,4 +130,53 @@ import TidemarkTransfer
         #expect(try await names(Photo.self, anna) == [])
         #expect(try await names(Stop.self, anna) == ["hut"])
     }
+
+    @Test func `a deletion by a query that a rule forbids in one store deletes nothing in the other`() async throws {
+        try await share()
+        try await ben.container.save([Trip(id: "own"), Booking(id: "b1", trip: Reference("own"))])
+        let error = await #expect(throws: DeletionDenied.self) { try await ben.container.deleteAll(Trip.self) }
+        #expect(error?.refusals.map(\.record.name) == ["own"])
+        #expect(try await names(Trip.self, ben) == ["norway", "own"])
+        try await ben.container.delete(Booking.self, named: "b1")
+        #expect(Set(try await ben.container.deleteAll(Trip.self)) == ["own", "norway"])
+        #expect(try await names(Stop.self, ben) == [])
+    }
+
+    @Test func `a chain of owners that is saved from its end follows its shared owner`() async throws {
+        try await share()
+        try await ben.container.declare([Part.self])
+        let count = 2_000
+        let chain = (0..<count).map { Part(id: "c\($0)", of: $0 == 0 ? nil : Reference("c\($0 - 1)"), stop: nil) }
+        try await anna.container.save(chain.reversed())
+        #expect(try await anna.container.count(Part.self) == count)
+        // A shared owner takes all of it with it.
+        try await anna.container.share(Part(id: "c0", of: nil, stop: nil), title: "chain", in: anna.databases)
+        #expect(try await shared("Part", "c\(count - 1)", anna))
+        try await anna.container.save((count..<count + 5).reversed().map { Part(id: "c\($0)", of: Reference("c\($0 - 1)"), stop: nil) })
+        #expect(try await shared("Part", "c\(count + 4)", anna))
+    }
+
+    /// A part that belongs to another of its type.
+    private struct Part: Tidemark.Record, Equatable {
+        var id: String
+        var of: Reference<Part>?
+        var stop: Reference<Stop>?
+        var recordName: String { id }
+        static var relationships: [Relationship<Part>] { [.owned(by: \.of)] }
+    }
+
+    @Test func `records of a new type that own each other are imported beside a share`() async throws {
+        try await share()
+        var schema = RecordTypeSchema(
+            name: "Part", nameField: "id", fields: [.init(name: "of", type: .reference)])
+        schema.relationships = [
+            "of": RelationshipSchema(field: "of", target: "Part", isOwning: true, deleteRule: .cascade)
+        ]
+        let lines = try scratch.writeLines(
+            (0..<500).map { $0 == 0 ? #"{"id": "c0"}"# : #"{"id": "c\#($0)", "of": "c\#($0 - 1)"}"# }, to: "parts.jsonl")
+        let options = ImportOptions(type: "Part", nameField: "id", schema: [schema])
+        _ = try await BulkImport(source: .file(lines), into: anna.container.directory.url, options: options).run()
+        #expect(try await anna.container.count(Part.self) == 500)
+        #expect(try await shared("Part", "c499", anna) == false)
+    }
 }

@@ -133,4 +133,59 @@ import TidemarkStore
         #expect(try await names(Stop.self) == [["late", "s0", "senja"], ["late", "s0", "senja"]])
         try expectWhole()
     }
+
+    @Test func `a stop that is saved here for a trip that was deleted before goes, too, when the devices meet`() async throws {
+        try await two.container.delete(Trip(id: "norway"))
+        try await meet()
+        // A view still had the trip.
+        try await one.container.save(Stop(id: "late", trip: Reference("norway")))
+        try await one.sync()
+        #expect(try await one.container.fetchAll(Stop.self).map(\.id) == ["s0"])
+        try await meet()
+        #expect(try await names(Stop.self) == [["s0"], ["s0"]])
+        try expectWhole()
+    }
+
+    @Test func `what goes where devices meet comes back by an undo, also when other records have moved into a share`() async throws {
+        try await one.container.share(Trip(id: "norway"), title: "Norway", in: one.databases)
+        try await one.container.delete(Stop(id: "s0", trip: Reference("t0")))
+        try await one.sync()
+        try await two.container.save([
+            Stop(id: "late", trip: Reference("norway")), Photo(id: "p2", stop: Reference("s0")),
+        ])
+        let token = try two.container.history().historyToken()
+        try await two.sync()
+        #expect(try await two.container.fetchAll(Photo.self).map(\.id).sorted() == ["p1"])
+        let late = RecordName(type: "Stop", name: "late")
+        #expect(try await two.container.fetchShares(matching: [late])[late] != nil)
+        let changes = try two.container.history().changes(since: token).transactions
+        let cascade = try #require(changes.first { $0.changes.contains { $0.kind == .delete && $0.record.name == "p2" } })
+        #expect(cascade.transaction.author == "relationships")
+        _ = try await two.container.undo(transaction: cascade.transaction.id, mergePolicy: .mergeByPropertyObjectTrump)
+        #expect(try await two.container.fetchAll(Photo.self).map(\.id).sorted() == ["p1", "p2"])
+    }
+
+    @Test func `what others had deleted before rules were declared stays as it is, also after the cloud was forgotten`() async throws {
+        struct Plain: Tidemark.Record {
+            static let recordType = "Leg"
+            var id: String
+            var trip: Reference<Trip>?
+            var recordName: String { id }
+        }
+        struct Leg: Tidemark.Record {
+            var id: String
+            var trip: Reference<Trip>?
+            var recordName: String { id }
+            static var relationships: [Relationship<Leg>] { [.owned(by: \.trip)] }
+        }
+        try await one.container.save([Plain(id: "l1", trip: Reference("t9")), Plain(id: "l2")])
+        try await one.container.save(Trip(id: "t9"))
+        try await meet()
+        try await two.container.delete(Trip.self, named: "t9")
+        try await meet()
+        #expect(try await one.container.fetchAll(Plain.self).map(\.id).sorted() == ["l1", "l2"])
+        try await one.container.declare([Leg.self])
+        try await meet()
+        #expect(try await one.container.fetchAll(Leg.self).map(\.id).sorted() == ["l1", "l2"])
+    }
 }

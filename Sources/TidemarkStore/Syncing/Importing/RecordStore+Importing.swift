@@ -119,6 +119,8 @@ extension RecordStore {
             var state = SyncState()
             state.user = user
             state.initialImportIsComplete = old.initialImportIsComplete && old.user == user
+            // Delete rules were applied to what another cloud had deleted.
+            state.resolvedChange = try Int64.fetchOne(db, sql: "SELECT max(id) FROM tide_changes")
             try state.store(db, insteadOf: old, zone: StoreFormat.defaultZone)
             return ((), .commit)
         }
@@ -137,6 +139,7 @@ extension RecordStore {
             let forgotten = try SyncState(db, zone: zone)
             var state = forgotten
             state.initialImportIsComplete = old.initialImportIsComplete
+            state.resolvedChange = old.resolvedChange
             try state.store(db, insteadOf: forgotten, zone: zone)
             for type in connection.types {
                 try db.execute(
