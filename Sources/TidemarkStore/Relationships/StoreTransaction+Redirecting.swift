@@ -15,33 +15,26 @@ extension StoreTransaction {
         }
     }
 
-    /// - Parameters group: The records. In a shared store only references in their zone count.
+    /// - Parameter group: The records. In a shared store only references in their zone count.
     func redirectReferences(_ group: RecordReplacements.Group) throws {
         // The owner's devices change what others share, and it comes from the cloud.
         guard !(isFromCloud && connection.scope == .shared) else { return }
         let permissions = try permissions.get()
         let gone = Set(group.names.keys)
-        var unambiguous: Set<String>?
         for type in connection.types {
             var changes: [DeletionConsequences.RowID: ReferenceChange] = [:]
             for field in type.fields where field.type.scalar == .reference {
-                var names = gone
-                if let declared = type.relationships.first(where: { $0.field == field }) {
-                    guard declared.target == group.type else { continue }
-                } else {
-                    // It may mean a record of another type that has the same name.
-                    if unambiguous == nil { unambiguous = try self.unambiguous(gone, besides: group.type) }
-                    names = unambiguous ?? []
+                // A field without a declaration may refer to any type: a name is unique among all of them.
+                if let declared = type.relationships.first(where: { $0.field == field }), declared.target != group.type {
+                    continue
                 }
-                guard !names.isEmpty else { continue }
                 let search = ReferrerSearch(db: db)
                 let rows = try search.rows(
-                    of: type, by: field, to: names, inZone: connection.scope == .shared ? group.zone : nil)
+                    of: type, by: field, to: gone, inZone: connection.scope == .shared ? group.zone : nil)
                 for row in rows {
                     if let permissions, !permissions.decide(.update, record: row.name, zone: row.zone).isAllowed { continue }
                     let value = row.value.replacingReferences { name in
-                        let canonical = RecordName.canonical(name)
-                        return names.contains(canonical) ? group.names[canonical] ?? name : name
+                        group.names[RecordName.canonical(name)] ?? name
                     }
                     let id = DeletionConsequences.RowID(type: type.id, row: row.row)
                     let others = changes[id]?.values ?? []
@@ -51,14 +44,5 @@ extension StoreTransaction {
             }
             try change(changes.sorted { $0.key.row < $1.key.row }.map(\.value), uniquePolicy: .mergeByPropertyObjectTrump)
         }
-    }
-
-    /// The names that no record of another type has.
-    private func unambiguous(_ names: Set<String>, besides type: String) throws -> Set<String> {
-        var names = names
-        for other in connection.types where other.name != type && !names.isEmpty {
-            for name in names where try find(name, type: other) != nil { names.remove(name) }
-        }
-        return names
     }
 }

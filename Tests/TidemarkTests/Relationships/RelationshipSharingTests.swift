@@ -179,20 +179,4 @@ import TidemarkTransfer
         #expect(try await anna.container.count(Part.self) == 500)
         #expect(try await shared("Part", "c499", anna) == false)
     }
-
-    /// A reference without a declaration.
-    private struct Note: Tidemark.Record, Equatable {
-        var id: String
-        var about: Reference<Trip>?
-        var recordName: String { id }
-    }
-
-    @Test func `a reference without a declaration stays where a record of another zone and type has the name`() async throws {
-        try await share()
-        // In the default zone the name is free again.
-        try await anna.container.save([Tag(id: "norway", name: "x"), Note(id: "1", about: Reference("norway"))])
-        let result = try await anna.container.save(Tag(id: "a", name: "x"))
-        #expect(result.replaced == [RecordName(type: "Tag", name: "norway"): "a"])
-        #expect(try await anna.container.fetch(Note.self, named: "1")?.about == Reference("norway"))
-    }
 }
