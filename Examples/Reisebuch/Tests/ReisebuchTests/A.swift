@@ -1,0 +1,3 @@
+import TidemarkTesting
+import Tidemark
+import TidemarkEmbeddedCloud
