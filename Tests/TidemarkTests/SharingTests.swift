@@ -103,6 +103,13 @@ import TidemarkSync
         }
         await #expect(throws: PermissionDenied.self) { try await ben.container.share(senja, in: ben.databases) }
         #expect(try await ben.captions() == ["senja": "Senja"])
+        // A record can be asked about as it is.
+        #expect(try await ben.container.fetchShare(of: senja) == share)
+        #expect(try await ben.container.isShared(senja) && !ben.container.isOwner(senja))
+        #expect(try await !ben.container.canEdit(senja) && !ben.container.canDelete(senja) && !ben.container.canShare(senja))
+        #expect(try await anna.container.canEdit(senja) && anna.container.isOwner(senja) && anna.container.canDelete(senja))
+        #expect(try await anna.container.graph(of: senja) == [RecordName(senja)])
+        #expect(try await ben.container.fetchShare(of: Destination("none", caption: "")) == nil)
         #expect(try await ben.sync().isComplete)
         // One's own records are nobody else's business.
         try await ben.container.save(Destination("own", caption: "Own"))

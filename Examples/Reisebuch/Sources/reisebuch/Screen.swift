@@ -8,7 +8,9 @@ enum Screen {
         for row in list.rows {
             let badges = [count(row.stops, "Halt", "Halte"), count(row.photos, "Foto", "Fotos")]
             let owner = row.access.owner.map { "von \($0)" } ?? (row.access.isShared ? "geteilt" : nil)
-            let buttons = [row.access.canEdit ? "Ändern" : nil, row.access.canDelete ? "Löschen" : nil].compactMap(\.self)
+            let buttons = [
+                row.access.canEdit ? "Ändern" : nil, row.access.canDelete ? "Löschen" : nil, row.access.canLeave ? "Verlassen" : nil,
+            ].compactMap(\.self)
             let parts = [row.trip.title, row.trip.begins.dayText] + badges + [owner].compactMap(\.self)
             print("  " + parts.joined(separator: " · ") + "  [" + buttons.joined(separator: "] [") + "]")
             if let reason = row.access.reason { print("      \(reason)") }

@@ -15,10 +15,13 @@ public struct EditHistory: Sendable {
 
     public init(of book: TravelBook) { self.book = book }
 
-    /// The last steps that were made on this device, newest first; what came from the cloud is nobody's to undo here.
-    public func steps(limit: Int = 20) throws -> [Step] {
+    /// The steps that were made on this device and can be taken back, among the last ones of each store, newest first. What came from the
+    /// cloud is nobody's to undo here, and that a trip was shared is ended in its own way.
+    public func steps(amongLast limit: Int = 20) throws -> [Step] {
         try StoreScope.allCases.flatMap { scope in
-            try book.container.history(scope).transactions(limit: limit).filter { $0.author == book.container.author }
+            let history = book.container.history(scope)
+            return try history.transactions(limit: limit)
+                .filter { try $0.author == book.container.author && history.canUndo(transaction: $0.id) }
                 .map { Step($0, in: scope) }
         }.sorted { $0.time > $1.time }
     }
@@ -42,7 +45,7 @@ extension EditHistory.Step {
     fileprivate init(_ transaction: HistoryTransaction, in scope: StoreScope) {
         id = transaction.id
         self.scope = scope
-        time = Date(timeIntervalSince1970: Double(transaction.time) / 1e6)
+        time = transaction.date
         author = transaction.author
         (inserted, updated, deleted) = (transaction.inserted, transaction.updated, transaction.deleted)
     }

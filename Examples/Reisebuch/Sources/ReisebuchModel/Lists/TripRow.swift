@@ -16,7 +16,9 @@ public struct TripRow: Identifiable, Equatable, Sendable {
         /// The owner's name; `nil` for one's own trip.
         public var owner: String?
         public var canEdit = true
+        /// Only the owner deletes a trip; others leave it.
         public var canDelete = true
+        public var canLeave = false
         public var canShare = true
         /// Why not, for the person; `nil` where everything is possible.
         public var reason: String?
@@ -26,9 +28,12 @@ public struct TripRow: Identifiable, Equatable, Sendable {
         init(_ permission: RecordPermission) {
             isShared = permission.isShared
             owner = permission.isOwner ? nil : permission.owner?.title
-            (canEdit, canDelete, canShare) = (permission.canEdit, permission.canDelete, permission.canShare)
-            let denied = [SharePolicy.Operation.update, .delete].map(permission.decision).first { !$0.isAllowed }
-            reason = denied?.sentence(in: .current)
+            (canEdit, canShare) = (permission.canEdit, permission.canShare)
+            // By the rules of sharing, who may write may delete.
+            canDelete = permission.canDelete && (permission.isOwner || !permission.isShared)
+            canLeave = permission.decision(for: .leave).isAllowed
+            let edit = permission.decision(for: .update)
+            reason = edit.isAllowed ? nil : edit.sentence(in: .current)
         }
     }
 }

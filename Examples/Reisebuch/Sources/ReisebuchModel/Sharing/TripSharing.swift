@@ -12,8 +12,7 @@ public struct TripSharing: Sendable {
 
     /// What would go along, in numbers by type, for the question before: `3 Halte, 12 Fotos`.
     public func preview(of trip: Trip) async throws -> [String: Int] {
-        let graph = try await container.graph(of: [trip.name])
-        return Dictionary(grouping: graph, by: \.type).mapValues(\.count)
+        Dictionary(grouping: try await container.graph(of: trip), by: \.type).mapValues(\.count)
     }
 
     /// Shares a trip, or finds its share, and invites a person.
@@ -24,8 +23,7 @@ public struct TripSharing: Sendable {
         let invited = try await container.updateParticipants(
             of: share, [.invite(.emailAddress(email), role: .privateUser, permission: mayEdit ? .readWrite : .readOnly)],
             in: databases)
-        let person = invited.participants.first { $0.identity.lookUp == .emailAddress(email) }
-        return try await "reisebuch://" + container.makeLink(to: invited, for: person?.id, in: databases).token
+        return try await "reisebuch://" + container.makeLink(to: invited, for: invited.participant(email)?.id, in: databases).token
     }
 
     /// What an invitation leads to, before it is accepted: `Norwegen von Anna`.
@@ -41,7 +39,7 @@ public struct TripSharing: Sendable {
     }
 
     public func share(of trip: Trip) async throws -> Share? {
-        try await container.fetchShares(matching: [trip.name])[trip.name]
+        try await container.fetchShare(of: trip)
     }
 
     /// Who takes part: `Ben: Eingeladen, darf ändern`.
@@ -51,7 +49,7 @@ public struct TripSharing: Sendable {
 
     public func setMayEdit(_ mayEdit: Bool, _ email: String, of trip: Trip) async throws {
         guard let share = try await share(of: trip),
-            let person = share.participants.first(where: { $0.identity.lookUp == .emailAddress(email) })
+            let person = share.participant(email)
         else { return }
         try await container.updateParticipants(
             of: share, [.setPermission(participant: person.id, mayEdit ? .readWrite : .readOnly)], in: databases)
@@ -68,8 +66,12 @@ public struct TripSharing: Sendable {
     }
 }
 
-extension Trip {
-    var name: RecordName { RecordName(type: Self.recordType, name: recordName) }
+extension Share {
+    /// The participant who was invited by an address, however it is written.
+    func participant(_ email: String) -> ShareParticipant? {
+        let address = UserLookUp.emailAddress(email).normalized
+        return participants.first { $0.identity.lookUp == address }
+    }
 }
 
 extension ShareParticipant {

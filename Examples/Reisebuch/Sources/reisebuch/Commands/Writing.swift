@@ -94,7 +94,7 @@ struct Undo: AsyncParsableCommand {
 
     func run() async throws {
         let history = EditHistory(of: try await options.open())
-        guard let last = try history.steps(limit: 1).first else { throw CleanExit.message("Es gibt nichts zurückzunehmen.") }
+        guard let last = try history.steps().first else { throw CleanExit.message("Es gibt nichts zurückzunehmen.") }
         let counts = try await history.undo(last)
         print("Zurückgenommen: \(counts.inserted) wieder da, \(counts.updated) wie vorher, \(counts.deleted) wieder weg")
     }

@@ -45,6 +45,13 @@ struct Device: Sendable {
         for try await now in container.observeCount(type, where: condition) where now == count { return }
     }
 
+    /// Waits until the container knows shares as they are wanted.
+    func waits(forShares areWanted: @Sendable ([Share]) -> Bool) async throws {
+        let changes = try await container.permissions.changes()
+        if areWanted(try await container.fetchShares()) { return }
+        for try await _ in changes { if areWanted(try await container.fetchShares()) { return } }
+    }
+
     /// Waits until the cloud has everything that was saved here.
     func sent() async throws {
         let events = container.events()

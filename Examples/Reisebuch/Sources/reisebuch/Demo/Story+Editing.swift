@@ -42,7 +42,7 @@ extension Story {
         let bookings = try await laptop.container.fetchAll(Trip.bookings, of: alps)
         for booking in bookings { try await laptop.container.delete(booking) }
         tells("Without the booking: \(Screen.text(try await book.delete(alps), of: alps))")
-        if let last = try EditHistory(of: book).steps(limit: 1).first { try await EditHistory(of: book).undo(last) }
+        if let last = try EditHistory(of: book).steps().first { try await EditHistory(of: book).undo(last) }
         try await laptop.sent()
         try await tablet.waits(for: 0, Booking.self)
         try await tablet.waits { try await $0.trip("Alpen") != nil }

@@ -1,3 +1,0 @@
-import TidemarkTesting
-import Tidemark
-import TidemarkEmbeddedCloud
