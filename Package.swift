@@ -267,7 +267,8 @@ let package = Package(
         .executableTarget(
             name: "reisebuch",
             dependencies: [
-                "ReisebuchModel", "Tidemark", "TidemarkEmbeddedCloud", .product(name: "ArgumentParser", package: "swift-argument-parser"),
+                "ReisebuchModel", "Tidemark", "TidemarkEmbeddedCloud",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             path: "Examples/Reisebuch/Sources/reisebuch",
             swiftSettings: strict + [.enableUpcomingFeature("MemberImportVisibility")]),

@@ -61,7 +61,8 @@ extension DeletionDenied: LocalizedError {
     public var recoverySuggestion: String? {
         switch (refusals.first?.reason, ErrorLanguage.current) {
         case (.isReferredTo, .english): "Delete the records that refer to it first, or have them refer to another record."
-        case (.isReferredTo, .german): "Zuerst die Datensätze löschen, die darauf verweisen, oder sie auf einen anderen verweisen lassen."
+        case (.isReferredTo, .german):
+            "Zuerst die Datensätze löschen, die darauf verweisen, oder sie auf einen anderen verweisen lassen."
         case (.notPermitted(let decision), let language): decision.remedy?.sentence(in: language)
         case (nil, _): nil
         }

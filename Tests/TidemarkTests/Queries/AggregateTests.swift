@@ -113,7 +113,7 @@ import TidemarkStore
         }
         #expect(try await journal.aggregate(Stop.self, .sum(\.price), where: \.nights > 100) == 0)
         await #expect(throws: StoreError(.invalid, "")) {
-            for id in ["one", "two"] { try await journal.save(Text(id: id, price: "3e165")) }
+            for id in ["one", "two"] { try await journal.save(Text(id: id, price: "\(Decimal.greatestFiniteMagnitude)")) }
             _ = try await journal.aggregate(Stop.self, .sum(\.price))
         }
     }
@@ -132,7 +132,8 @@ import TidemarkStore
         mine.price = Decimal(string: "0.2")
         try await ben.container.save(mine)
         #expect(try await ben.container.aggregate(Stop.self, .sum(\.price)) == Decimal(string: "0.3"))
-        #expect(try await ben.container.aggregates(Stop.self, .sum(\.price), by: \.country).map(\.values) == [Decimal(string: "0.3")])
+        #expect(
+            try await ben.container.aggregates(Stop.self, .sum(\.price), by: \.country).map(\.values) == [Decimal(string: "0.3")])
     }
 
     @Test func `a sum that is too great is refused, and a value that can't be read is in no group`() async throws {

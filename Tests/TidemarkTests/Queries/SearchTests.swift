@@ -29,7 +29,9 @@ import TidemarkTransfer
         try await journal.search(Place.self, text).map(\.record.id)
     }
 
-    @Test func `a program that has declared its types finds records that came from a cloud, and writes nothing for it twice`() async throws {
+    @Test func `a program that has declared its types finds records that came from a cloud, and writes nothing for it twice`()
+        async throws
+    {
         let place = try TwoUserFixture(scratch)
         let (laptop, phone) = (try await place.person("anna", device: "1"), try await place.person("anna", device: "2"))
         try await phone.container.declare([Place.self])

@@ -8,7 +8,8 @@ import Tidemark
         commandName: "reisebuch", abstract: "A travel book that is synchronised, and shared with people.",
         discussion: "Its texts for people are German. Begin with 'reisebuch demo'.",
         subcommands: [
-            New.self, AddStop.self, Write.self, AddPhoto.self, List.self, Show.self, Delete.self, Undo.self, Search.self, Stats.self,
+            New.self, AddStop.self, Write.self, AddPhoto.self, List.self, Show.self, Delete.self, Undo.self, Search.self,
+            Stats.self,
             Widget.self, SignIn.self, ShareTrip.self, Accept.self, Sync.self, Demo.self,
         ])
 }

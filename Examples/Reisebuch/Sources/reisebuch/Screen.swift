@@ -9,7 +9,8 @@ enum Screen {
             let badges = [count(row.stops, "Halt", "Halte"), count(row.photos, "Foto", "Fotos")]
             let owner = row.access.owner.map { "von \($0)" } ?? (row.access.isShared ? "geteilt" : nil)
             let buttons = [
-                row.access.canEdit ? "Ändern" : nil, row.access.canDelete ? "Löschen" : nil, row.access.canLeave ? "Verlassen" : nil,
+                row.access.canEdit ? "Ändern" : nil, row.access.canDelete ? "Löschen" : nil,
+                row.access.canLeave ? "Verlassen" : nil,
             ].compactMap(\.self)
             let parts = [row.trip.title, row.trip.begins.dayText] + badges + [owner].compactMap(\.self)
             print("  " + parts.joined(separator: " · ") + "  [" + buttons.joined(separator: "] [") + "]")
@@ -19,12 +20,17 @@ enum Screen {
         if list.content.unreadable > 0 { print("  \(list.content.unreadable) weitere brauchen eine neuere Version der App") }
     }
 
+    static func heading(of trip: Trip) {
+        let stars = trip.rating.map { ", \($0.formatted(.number.locale(.reisebuch))) Sterne" } ?? ""
+        print("  \(trip.title), \(trip.transport.label)\(stars)")
+    }
+
     static func page(_ page: TripPage) {
-        let stars = page.trip.rating.map { ", \($0.formatted(.number.locale(.reisebuch))) Sterne" } ?? ""
-        print("  \(page.trip.title), \(page.trip.transport.label)\(stars)")
+        heading(of: page.trip)
         for part in page.parts {
             let tags = part.tags.map { " #\($0)" }.joined()
             print("  \(part.stop.position). \(part.stop.place), \(count(part.stop.nights, "Nacht", "Nächte"))\(tags)")
+            if let place = part.stop.location { print("       \(place.text)") }
             if let guide = part.guide { print("       mit \(guide)") }
             for entry in part.entries { print("       \(entry.heading): \(entry.text)") }
             for photo in part.photos { print("       [\(photo.caption), \(photo.image.size ?? 0) Bytes]") }
@@ -46,13 +52,16 @@ enum Screen {
     }
 
     static func contents(_ counts: [String: Int]) -> String {
-        let names = [("Trip", "Reise", "Reisen"), ("Stop", "Halt", "Halte"), ("Photo", "Foto", "Fotos"), ("DiaryEntry", "Eintrag", "Einträge")]
+        let names = [
+            ("Trip", "Reise", "Reisen"), ("Stop", "Halt", "Halte"), ("Photo", "Foto", "Fotos"),
+            ("DiaryEntry", "Eintrag", "Einträge"),
+        ]
         return names.compactMap { type, one, many in counts[type].map { count($0, one, many) } }.joined(separator: ", ")
     }
 
     static func text(_ deletion: TravelBook.Deletion, of trip: Trip) -> String {
         switch deletion {
-        case .deleted(let along): "„\(trip.title)“ ist gelöscht, und \(along) Einträge mit ihr."
+        case .deleted(let along): "„\(trip.title)“ ist gelöscht, und \(count(along, "weiterer Eintrag", "weitere Einträge"))."
         case .booked(let providers): "„\(trip.title)“ ist noch gebucht: \(providers.joined(separator: ", "))."
         case .refused(let reason): reason
         }

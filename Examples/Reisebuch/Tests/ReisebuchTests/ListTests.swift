@@ -73,7 +73,8 @@ import Tidemark
         try await test.container.save([
             test.entry("Oben", "Die Bergtour war lang, der Ausblick übers Meer schön."), test.entry("Unten", "Nur Meer."),
         ])
-        #expect(try await test.book.search("berg").map(\.excerpt.text) == ["Die Bergtour war lang, der Ausblick übers Meer schön."])
+        #expect(
+            try await test.book.search("berg").map(\.excerpt.text) == ["Die Bergtour war lang, der Ausblick übers Meer schön."])
         #expect(try await test.book.search("\"nur meer\"").map { $0.excerpt.marked("<b>", "</b>") } == ["<b>Nur Meer</b>."])
         #expect(try await test.book.search("SCHON meer").map(\.place) == ["Reine"])
         #expect(try await test.book.search("meer", in: "Deutschland").isEmpty)

@@ -36,7 +36,8 @@ import Tidemark
         try await run("sign-in", "--book", ben, "--cloud", cloud, "--email", "ben@example.org", "--name", "Ben")
         try await run("new", "--book", anna, "Island", "--begins", "2026-02-01", "--by", "car")
         await #expect(throws: Screen.Refused.self) { try await run("new", "--book", anna, " ", "--begins", "2026-02-01") }
-        try await run("stop", "--book", anna, "Island", "Vík", "--arrival", "2026-02-03", "--country", "Island", "--tag", "Strand")
+        try await run(
+            "stop", "--book", anna, "Island", "Vík", "--arrival", "2026-02-03", "--country", "Island", "--tag", "Strand")
         try await run("write", "--book", anna, "Island", "Schwarzer Strand", "Basaltsäulen und Brandung.")
         try await run("sync", "--book", anna)
         let book = try await TravelBook(in: URL(fileURLWithPath: anna))

@@ -63,6 +63,19 @@ import Tidemark
         await #expect(throws: DeletionDenied.self) { try await test.container.delete(test.norway) }
     }
 
+    @Test @MainActor func `a place is on Earth, and reads as people write it`() async throws {
+        let test = try await TestBook()
+        var reine = test.stops[1]
+        reine.location = Location(latitude: 167.93, longitude: 13.09)
+        let editor = try #require(try await TripEditor(test.norway.id, in: test.book))
+        editor.update(reine)
+        #expect(await editor.save() == .invalid("Diesen Ort gibt es auf der Erde nicht.", field: "location"))
+        reine.location = Location(latitude: -67.93, longitude: 13.09, altitude: 3)
+        try await test.container.save(reine)
+        let saved = try await test.container.fetch(Stop.self, id: reine.id)?.location
+        #expect(saved == reine.location && saved?.text == "67,9° S, 13,1° O")
+    }
+
     @Test func `money is exact`() async throws {
         let test = try await TestBook()
         let prices: [Decimal] = [0.1, 0.2, 1_234_567_890_123.45]

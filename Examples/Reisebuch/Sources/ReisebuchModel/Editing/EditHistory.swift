@@ -34,7 +34,8 @@ public struct EditHistory: Sendable {
 
     /// How the values of a trip came to be, newest first: `Titel: „Norwegen“ statt „Norden“`.
     public func titles(of trip: Trip) throws -> [(title: String, author: String)] {
-        try StoreScope.allCases.flatMap { try book.container.history($0).changes(ofRecord: trip.recordName) }.compactMap { change in
+        try StoreScope.allCases.flatMap { try book.container.history($0).changes(ofRecord: trip.recordName) }.compactMap {
+            change in
             guard case .string(let title)? = change.fields.first(where: { $0.field == "title" })?.after else { return nil }
             return (title, change.transaction.author)
         }

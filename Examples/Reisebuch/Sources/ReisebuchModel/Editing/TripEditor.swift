@@ -88,6 +88,9 @@ import Tidemark
     }
 
     private func apply() async throws {
+        // A save checks the records, too, but not before it has made fields of their values: what can't be stored would be no text for a person.
+        try trip.validate()
+        for stop in stops { try stop.validate() }
         if isNew { await context.insert(trip) } else { try await context.update(trip) }
         for stop in stops {
             if inserted.contains(stop.id) { await context.insert(stop) } else { try await context.update(stop) }

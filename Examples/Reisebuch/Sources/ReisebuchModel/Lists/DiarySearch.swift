@@ -19,7 +19,8 @@ extension TravelBook {
     /// - Returns: The best hits first.
     public func search(_ text: String, in country: String? = nil, limit: Int = 20) async throws -> [DiaryHit] {
         let results = try await container.search(
-            DiaryEntry.self, Self.asBeginnings(text), where: country.map { .field(\.stop).matches(\.country == $0) }, limit: limit)
+            DiaryEntry.self, Self.asBeginnings(text), where: country.map { .field(\.stop).matches(\.country == $0) }, limit: limit
+        )
         let stops = try await container.fetchAll(results.map(\.record.stop))
         return results.map { result in
             DiaryHit(

@@ -36,6 +36,20 @@ public struct Stop: Record, Identifiable, Equatable {
 
     public func validate() throws {
         try place.mustNotBeBlank("Der Halt braucht einen Ort.", field: "place")
+        if let location, abs(location.latitude) > 90 || abs(location.longitude) > 180 {
+            throw ValidationError("Diesen Ort gibt es auf der Erde nicht.", field: "location")
+        }
         if nights < 0 { throw ValidationError("Weniger als null Nächte gibt es nicht.", field: "nights") }
+    }
+}
+
+extension Location {
+    /// The place for the person: `67,9° N, 13,1° O`.
+    public var text: String {
+        func degrees(_ value: Double, _ positive: String, _ negative: String) -> String {
+            let number = abs(value).formatted(.number.precision(.fractionLength(1)).locale(.reisebuch))
+            return "\(number)° \(value < 0 ? negative : positive)"
+        }
+        return "\(degrees(latitude, "N", "S")), \(degrees(longitude, "O", "W"))"
     }
 }

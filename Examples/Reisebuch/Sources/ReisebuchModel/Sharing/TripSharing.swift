@@ -23,7 +23,8 @@ public struct TripSharing: Sendable {
         let invited = try await container.updateParticipants(
             of: share, [.invite(.emailAddress(email), role: .privateUser, permission: mayEdit ? .readWrite : .readOnly)],
             in: databases)
-        return try await "reisebuch://" + container.makeLink(to: invited, for: invited.participant(email)?.id, in: databases).token
+        return try await "reisebuch://"
+            + container.makeLink(to: invited, for: invited.participant(email)?.id, in: databases).token
     }
 
     /// What an invitation leads to, before it is accepted: `Norwegen von Anna`.

@@ -50,7 +50,8 @@ struct Accept: AsyncParsableCommand {
 }
 
 struct Sync: AsyncParsableCommand {
-    static let configuration = CommandConfiguration(abstract: "Fetches what others have written, and sends what was written here.")
+    static let configuration = CommandConfiguration(
+        abstract: "Fetches what others have written, and sends what was written here.")
 
     @OptionGroup var options: BookOptions
 

@@ -35,7 +35,8 @@ struct Device: Sendable {
     /// Waits until something has come: nobody asks again and again, the container tells of changes.
     func waits(_ isThere: @escaping @Sendable (TravelBook) async throws -> Bool) async throws {
         let book = book
-        for try await isThere in container.observe(changesOf: TravelBook.types, fetch: { try await isThere(book) }) where isThere {
+        for try await isThere in container.observe(changesOf: TravelBook.types, fetch: { try await isThere(book) }) where isThere
+        {
             return
         }
     }

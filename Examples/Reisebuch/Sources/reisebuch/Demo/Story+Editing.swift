@@ -17,8 +17,8 @@ extension Story {
         try await laptop.sent()
         tablet.goOnline()
         try await laptop.waits { try await $0.trip("Norwegen")?.transport == .train }
-        let ratings = [try await laptop.trip("Norwegen").rating, try await tablet.trip("Norwegen").rating]
-        tells("Both gave stars, the tablet also another means of transport. Both have now: \(ratings.map { "\($0 ?? 0)" }.joined(separator: ", "))")
+        tells("Both gave stars, the tablet also another means of transport. What both have now:")
+        for device in [laptop, tablet] { Screen.heading(of: try await device.trip("Norwegen")) }
         for conflict in try tablet.container.history().conflicts() {
             tells("The log: \(conflict.type) \(conflict.field ?? ""), \(conflict.winner) won")
         }
@@ -30,7 +30,8 @@ extension Story {
             tells("In the diary: \(words)")
             Screen.hits(try await tablet.book.search(words))
         }
-        tells("Stops with the tag Wandern: \(try await tablet.book.stops(tagged: "Wandern").map(\.place).joined(separator: ", "))")
+        tells(
+            "Stops with the tag Wandern: \(try await tablet.book.stops(tagged: "Wandern").map(\.place).joined(separator: ", "))")
         Screen.statistics(try await Statistics(of: tablet.book))
         tells("The widget: \(try await TravelWidget(in: tablet.folder).line())")
     }

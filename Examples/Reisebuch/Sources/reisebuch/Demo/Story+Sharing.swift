@@ -6,7 +6,9 @@ extension Story {
     @MainActor func sharing() async throws {
         chapter("3. Anna shares one trip with Ben")
         let norway = try await laptop.trip("Norwegen")
-        tells("The trip to the Alps has a tag in common with it. What goes along: \(Screen.contents(try await laptop.sharing.preview(of: norway)))")
+        tells(
+            "The trip to the Alps has a tag in common with it. What goes along: \(Screen.contents(try await laptop.sharing.preview(of: norway)))"
+        )
         let link = try await laptop.sharing.invite("ben@example.org", to: norway, mayEdit: true)
         tells("Ben gets a link and reads: \(try await phone.sharing.describe(link))")
         phone.goOnline()

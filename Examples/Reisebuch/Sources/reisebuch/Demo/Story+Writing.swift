@@ -9,12 +9,15 @@ extension Story {
         editor.trip.begins = Date(year: 2025, month: 6, day: 3)
         tells("She forgets the title: \(Screen.text(await editor.save(), saved: ""))")
         (editor.trip.title, editor.trip.transport, editor.trip.budget) = ("Norwegen", .ship, 2400)
+        let ingrid = Guide("Ingrid")
+        try await laptop.container.save(ingrid)
         for (number, (place, nights, tags)) in [
             ("Ålesund", 1, ["Hafen"]), ("Reine", 3, ["Fjord", "Wandern"]), ("Tromsø", 2, ["Fjord", "Nordlicht"]),
         ].enumerated() {
             let arrival = Date(year: 2025, month: 6, day: 3 + 2 * number)
             var stop = editor.addStop(place, country: "Norwegen", arrival: arrival)
             (stop.nights, stop.tags) = (nights, try await laptop.book.tags(named: tags))
+            if place == "Reine" { (stop.location, stop.guide) = (Location(latitude: 67.93, longitude: 13.09), Reference(ingrid)) }
             editor.update(stop)
         }
         tells("With one: \(Screen.text(await editor.save(), saved: "gespeichert, mit drei Halten in einem Zug"))")
@@ -49,7 +52,9 @@ extension Story {
         try await laptop.sent()
         tells("The laptop now: \(SyncLine.text(try laptop.container.syncStatus()))")
         tells("The tablet tells of its account: \(monitor.accountNews.joined(separator: ", "))")
-        if let page = try await TripPage(of: tablet.trip("Norwegen").id, in: try tablet.container.snapshot()) { Screen.page(page) }
+        if let page = try await TripPage(of: tablet.trip("Norwegen").id, in: try tablet.container.snapshot()) {
+            Screen.page(page)
+        }
     }
 }
 
