@@ -3,7 +3,7 @@ import ReisebuchModel
 import Tidemark
 import TidemarkEmbeddedCloud
 
-/// Who is signed in, and with which cloud: a file beside the book.
+/// Who is signed in, and with which cloud: a file beside the travel book.
 struct Account: Codable {
     static let container = "org.example.reisebuch"
 

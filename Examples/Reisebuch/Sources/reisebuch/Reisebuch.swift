@@ -16,7 +16,7 @@ import Tidemark
 
 /// What all commands are told.
 struct BookOptions: ParsableArguments {
-    @Option(help: "The folder of the book.") var book = "reisebuch-daten"
+    @Option(help: "The folder of the travel book.") var book = "reisebuch-daten"
     @Flag(help: "Prints the SQL statements with their time to standard error.") var sql = false
 
     var folder: URL { URL(fileURLWithPath: book, isDirectory: true) }
@@ -40,11 +40,13 @@ struct TripOptions: ParsableArguments {
     }
 }
 
-extension Date: @retroactive ExpressibleByArgument {
-    /// A day: `2025-06-03`.
-    public init?(argument: String) {
-        let parts = argument.split(separator: "-").compactMap { Int($0) }
-        guard parts.count == 3 else { return nil }
-        self.init(year: parts[0], month: parts[1], day: parts[2])
+extension Date {
+    /// Reads a day: `2025-06-03`.
+    @Sendable static func day(_ text: String) throws -> Date {
+        let parts = text.split(separator: "-").compactMap { Int($0) }
+        guard parts.count == 3, (1...12).contains(parts[1]), (1...31).contains(parts[2]) else {
+            throw CleanExit.message("„\(text)“ ist kein Tag. Ein Tag ist zum Beispiel 2025-06-03.")
+        }
+        return Date(year: parts[0], month: parts[1], day: parts[2])
     }
 }

@@ -8,14 +8,14 @@ import Tidemark
 /// let list = TripList(book)
 /// ```
 public struct TravelBook: Sendable {
-    /// The types of the book. The store keeps their relationships for all of them, also before the first one is saved.
+    /// The types of the travel book. The store keeps their relationships for all of them, also before the first one is saved.
     public static let types: [any Record.Type] = [
         Trip.self, Stop.self, Photo.self, DiaryEntry.self, Tag.self, Guide.self, Booking.self,
     ]
 
     public let container: PersistentContainer
 
-    /// Opens the book in a folder, making it if there is none, and brings what an older version has made up to this one.
+    /// Opens the travel book in a folder, making it if there is none, and brings what an older version has made up to this one.
     ///
     /// - Parameter device: The name that history gives the changes that are made here.
     public init(in folder: URL, device: String = "reisebuch") async throws {

@@ -1,7 +1,7 @@
 import Foundation
 import Tidemark
 
-/// What was done to the book, and the way back.
+/// What was done to the travel book, and the way back.
 public struct EditHistory: Sendable {
     public struct Step: Sendable, Identifiable {
         public let id: Int64

@@ -1,7 +1,7 @@
 import Foundation
 import Tidemark
 
-/// What the widget on the home screen shows. It is another process, and opens the book for reading only.
+/// What the widget on the home screen shows. It is another process, and opens the travel book for reading only.
 public struct TravelWidget: Sendable {
     private let container: ReadOnlyContainer
 

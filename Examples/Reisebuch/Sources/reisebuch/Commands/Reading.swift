@@ -51,7 +51,8 @@ struct Stats: AsyncParsableCommand {
 }
 
 struct Widget: AsyncParsableCommand {
-    static let configuration = CommandConfiguration(abstract: "Prints what a widget would show; opens the book for reading only.")
+    static let configuration = CommandConfiguration(
+        abstract: "Prints what a widget would show; opens the travel book for reading only.")
 
     @OptionGroup var options: BookOptions
 

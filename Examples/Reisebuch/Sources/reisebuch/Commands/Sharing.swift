@@ -5,7 +5,8 @@ import Tidemark
 import TidemarkEmbeddedCloud
 
 struct SignIn: AsyncParsableCommand {
-    static let configuration = CommandConfiguration(abstract: "Says with which cloud the book is synchronised, and as whom.")
+    static let configuration = CommandConfiguration(
+        abstract: "Says with which cloud the travel book is synchronised, and as whom.")
 
     @OptionGroup var options: BookOptions
     @Option(help: "The directory of the cloud.") var cloud: String

@@ -8,8 +8,8 @@ struct New: AsyncParsableCommand {
 
     @OptionGroup var options: BookOptions
     @Argument(help: "Its title.") var title: String
-    @Option(help: "Its first day.") var begins: Date
-    @Option(help: "Its last day.") var ends: Date?
+    @Option(help: "Its first day.", transform: Date.day) var begins: Date
+    @Option(help: "Its last day.", transform: Date.day) var ends: Date?
     @Option(help: "train, ship, car or foot.") var by: String?
 
     @MainActor func run() async throws {
@@ -25,7 +25,7 @@ struct AddStop: AsyncParsableCommand {
 
     @OptionGroup var about: TripOptions
     @Argument(help: "The place.") var place: String
-    @Option(help: "The day of the arrival.") var arrival: Date
+    @Option(help: "The day of the arrival.", transform: Date.day) var arrival: Date
     @Option(help: "The country.") var country: String?
     @Option(help: "How many nights.") var nights = 1
     @Option(name: .customLong("tag"), help: "A tag; may be given several times.") var tags: [String] = []
