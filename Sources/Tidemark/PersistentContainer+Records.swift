@@ -19,7 +19,7 @@ extension PersistentContainer {
         return try await fetchShares(matching: [name])[name]
     }
 
-    /// Returns a record and all that hangs on it: what a share of the record would share. See ``graph(of:)-([RecordName])``.
+    /// Returns a record and all that hangs on it: what a share of the record would share. As `graph(of:)` of names.
     ///
     /// - Throws: ``StoreError`` `notFound` for a record that is not there, or is somebody else's.
     public func graph<R: Record>(of record: R) async throws -> [RecordName] { try await graph(of: [RecordName(record)]) }
