@@ -260,6 +260,27 @@ let package = Package(
             path: "Examples/TravelJournal/Sources/journal",
             swiftSettings: strict),
 
+        // A travel app, which is also a package of its own.
+        .target(
+            name: "ReisebuchModel", dependencies: ["Tidemark"], path: "Examples/Reisebuch/Sources/ReisebuchModel",
+            swiftSettings: strict + [.enableUpcomingFeature("MemberImportVisibility")]),
+        .executableTarget(
+            name: "reisebuch",
+            dependencies: [
+                "ReisebuchModel", "Tidemark", "TidemarkEmbeddedCloud",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+            ],
+            path: "Examples/Reisebuch/Sources/reisebuch",
+            swiftSettings: strict + [.enableUpcomingFeature("MemberImportVisibility")]),
+        .testTarget(
+            name: "ReisebuchTests",
+            dependencies: [
+                "ReisebuchModel", "Tidemark", "TidemarkEmbeddedCloud", "TidemarkTesting", "reisebuch",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+            ],
+            path: "Examples/Reisebuch/Tests/ReisebuchTests",
+            swiftSettings: strict + [.enableUpcomingFeature("MemberImportVisibility")]),
+
         // Tests.
         .target(
             name: "TestSupport",

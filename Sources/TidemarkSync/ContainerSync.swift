@@ -74,9 +74,10 @@ public final class ContainerSync: Sendable {
 
     /// Makes both stores belong to the account that is signed in, also while they are synchronised.
     ///
+    /// - Parameter startsByItself: Whether ``run()`` is about to be called, if it was not yet.
     /// - Throws: ``ContainerEvent/Failure`` when no account is signed in, or a person has to decide; `CloudError`; ``StoreError``.
-    package func adoptAccount() async throws {
-        for engine in [privateEngine, sharedEngine] { try await engine.waitForAccount() }
+    package func adoptAccount(startsByItself: Bool = false) async throws {
+        for engine in [privateEngine, sharedEngine] { try await engine.waitForAccount(startsByItself: startsByItself) }
     }
 
     /// Fetches and sends until there is nothing left to do now, the private store first.

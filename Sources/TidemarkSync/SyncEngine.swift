@@ -384,9 +384,10 @@ public actor SyncEngine {
 
     /// Makes the store belong to the account that is signed in; where it is being synchronised, waits for the set-up that does so.
     ///
+    /// - Parameter startsByItself: Whether ``run()`` is about to be called, if it was not yet.
     /// - Throws: As ``adoptAccount()``, but not 134417.
-    func waitForAccount() async throws {
-        guard isRunning else { return try await adoptAccount() }
+    func waitForAccount(startsByItself: Bool) async throws {
+        guard isRunning || startsByItself else { return try await adoptAccount() }
         guard !machine.isSetUp else { return }
         let events = recorder.broadcaster.stream(replaying: false)
         requestSyncSoon()

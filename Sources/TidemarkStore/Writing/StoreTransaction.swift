@@ -105,6 +105,8 @@ package final class StoreTransaction {
         try declareUniqueKeys(schema, environment: environment)
         try declareRelationships(schema)
         try declareIndexes(schema, origin: indexOrigin)
+        // A type, or a field, may come from a cloud, which has no indexes.
+        if schema.indexes == nil { try declareProgramIndexes(of: schema.name) }
     }
 
     private func declareFields(_ schema: RecordTypeSchema, environment: StoreEnvironment, fitsNumbers: Bool) throws {

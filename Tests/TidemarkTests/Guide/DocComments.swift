@@ -28,6 +28,11 @@ extension Guide {
         return result
     }
 
+    static func shares(_ journal: PersistentContainer, of trips: [Models.Trip]) async throws -> [RecordName: Share] {
+        let shares = try await journal.fetchShares(matching: trips.map { RecordName($0) })
+        return shares
+    }
+
     static func container(_ photo: URL) async throws -> [Destination] {
         let journal = try PersistentContainer(named: "Journal")
         try await journal.save(Destination(caption: "Senja", image: Asset(fileURL: photo)))
