@@ -437,7 +437,7 @@ let package = Package(
         .testTarget(
             name: "TidemarkTransferTests",
             dependencies: [
-                "CArchive", "CTideCore", "CTideManifest", "TestSupport", "Tidemark", "TidemarkModel", "TidemarkSQLite",
+                "CArchive", "CTideCore", "CTideManifest", "CTidePictures", "TestSupport", "Tidemark", "TidemarkModel", "TidemarkSQLite",
                 "TidemarkContainers", "TidemarkStore",
                 "TidemarkTransfer", .product(name: "GRDB", package: "GRDB.swift"),
             ],

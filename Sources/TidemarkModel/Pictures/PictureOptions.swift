@@ -2,7 +2,7 @@
 ///
 /// ```swift
 /// let options = PictureOptions(maxPixelSize: 2_048, quality: 0.8, thumbnailPixelSize: 256)
-/// let picture = try await Picture(contentsOf: photo, options: options)
+/// let picture = try await ScaledPicture(contentsOf: photo, options: options)
 /// ```
 public struct PictureOptions: Hashable, Sendable {
     /// The longest edge of the picture, in pixels, as `kCGImageSourceThumbnailMaxPixelSize` of ImageIO counts it; `nil`: as long as it is.

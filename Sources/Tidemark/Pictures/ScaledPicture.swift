@@ -5,7 +5,7 @@ public import TidemarkModel
 /// A picture made ready to be stored: scaled, upright, without private metadata, with a thumbnail beside it.
 ///
 /// ```swift
-/// let picture = try await Picture(contentsOf: photo, maxPixelSize: 2_048, quality: 0.8, thumbnailPixelSize: 256)
+/// let picture = try await ScaledPicture(contentsOf: photo, maxPixelSize: 2_048, quality: 0.8, thumbnailPixelSize: 256)
 /// destination.image = picture.image
 /// destination.imageThumbnail = picture.thumbnail
 /// try await journal.save(destination)
@@ -19,7 +19,7 @@ public import TidemarkModel
 ///   is in ``dateTaken`` and ``location``.
 /// - A JPEG that fits already, is upright, and whose quality is not above the one asked for is not encoded again.
 /// - The same file and options make the same bytes, so the store has them once.
-public struct Picture: Sendable {
+public struct ScaledPicture: Sendable {
     /// The picture.
     public let image: Asset
     /// Its thumbnail; `nil` when none was asked for.
@@ -93,7 +93,7 @@ public struct Picture: Sendable {
     private static func made(
         _ options: PictureOptions, name: String, original: Asset, stop: StopFlag,
         _ body: (inout tide_picture_options, inout tide_picture, inout tide_error) -> tide_status
-    ) throws -> Picture {
+    ) throws -> ScaledPicture {
         var core = tide_picture_options(
             max_pixel_size: UInt32(options.maxPixelSize ?? 0), thumbnail_pixel_size: UInt32(options.thumbnailPixelSize ?? 0),
             quality: UInt32(options.percentage), keeps_position: options.keepsLocation, thumbnail_only: !options.changesPicture,
@@ -106,7 +106,7 @@ public struct Picture: Sendable {
             let text = withUnsafeBytes(of: error.message) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
             throw PictureError(error, text: text, of: name)
         }
-        return Picture(picture, original: original)
+        return ScaledPicture(picture, original: original)
     }
 
     /// Takes over what the core has made.
