@@ -107,7 +107,8 @@ let package = Package(
         .target(
             name: "CTideManifest",
             dependencies: [
-                "CTideCore", "CTidePictures", "CSimdJSON", "CArchive", .target(name: "COpenSSL", condition: .when(platforms: [.linux])),
+                "CTideCore", "CTidePictures", "CSimdJSON", "CArchive",
+                .target(name: "COpenSSL", condition: .when(platforms: [.linux])),
                 "CXXHash",
             ],
             path: "CSupport/CTideManifest", cSettings: core,
@@ -224,14 +225,17 @@ let package = Package(
         .target(
             name: "Tidemark",
             dependencies: [
-                "CTidePictures", "TidemarkCloud", "TidemarkModel", "TidemarkSQLite", "TidemarkContainers", "TidemarkStore", "TidemarkSync",
+                "CTidePictures", "TidemarkCloud", "TidemarkModel", "TidemarkSQLite", "TidemarkContainers", "TidemarkStore",
+                "TidemarkSync",
                 .product(name: "GRDB", package: "GRDB.swift"), .product(name: "Logging", package: "swift-log"),
             ],
             swiftSettings: layered),
         // Bulk import and export.
         .target(
             name: "TidemarkTransfer",
-            dependencies: ["CTideManifest", "CTidePictures", "TidemarkModel", "TidemarkSQLite", "TidemarkContainers", "TidemarkStore"],
+            dependencies: [
+                "CTideManifest", "CTidePictures", "TidemarkModel", "TidemarkSQLite", "TidemarkContainers", "TidemarkStore",
+            ],
             swiftSettings: layered),
         // The command-line tool. Its commands ask the modules below to do the work: optimising them costs a sixth of the tool's build, and
         // makes nothing faster. No library product has this target, so that the flag stops nobody from depending on this package.
@@ -437,7 +441,8 @@ let package = Package(
         .testTarget(
             name: "TidemarkTransferTests",
             dependencies: [
-                "CArchive", "CTideCore", "CTideManifest", "CTidePictures", "TestSupport", "Tidemark", "TidemarkModel", "TidemarkSQLite",
+                "CArchive", "CTideCore", "CTideManifest", "CTidePictures", "TestSupport", "Tidemark", "TidemarkModel",
+                "TidemarkSQLite",
                 "TidemarkContainers", "TidemarkStore",
                 "TidemarkTransfer", .product(name: "GRDB", package: "GRDB.swift"),
             ],

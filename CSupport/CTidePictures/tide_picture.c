@@ -147,7 +147,7 @@ tide_status tide_picture_job_take_profile(tide_picture_job *job, const uint8_t *
 // Making
 
 /// Makes a canvas whose alpha says nothing one without alpha.
-static void canvas_settle_alpha(tide_canvas *canvas) {
+static void canvas_drop_opaque_alpha(tide_canvas *canvas) {
     if (!tide_pixels_are_transparent(canvas->pixels)) return;
     size_t size = tide_pixels_size(canvas->pixels), count = (size_t)canvas->width * canvas->height;
     for (size_t i = 0; i < count; i++) {
@@ -281,7 +281,7 @@ static tide_status job_run(tide_picture_job *job, tide_picture *picture) {
     job->scaler = NULL;
     job->rows = NULL;
     if (status) return status;
-    canvas_settle_alpha(&job->canvas);
+    canvas_drop_opaque_alpha(&job->canvas);
     return files_make(job, picture);
 }
 

@@ -67,7 +67,7 @@ static void source_read(png_structp png, png_bytep to, size_t length) {
 }
 
 /// Colours of another gamma than that of sRGB are made sRGB's, unless a profile says what they are.
-static void gamma_settle(reader *it, bool has_profile) {
+static void gamma_apply(reader *it, bool has_profile) {
     double gamma = 0;
     int intent;
     if (has_profile || png_get_sRGB(it->png, it->info, &intent) || !png_get_gAMA(it->png, it->info, &gamma)) return;
@@ -84,7 +84,7 @@ static tide_status profile_read(reader *it, bool is_grey) {
 }
 
 /// Asks for 8 bits, for colours in place of a palette, and for alpha in place of a transparent colour.
-static tide_pixels rows_settle(reader *it, int kind, int depth) {
+static tide_pixels rows_request(reader *it, int kind, int depth) {
     png_structp png = it->png;
     bool is_transparent = (kind & PNG_COLOR_MASK_ALPHA) || png_get_valid(png, it->info, PNG_INFO_tRNS);
     bool is_grey = !(kind & PNG_COLOR_MASK_COLOR);
@@ -130,8 +130,8 @@ static tide_status pixels_read(reader *it) {
     png_get_IHDR(png, it->info, &width, &height, &depth, &kind, &interlacing, NULL, NULL);
     status = profile_read(it, !(kind & PNG_COLOR_MASK_COLOR));
     if (status) return status;
-    gamma_settle(it, job->profile_length > 0);
-    tide_pixels pixels = rows_settle(it, kind, depth);
+    gamma_apply(it, job->profile_length > 0);
+    tide_pixels pixels = rows_request(it, kind, depth);
     int passes = png_set_interlace_handling(png);
     png_read_update_info(png, it->info);
     size_t stride = width * tide_pixels_size(pixels);

@@ -38,7 +38,7 @@ static uint32_t taps_count(uint32_t in, uint32_t out) {
     return count < in ? (uint32_t)count : in;
 }
 
-/// Catmull-Rom: sharp, and rings less in linear light than Lanczos.
+/// Catmull-Rom: sharp, and overshoots less in linear light than Lanczos.
 static double filter(double x) {
     x = fabs(x);
     if (x < 1) return (1.5 * x - 2.5) * x * x + 1;

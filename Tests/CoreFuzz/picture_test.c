@@ -544,7 +544,8 @@ static double reference_error(pixels stored, pixels made) {
         for (uint32_t x = 0; x < made.width; x++) {
             for (uint32_t c = 0; c < 3; c++) {
                 double mean = 0;
-                for (uint32_t i = 0; i < step * step; i++) mean += to_linear(at(stored, x * step + i % step, y * step + i / step)[c] / 255.0);
+                for (uint32_t i = 0; i < step * step; i++)
+                    mean += to_linear(at(stored, x * step + i % step, y * step + i / step)[c] / 255.0);
                 double error = at(made, x, y)[c] - 255 * to_encoded(mean / (step * step));
                 sum += error * error;
             }
@@ -622,9 +623,9 @@ static void test_sizes(void) {
         pixels stored = corners_make(sizes[i][0], sizes[i][1], corners);
         buffer files[] = {png_of(stored, (png_form){0}), jpeg_write(stored, (jpeg_form){0})};
         for (int k = 0; k < 2; k++) {
-            tide_picture picture = make(
-                files[k], (tide_picture_options){.max_pixel_size = sizes[i][2] > sizes[i][3] ? sizes[i][2] : sizes[i][3], .thumbnail_pixel_size = 2000});
-            check(picture.image.width == sizes[i][2] && picture.image.height == sizes[i][3], "%u x %u", picture.image.width, picture.image.height);
+            uint32_t longest = sizes[i][2] > sizes[i][3] ? sizes[i][2] : sizes[i][3];
+            tide_picture picture = make(files[k], (tide_picture_options){.max_pixel_size = longest, .thumbnail_pixel_size = 2000});
+            check(picture.image.width == sizes[i][2] && picture.image.height == sizes[i][3], "%u", picture.image.width);
             // A picture that is no larger than its thumbnail is its own.
             check(picture.thumbnail.length == picture.image.length, "thumbnail");
             check(!memcmp(picture.thumbnail.bytes, picture.image.bytes, picture.image.length), "thumbnail");
@@ -782,7 +783,8 @@ static void test_hostile(void) {
     tide_picture_stop(&stop, false);
     picture = make(jpeg, options);
     tide_picture_destroy(&picture);
-    static const tide_picture_options senseless[] = {{.quality = 101}, {.quality = 50, .max_pixel_size = 70000}, {.quality = 50, .thumbnail_only = true}};
+    static const tide_picture_options senseless[] = {
+        {.quality = 101}, {.quality = 50, .max_pixel_size = 70000}, {.quality = 50, .thumbnail_only = true}};
     for (int i = 0; i < 3; i++) check(make_of(jpeg, senseless[i], &picture, &error) == TIDE_MISUSE, "%d", i);
     for (int i = 0; i < 3; i++) free(files[i].bytes);
     free(stored.bytes);

@@ -124,14 +124,16 @@ import TidemarkStore
             try await scratch.importing(lines: [#"{"id":"a","image":"a.png"}"#], options(both))
         }
         #expect(error?.code == .options)
-        #expect(error?.message.hasPrefix("field 'imageThumbnail' of Destination is string, and thumbnails would go there") == true)
+        #expect(
+            error?.message.hasPrefix("field 'imageThumbnail' of Destination is string, and thumbnails would go there") == true)
         await #expect(throws: ImportError(.options, "")) {
             try await scratch.importing(lines: [], options(PictureOptions(maxPixelSize: -1)))
         }
         let schema = [RecordTypeSchema(name: "Destination", fields: [.init(name: "image", type: .asset)])]
         let fixed = await #expect(throws: ImportError.self) {
             try await BulkImport(
-                source: .file(scratch.writeLines([#"{"id":"a","image":"a.png"}"#], to: "m.jsonl")), into: scratch["fixed.tidemark"],
+                source: .file(scratch.writeLines([#"{"id":"a","image":"a.png"}"#], to: "m.jsonl")),
+                into: scratch["fixed.tidemark"],
                 options: options(both) {
                     $0.schema = schema
                     $0.environment = .production
@@ -166,7 +168,8 @@ import TidemarkStore
         try scratch.write(await DrawnPicture.jpeg(1, width: 90, height: 60, exif: exif), to: "in/a.jpg")
         let whole = try await scratch.importing(scratch["in"], ImportOptions(type: "Photo"))
         #expect(whole.pictures == nil)
-        #expect(try scratch.records("Photo")[0].contains(#""width":60,"height":90,"position":{"latitude":48.0,"longitude":11.0}"#))
+        #expect(
+            try scratch.records("Photo")[0].contains(#""width":60,"height":90,"position":{"latitude":48.0,"longitude":11.0}"#))
         var scaled = ImportOptions(type: "Photo")
         scaled.pictures = both
         let summary = try await scratch.importing(scratch["in"], scaled)
@@ -188,7 +191,8 @@ import TidemarkStore
         }
         let small = options(both) { $0.batchSize = 5 }
         let expected = try await undisturbed.importing(undisturbed["manifest.jsonl"], small)
-        let session = try await ImportSession(source: .file(scratch["manifest.jsonl"]), container: scratch.container, options: small)
+        let session = try await ImportSession(
+            source: .file(scratch["manifest.jsonl"]), container: scratch.container, options: small)
         let task = Task {
             try await session.run { if $0.summary.read >= 10 { withUnsafeCurrentTask { $0?.cancel() } } }
         }
@@ -214,7 +218,8 @@ import TidemarkStore
         let summary = try await scratch.importing(lines: [#"{"id":"a","image":"a.png"}"#], options(both))
         #expect(summary.pictures?.bytesBefore == data.count)
         #expect(try await size(identifiers("image")[0]) == [40, 31])
-        let whole = try await scratch.importing(lines: [#"{"id":"a","image":"a.png"}"#], options(PictureOptions(thumbnailPixelSize: 16)))
+        let whole = try await scratch.importing(
+            lines: [#"{"id":"a","image":"a.png"}"#], options(PictureOptions(thumbnailPixelSize: 16)))
         #expect(whole.assets.stored == 1)
         #expect(try Data(contentsOf: file(identifiers("image")[0])) == data)
         #expect(try scratch.verification().isOK)

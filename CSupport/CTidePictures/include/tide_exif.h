@@ -1,7 +1,7 @@
 /// When and where a photo was taken, from the TIFF block of its EXIF data.
 ///
-/// Rules: reading of tags is libexif's; this interprets them, and writes the few that a picture keeps. Every input is hostile: a block that makes no sense yields
-/// nothing, never an error. Thread-safe; keeps nothing.
+/// Rules: reading of tags is libexif's; this interprets them, and writes the few that a picture keeps. Every input is hostile: a block
+/// that makes no sense yields nothing, never an error. Thread-safe; keeps nothing.
 
 #ifndef TIDE_EXIF_H
 #define TIDE_EXIF_H

@@ -15,7 +15,8 @@ public struct PictureCounts: Codable, Hashable, Sendable {
 
     /// Makes counts; all are 0 where nothing else is said.
     public init(
-        scaled: Int = 0, untouched: Int = 0, thumbnails: Int = 0, bytesBefore: Int = 0, bytesAfter: Int = 0, thumbnailBytes: Int = 0
+        scaled: Int = 0, untouched: Int = 0, thumbnails: Int = 0, bytesBefore: Int = 0, bytesAfter: Int = 0,
+        thumbnailBytes: Int = 0
     ) {
         self.scaled = scaled
         self.untouched = untouched

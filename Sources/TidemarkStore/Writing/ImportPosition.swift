@@ -25,7 +25,8 @@ package struct ImportPosition: Codable, Sendable, Equatable {
     package init(
         source: String, offset: UInt64 = 0, line: UInt64 = 0, digest: [UInt8] = [], state: UInt8 = 0,
         counts: ChangeCounts = ChangeCounts(),
-        read: Int = 0, rejected: Int = 0, rejectsLength: UInt64 = 0, assets: AssetCounts = AssetCounts(), pictures: PictureCounts? = nil
+        read: Int = 0, rejected: Int = 0, rejectsLength: UInt64 = 0, assets: AssetCounts = AssetCounts(),
+        pictures: PictureCounts? = nil
     ) {
         self.source = source
         self.offset = offset

@@ -36,7 +36,12 @@ import TidemarkModel
     @Test func `who waits and is cancelled leaves at once, and the place goes to the next`() async throws {
         let pool = PicturePool(limit: 1)
         let (gate, begun) = (DispatchSemaphore(value: 0), AsyncStream.makeStream(of: Void.self))
-        let first = Task { try await pool.run { _ in begun.continuation.yield(); gate.wait() } }
+        let first = Task {
+            try await pool.run { _ in
+                begun.continuation.yield()
+                gate.wait()
+            }
+        }
         for await _ in begun.stream { break }
         let second = Task { try await pool.run { _ in true } }
         second.cancel()
