@@ -123,15 +123,14 @@ struct Import: AsyncParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "Rows in a transaction. (default: \(ImportOptions.defaultBatchSize); with --sync \(Uploading.batchSize))",
+            "Rows in a transaction; where pictures are scaled, 256 at most. (default: \(ImportOptions.defaultBatchSize); with --sync \(Uploading.batchSize))",
             valueName: "n"))
     var batch: Int?
 
     @Flag(help: "Reads, checks and compares everything, and writes nothing but the rejects file.")
     var dryRun = false
 
-    @OptionGroup(title: "Pictures")
-    var pictures: PictureArguments
+    @OptionGroup var pictures: PictureArguments
 
     @Option(help: ArgumentHelp("The file for refused rows, one JSON object per line.", valueName: "file"))
     var rejects: String?

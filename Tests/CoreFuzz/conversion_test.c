@@ -187,8 +187,10 @@ static void test_previews(bool dry_run) {
     char one[200], two[200];
     const char *id = cell_text(batch, 0, "image", one);
     const tide_blob *blob = blob_of(&found, id);
-    check(blob->is_converted && !blob->is_preview && blob->size == made_size && blob->source_size == 26, "%llu", (unsigned long long)blob->source_size);
-    check(strcmp(blob->source_id, id) != 0 && tide_blob_id_is_valid(blob->source_id, strlen(blob->source_id)), "%s", blob->source_id);
+    check(blob->is_converted && !blob->is_preview && blob->size == made_size, "%llu", (unsigned long long)blob->size);
+    check(blob->source_size == 26, "%llu", (unsigned long long)blob->source_size);
+    size_t length = strlen(blob->source_id);
+    check(strcmp(blob->source_id, id) != 0 && tide_blob_id_is_valid(blob->source_id, length), "%s", blob->source_id);
     if (!dry_run) content_check(id, 'a', 0);
     blob = blob_of(&found, cell_text(batch, 0, "imageThumbnail", two));
     check(blob->is_preview && !blob->is_converted && blob->source_size == 0, "preview");
