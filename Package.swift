@@ -75,6 +75,12 @@ let package = Package(
             name: "CExif", path: "CSupport/CExif", pkgConfig: "libexif",
             providers: [.apt(["libexif-dev"]), .brew(["libexif"])]),
         .systemLibrary(
+            name: "CJPEG", path: "CSupport/CJPEG", pkgConfig: "libjpeg",
+            providers: [.apt(["libjpeg-dev"]), .brew(["jpeg-turbo"])]),
+        .systemLibrary(
+            name: "CPNG", path: "CSupport/CPNG", pkgConfig: "libpng",
+            providers: [.apt(["libpng-dev"]), .brew(["libpng"])]),
+        .systemLibrary(
             name: "CArchive", path: "CSupport/CArchive", pkgConfig: "libarchive",
             providers: [.apt(["libarchive-dev"]), .brew(["libarchive"])]),
         .systemLibrary(name: "CMalloc", path: "CSupport/CMalloc"),
@@ -92,14 +98,22 @@ let package = Package(
                 .linkedLibrary("sqlite3"), .linkedLibrary("xxhash"), .linkedLibrary("pthread", .when(platforms: [.linux])),
             ]),
         .target(
+            name: "CTidePictures", dependencies: ["CTideCore", "CExif", "CJPEG", "CPNG", "CZlib"], path: "CSupport/CTidePictures",
+            cSettings: core,
+            linkerSettings: [
+                .linkedLibrary("jpeg"), .linkedLibrary("png"), .linkedLibrary("exif"), .linkedLibrary("z"),
+                .linkedLibrary("m", .when(platforms: [.linux])),
+            ]),
+        .target(
             name: "CTideManifest",
             dependencies: [
-                "CTideCore", "CSimdJSON", "CExif", "CArchive", .target(name: "COpenSSL", condition: .when(platforms: [.linux])),
+                "CTideCore", "CTidePictures", "CSimdJSON", "CArchive",
+                .target(name: "COpenSSL", condition: .when(platforms: [.linux])),
                 "CXXHash",
             ],
             path: "CSupport/CTideManifest", cSettings: core,
             linkerSettings: [
-                .linkedLibrary("simdjson"), .linkedLibrary("exif"), .linkedLibrary("crypto", .when(platforms: [.linux])),
+                .linkedLibrary("simdjson"), .linkedLibrary("crypto", .when(platforms: [.linux])),
                 .linkedLibrary("xxhash"), .linkedLibrary("archive"), .linkedLibrary("iconv", .when(platforms: [.macOS, .iOS])),
             ]),
 
@@ -211,14 +225,17 @@ let package = Package(
         .target(
             name: "Tidemark",
             dependencies: [
-                "TidemarkCloud", "TidemarkModel", "TidemarkSQLite", "TidemarkContainers", "TidemarkStore", "TidemarkSync",
+                "CTidePictures", "TidemarkCloud", "TidemarkModel", "TidemarkSQLite", "TidemarkContainers", "TidemarkStore",
+                "TidemarkSync",
                 .product(name: "GRDB", package: "GRDB.swift"), .product(name: "Logging", package: "swift-log"),
             ],
             swiftSettings: layered),
         // Bulk import and export.
         .target(
             name: "TidemarkTransfer",
-            dependencies: ["CTideManifest", "TidemarkModel", "TidemarkSQLite", "TidemarkContainers", "TidemarkStore"],
+            dependencies: [
+                "CTideManifest", "CTidePictures", "TidemarkModel", "TidemarkSQLite", "TidemarkContainers", "TidemarkStore",
+            ],
             swiftSettings: layered),
         // The command-line tool. Its commands ask the modules below to do the work: optimising them costs a sixth of the tool's build, and
         // makes nothing faster. No library product has this target, so that the flag stops nobody from depending on this package.
@@ -445,7 +462,8 @@ let package = Package(
         .testTarget(
             name: "TidemarkTransferTests",
             dependencies: [
-                "CArchive", "CTideCore", "CTideManifest", "TestSupport", "Tidemark", "TidemarkModel", "TidemarkSQLite",
+                "CArchive", "CTideCore", "CTideManifest", "CTidePictures", "TestSupport", "Tidemark", "TidemarkModel",
+                "TidemarkSQLite",
                 "TidemarkContainers", "TidemarkStore",
                 "TidemarkTransfer", .product(name: "GRDB", package: "GRDB.swift"),
             ],

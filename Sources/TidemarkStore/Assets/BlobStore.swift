@@ -17,6 +17,12 @@ package final class BlobStore: @unchecked Sendable {
         package let media: Int
         /// The content was not there before.
         package let isNew: Bool
+        /// Bytes of the file that it was made of; 0 where that is not known.
+        package var sourceSize: Int64 = 0
+        /// What a conversion has made of a file, and not the file's own content.
+        package var isConverted = false
+        /// A preview of another blob.
+        package var isPreview = false
     }
 
     package var pointer: OpaquePointer { core.pointer }
@@ -96,6 +102,7 @@ package final class BlobStore: @unchecked Sendable {
 package final class IngestWorkers: @unchecked Sendable {
     package private(set) var pointers: [OpaquePointer] = []
     private let store: BlobStore
+    private var conversion: AnyObject?
 
     package init(store: BlobStore, root: URL, count: Int) throws(StoreError) {
         self.store = store
@@ -108,14 +115,24 @@ package final class IngestWorkers: @unchecked Sendable {
 
     deinit { for pointer in pointers { tide_intake_destroy(pointer) } }
 
+    /// Has the files converted that are ingested from now on.
+    ///
+    /// - Parameter owner: Owns the context of the conversion.
+    package func convert(_ conversion: tide_conversion, owner: AnyObject) {
+        self.conversion = owner
+        for pointer in pointers { tide_intake_set_conversion(pointer, conversion) }
+    }
+
     /// Ingests the files that a batch's rows name, and returns the blobs that they have become.
-    package func ingest(_ batch: RecordBatch) throws(StoreError) -> [BlobStore.Blob] {
+    ///
+    /// - Parameter hasPreviews: Whether rows get the previews that the conversion makes, in fields of their own.
+    package func ingest(_ batch: RecordBatch, hasPreviews: Bool = false) throws(StoreError) -> [BlobStore.Blob] {
         let pointers = pointers
         return try collectBlobs { context, visitor, error in
             pointers.withUnsafeBufferPointer { workers in
                 workers.withMemoryRebound(to: OpaquePointer.self) {
                     tide_intake_batch(
-                        $0.baseAddress!, UInt32(workers.count), batch.pointer, visitor, context, &error)
+                        $0.baseAddress!, UInt32(workers.count), batch.pointer, hasPreviews, visitor, context, &error)
                 }
             }
         }
@@ -123,7 +140,7 @@ package final class IngestWorkers: @unchecked Sendable {
 
     /// Ingests a file below the root.
     package func ingest(file path: String) throws(StoreError) -> BlobStore.Blob {
-        try ingest { blob, error in tide_intake_file(pointers[0], path, &blob, nil, &error) }
+        try ingest { blob, error in tide_intake_file(pointers[0], path, &blob, nil, nil, &error) }
     }
 
     /// Ingests bytes; `name` says in errors what they are.
@@ -164,6 +181,8 @@ package final class IngestWorkers: @unchecked Sendable {
 extension BlobStore.Blob {
     fileprivate init(_ blob: tide_blob) {
         let id = withUnsafeBytes(of: blob.id) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
-        self.init(id: id, size: Int64(blob.size), media: Int(blob.image.media.rawValue), isNew: blob.is_new)
+        self.init(
+            id: id, size: Int64(blob.size), media: Int(blob.image.media.rawValue), isNew: blob.is_new,
+            sourceSize: Int64(blob.source_size), isConverted: blob.is_converted, isPreview: blob.is_preview)
     }
 }

@@ -11,6 +11,15 @@ extension Guide {
         return data
     }
 
+    static func picture(
+        _ photo: URL, of destination: inout Sight, in journal: PersistentContainer
+    ) async throws {
+        let picture = try await ScaledPicture(contentsOf: photo, maxPixelSize: 2_048, quality: 0.8, thumbnailPixelSize: 256)
+        destination.image = picture.image
+        destination.imageThumbnail = picture.thumbnail
+        try await journal.save(destination)
+    }
+
     static func changes(
         _ journal: PersistentContainer, since savedToken: ContainerToken, show: ([RecordName]) -> Void
     ) async throws {
