@@ -6,7 +6,7 @@ import TidemarkStore
 extension Asset {
     /// Whether the content is on this device. An asset that is not saved yet is.
     ///
-    /// A content that is not here is in the cloud; ``PersistentContainer/download(_:priority:progress:)-(Asset,_,_)`` brings it. The answer
+    /// A content that is not here is in the cloud; ``PersistentContainer/download(_:priority:progress:)`` brings it. The answer
     /// is looked up each time: an asset that was fetched before its content came tells of it, too.
     ///
     /// - Complexity: A look at the file, without reading it.

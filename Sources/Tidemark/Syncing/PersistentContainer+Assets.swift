@@ -38,7 +38,7 @@ extension PersistentContainer {
     ///   - assets: Assets of records that were fetched.
     ///   - priority: `utility` is right for what a person may want to see later.
     ///   - progress: Called as bytes come, from any thread.
-    /// - Throws: As ``download(_:priority:progress:)-(Asset,_,_)``.
+    /// - Throws: As ``download(_:priority:progress:)``.
     public nonisolated func download(
         _ assets: some Sequence<Asset>, priority: TaskPriority = .userInitiated,
         progress: (@Sendable (AssetProgress) -> Void)? = nil
@@ -60,7 +60,7 @@ extension PersistentContainer {
     ///   - records: Records that were fetched.
     ///   - priority: By default it keeps nobody waiting who wants to see something.
     ///   - progress: Called as bytes come, from any thread.
-    /// - Throws: As ``download(_:priority:progress:)-(Asset,_,_)``; `EncodingError`.
+    /// - Throws: As ``download(_:priority:progress:)``; `EncodingError`.
     public nonisolated func downloadAssets<R: Record>(
         of records: some Sequence<R>, priority: TaskPriority = .utility,
         progress: (@Sendable (AssetProgress) -> Void)? = nil
@@ -74,7 +74,7 @@ extension PersistentContainer {
         try await download(assets, priority: priority, progress: progress)
     }
 
-    /// The assets whose contents come by ``download(_:priority:progress:)-(Asset,_,_)``, as they come: a stream of its own for each call.
+    /// The assets whose contents come by ``download(_:priority:progress:)``, as they come: a stream of its own for each call.
     ///
     /// A stream ends when the container is closed or deallocated, or its task is cancelled.
     public nonisolated func downloadedAssets() -> AsyncStream<Asset> { syncing.downloads.stream() }
