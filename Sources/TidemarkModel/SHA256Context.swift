@@ -27,7 +27,9 @@
 
         deinit { EVP_MD_CTX_free(context) }
 
-        package mutating func update(_ bytes: UnsafeRawBufferPointer) { EVP_DigestUpdate(context, bytes.baseAddress, bytes.count) }
+        package mutating func update(_ bytes: UnsafeRawBufferPointer) {
+            EVP_DigestUpdate(context, bytes.baseAddress, bytes.count)
+        }
 
         package consuming func finish() -> [UInt8] {
             var bytes = [UInt8](repeating: 0, count: Int(EVP_MAX_MD_SIZE))

@@ -28,7 +28,7 @@ extension PersistentContainer {
     public nonisolated func download(
         _ asset: Asset, priority: TaskPriority = .userInitiated, progress: (@Sendable (AssetProgress) -> Void)? = nil
     ) async throws {
-        try await download([asset], priority: priority, progress: progress)
+        try await downloadAssets([asset], priority: priority, progress: progress)
     }
 
     /// Downloads the contents of assets. A content that the cloud does not have any more does not keep the others from coming; its error is
@@ -39,7 +39,7 @@ extension PersistentContainer {
     ///   - priority: `utility` is right for what a person may want to see later.
     ///   - progress: Called as bytes come, from any thread.
     /// - Throws: As ``download(_:priority:progress:)``.
-    public nonisolated func download(
+    public nonisolated func downloadAssets(
         _ assets: some Sequence<Asset>, priority: TaskPriority = .userInitiated,
         progress: (@Sendable (AssetProgress) -> Void)? = nil
     ) async throws {
@@ -71,10 +71,10 @@ extension PersistentContainer {
                 assets += field.content?.storedAssets.map { Asset(id: $0, folder: directory.assets) } ?? []
             }
         }
-        try await download(assets, priority: priority, progress: progress)
+        try await downloadAssets(assets, priority: priority, progress: progress)
     }
 
-    /// The assets whose contents come by ``download(_:priority:progress:)``, as they come: a stream of its own for each call.
+    /// The assets whose contents come by ``download(_:priority:progress:)`` and the like, as they come: a stream of its own for each call.
     ///
     /// A stream ends when the container is closed or deallocated, or its task is cancelled.
     public nonisolated func downloadedAssets() -> AsyncStream<Asset> { syncing.downloads.stream() }

@@ -37,7 +37,9 @@ struct AssetsEvict: AsyncParsableCommand {
     var json = false
 
     func validate() throws {
-        if to != nil, !records.isEmpty || type != nil { throw ValidationError("--to is for all contents: it excludes names and --type") }
+        if to != nil, !records.isEmpty || type != nil {
+            throw ValidationError("--to is for all contents: it excludes names and --type")
+        }
     }
 
     func run() async throws {
@@ -57,7 +59,8 @@ struct AssetsEvict: AsyncParsableCommand {
             try Output.line(RemovalLine(removal, dryRun: dryRun).text("evicted"))
             if removal.kept > 0 {
                 try Output.line(
-                    "\(Wording.count(removal.kept, "content")) stayed: the cloud does not have what names them, or does not have them")
+                    "\(Wording.count(removal.kept, "content")) stayed: the cloud does not have what names them, or does not have them"
+                )
             }
         }
     }

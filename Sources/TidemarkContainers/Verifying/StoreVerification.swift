@@ -72,7 +72,9 @@ public struct VerificationReport: Hashable, Sendable {
 }
 
 extension VerificationReport: Encodable {
-    private enum Key: String, CodingKey { case ok, records, assets, notDownloaded, notDownloadedBytes, problems, repaired, rebuiltIndexes }
+    private enum Key: String, CodingKey {
+        case ok, records, assets, notDownloaded, notDownloadedBytes, problems, repaired, rebuiltIndexes
+    }
 
     public func encode(to encoder: any Encoder) throws {
         var object = encoder.container(keyedBy: Key.self)

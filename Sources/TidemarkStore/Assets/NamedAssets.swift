@@ -62,7 +62,8 @@ struct NamedAssets {
             guard !fields.isEmpty else { continue }
             let columns = fields.map { "\"\($0.column)\"" }
             let given = columns.map { "\($0) IS NOT NULL" }.joined(separator: " OR ")
-            let sql = "SELECT _zone, _tag IS NULL, _pending, \(columns.joined(separator: ", ")) FROM \"\(type.table)\" WHERE \(given)"
+            let sql =
+                "SELECT _zone, _tag IS NULL, _pending, \(columns.joined(separator: ", ")) FROM \"\(type.table)\" WHERE \(given)"
             let rows = try Row.fetchCursor(db, sql: sql)
             while let row = try rows.next() {
                 let (zone, isUnknown, pending): (Int64, Bool, DatabaseValue) = (row[0], row[1], row[2])

@@ -22,7 +22,9 @@ extension RecordStore {
         listsDigestNames = true
         return try connection.locked("note assets that are in the cloud") { db in
             let add = try db.cachedStatement(
-                sql: "INSERT INTO tide_assets (id, size, media, sha256) VALUES (?, ?, \(StoredMedia.absent), ?) ON CONFLICT (id) DO NOTHING")
+                sql:
+                    "INSERT INTO tide_assets (id, size, media, sha256) VALUES (?, ?, \(StoredMedia.absent), ?) ON CONFLICT (id) DO NOTHING"
+            )
             let find = try db.cachedStatement(sql: "SELECT sha256 FROM tide_assets WHERE id = ?")
             var ids: [String: String] = [:]
             for (sha256, size) in contents {

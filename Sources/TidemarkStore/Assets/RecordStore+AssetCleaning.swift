@@ -46,7 +46,8 @@ extension RecordStore {
     /// Whether history was purged since contents were removed that nothing names. Only a purge takes the last name from a content.
     package func assetCleaningIsDue() throws(StoreError) -> Bool {
         try connection.read("read the history") { db in
-            let cleaned = try Int64.fetchOne(db, sql: "SELECT value FROM tide_meta WHERE key = ?", arguments: [Self.cleanedKey]) ?? 1
+            let cleaned =
+                try Int64.fetchOne(db, sql: "SELECT value FROM tide_meta WHERE key = ?", arguments: [Self.cleanedKey]) ?? 1
             return try HistoryFloor(db).change > cleaned
         }
     }

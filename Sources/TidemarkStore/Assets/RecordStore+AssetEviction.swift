@@ -50,7 +50,8 @@ extension RecordStore {
             try connection.refreshSchema(db)
             let gone = ids.subtracting(try held(ids, db))
             let mark = try db.cachedStatement(
-                sql: "UPDATE tide_assets SET media = media + \(StoredMedia.absent) WHERE id = ? AND media < \(StoredMedia.absent)")
+                sql: "UPDATE tide_assets SET media = media + \(StoredMedia.absent) WHERE id = ? AND media < \(StoredMedia.absent)"
+            )
             for id in gone { try mark.execute(arguments: [id]) }
             return (gone, .commit)
         }

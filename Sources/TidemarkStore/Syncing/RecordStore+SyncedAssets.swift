@@ -49,7 +49,9 @@ extension RecordStore {
     package func assets(_ digests: Set<String>) throws(StoreError) -> [String: String] {
         try connection.read("look for assets") { db in
             let select = try db.cachedStatement(
-                sql: "SELECT id FROM tide_assets WHERE sha256 = ? ORDER BY media >= \(StoredMedia.absent), id NOT LIKE '%-256', id LIMIT 1")
+                sql:
+                    "SELECT id FROM tide_assets WHERE sha256 = ? ORDER BY media >= \(StoredMedia.absent), id NOT LIKE '%-256', id LIMIT 1"
+            )
             var found: [String: String] = [:]
             for digest in digests { found[digest] = try String.fetchOne(select, arguments: [digest]) }
             return found

@@ -55,7 +55,8 @@ package struct AssetAccess: Sendable {
             for source in try await engine.sources(of: missing) { sources[source.content.id, default: []].append(source) }
         }
         if let unknown = missing.subtracting(sources.keys).min() { throw try await unavailable(unknown) }
-        let meter = ProgressMeter(missing.count, bytes: missing.reduce(0) { $0 + AssetIdentifier.size(of: $1) }, progress, arrived)
+        let meter = ProgressMeter(
+            missing.count, bytes: missing.reduce(0) { $0 + AssetIdentifier.size(of: $1) }, progress, arrived)
         var gone: CloudError?
         try await withThrowingTaskGroup(of: CloudError?.self) { group in
             var rest = sources.sorted { $0.key < $1.key }.map(\.value)[...]
@@ -118,7 +119,8 @@ package struct AssetAccess: Sendable {
         _ ids: Set<String>? = nil, to limit: Int64 = 0, isDryRun: Bool = false, hook: AssetCleaning.Hook = { _ in }
     ) async throws -> AssetRemoval {
         let here = try AssetFiles(in: container.assets).ids
-        var excess = ids.map { ids in here.filter(ids.contains).reduce(0) { $0 + AssetIdentifier.size(of: $1) } }
+        var excess =
+            ids.map { ids in here.filter(ids.contains).reduce(0) { $0 + AssetIdentifier.size(of: $1) } }
             ?? here.reduce(0) { $0 + AssetIdentifier.size(of: $1) } - limit
         guard excess > 0 || ids != nil else { return AssetRemoval() }
         guard !engines.isEmpty else {

@@ -238,7 +238,8 @@ actor AssetTransfer {
         }
         throw CloudError(
             .assetNotAvailable,
-            "the cloud does not have the content of the asset \(content.id) any more. Another device may have it: save it there again")
+            "the cloud does not have the content of the asset \(content.id) any more. Another device may have it: save it there again"
+        )
     }
 
     /// Puts a content that has come to its place.

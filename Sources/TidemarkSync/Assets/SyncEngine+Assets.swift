@@ -50,7 +50,8 @@ extension SyncEngine {
             guard user == nil || known != nil && user != known else { throw error }
             throw ContainerEvent.Failure(
                 code: SyncErrorCode.noAccount,
-                reason: "the account is not signed in whose cloud has the content of the asset \(source.content.id). Sign in, then try again",
+                reason:
+                    "the account is not signed in whose cloud has the content of the asset \(source.content.id). Sign in, then try again",
                 cause: .signedOut)
         }
     }

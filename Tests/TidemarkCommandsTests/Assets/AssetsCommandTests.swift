@@ -68,7 +68,8 @@ import TidemarkStore
             expecting: 65)
         #expect(export.errors.contains("tidemark assets download"))
 
-        #expect(try await run("assets", "download", path("b"), "r1", "--dry-run").output.contains("would be downloaded: 1 content"))
+        #expect(
+            try await run("assets", "download", path("b"), "r1", "--dry-run").output.contains("would be downloaded: 1 content"))
         #expect(try await run("assets", "download", path("b"), "r1", "--json").json()["downloaded"] as? Int == 1)
         #expect(try self.verified("b").notDownloaded == 2)
         try await run("assets", "download", path("b"), "nobody", expecting: 66)
@@ -92,7 +93,8 @@ import TidemarkStore
         #expect(try verified("a").notDownloaded == 2)
     }
 
-    @Test(arguments: AssetCleaning.Step.allCases) func `a removal that is killed leaves a whole container, and the next one ends it`(
+    @Test(arguments: AssetCleaning.Step.allCases)
+    func `a removal that is killed leaves a whole container, and the next one ends it`(
         at step: AssetCleaning.Step
     ) async throws {
         try await make("a", pictures: 3)

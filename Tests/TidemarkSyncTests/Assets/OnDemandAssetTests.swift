@@ -85,7 +85,11 @@ import TidemarkSync
         let (release, go) = AsyncStream.makeStream(of: Void.self)
         let count = Mutex(0)
         devices.database.beforeDownload { _ in
-            guard count.withLock({ $0 += 1; return $0 }) == 3 else { return }
+            let number = count.withLock { count in
+                count += 1
+                return count
+            }
+            guard number == 3 else { return }
             reached.yield()
             for await _ in release { break }
         }

@@ -218,7 +218,8 @@ import TidemarkSync
         try await sync(anna)
         // Without its content here, it moves into the zone of its share.
         _ = try await connected(anna) { try await $0.evict(to: 0) }
-        let (_, link) = try await anna.share(try #require(try await anna.container.fetch(Destination.self, named: "senja")), with: ben)
+        let (_, link) = try await anna.share(
+            try #require(try await anna.container.fetch(Destination.self, named: "senja")), with: ben)
         try await sync(anna)
         #expect(try await !image(anna, "senja").isDownloaded)
         _ = try await ben.container.acceptInvitation(link, in: ben.databases)
