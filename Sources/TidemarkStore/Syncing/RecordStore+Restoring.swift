@@ -27,10 +27,9 @@ extension RecordStore {
         let blobs = try reader.blobs(named)
         let assets = try BlobStore(container: container)
         // What is in the cloud only, comes from there when it is asked for.
-        let here = blobs.map(\.id).filter { AssetFiles.isHere($0, in: source.assets) }
-        let absent = blobs.filter { $0.media >= StoredMedia.absent }.map(\.id)
+        let here = blobs.filter { $0.media < StoredMedia.absent || AssetFiles.isHere($0.id, in: source.assets) }
         try AssetCopying(from: source.assets, to: container.assets, mayLink: true)
-            .copy(blobs.map(\.id).filter { here.contains($0) || !absent.contains($0) }) { _ in }
+            .copy(here.map(\.id)) { _ in }
         if !blobs.isEmpty { try AssetCopying(from: source.assets, to: container.assets, mayLink: true).synchronize() }
         let outcome = try transactOrRefuse(
             "restore what was set aside", author: TransactionAuthor(author, origin: .save, role: role)

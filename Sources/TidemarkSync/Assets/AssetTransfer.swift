@@ -79,7 +79,12 @@ actor AssetTransfer {
             let some = Array(all[start..<min(all.count, start + limits.operationsPerRequest)])
             let missing = try await database.missingAssets(some, in: zone)
             for asset in some {
-                guard let offset = missing[asset], let id = files[asset], let file = store.file(of: id) else { continue }
+                guard let offset = missing[asset], var id = files[asset] else { continue }
+                // The content may be here under another identifier.
+                if !AssetFiles.isHere(id, in: store.container.assets) {
+                    id = try await store.assets([asset.digest])[asset.digest] ?? id
+                }
+                guard let file = store.file(of: id) else { continue }
                 // The file was whole when its digest was computed, which may be long ago. Its records are refused, and the others go.
                 guard known[id] == nil || store.isWhole(id) else {
                     for (id, other) in assets where other == asset { assets[id] = nil }

@@ -82,7 +82,7 @@ import TidemarkStore
         #expect(try self.verified("b").notDownloaded == 3)
 
         try await run("sync", path("b"), "--assets", "sometimes", expecting: 64)
-        try await run("account", "sign-out", path("b"), "--keep")
+        try await run("account", "sign-out", path("b"), "--records", "keep")
         try await run("assets", "download", path("b"), expecting: 69)
     }
 
@@ -107,7 +107,7 @@ import TidemarkStore
         #expect(try verified("a").notDownloaded == 0)
 
         // Contents that nothing names.
-        for number in 0..<3 { try await run("records", "delete", path("a"), "r\(number)", "--yes") }
+        for number in 0..<3 { try await run("records", "delete", path("a"), "r\(number)") }
         try await run("sync", path("a"))
         try await run("records", "set", path("a"), "n", "--type", "Note", "text=last")
         let container = try ContainerDirectory(openingAt: scratch["a.tidemark"])
