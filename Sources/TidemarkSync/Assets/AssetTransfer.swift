@@ -73,6 +73,7 @@ actor AssetTransfer {
             }
         }
         try await store.note(new)
+        let fresh = Set(new.map(\.id))
         let all = Array(Set(assets.values)).sorted { $0.digest < $1.digest }
         let files = Dictionary(assets.map { ($1, $0) }, uniquingKeysWith: { one, _ in one })
         for start in stride(from: 0, to: all.count, by: max(1, limits.operationsPerRequest)) {
@@ -86,7 +87,7 @@ actor AssetTransfer {
                 }
                 guard let file = store.file(of: id) else { continue }
                 // The file was whole when its digest was computed, which may be long ago. Its records are refused, and the others go.
-                guard known[id] == nil || store.isWhole(id) else {
+                guard fresh.contains(id) || store.isWhole(id) else {
                     for (id, other) in assets where other == asset { assets[id] = nil }
                     continue
                 }
