@@ -118,7 +118,9 @@ let package = Package(
             ]),
 
         // Values and rules, no I/O.
-        .target(name: "TidemarkModel", swiftSettings: layered),
+        .target(
+            name: "TidemarkModel", dependencies: [.target(name: "COpenSSL", condition: .when(platforms: [.linux]))],
+            swiftSettings: layered),
         // Database files that several processes open: files, locks, connections, logs, notifications of changes.
         .target(
             name: "TidemarkSQLite",
@@ -141,9 +143,7 @@ let package = Package(
             swiftSettings: layered),
         // What a cloud does, whatever fulfils it.
         .target(
-            name: "TidemarkCloud",
-            dependencies: [.target(name: "COpenSSL", condition: .when(platforms: [.linux])), "TidemarkModel"],
-            swiftSettings: layered),
+            name: "TidemarkCloud", dependencies: ["TidemarkModel"], swiftSettings: layered),
         // The rules of a cloud, over protocols for what it stores.
         .target(
             name: "TidemarkCloudEngine",

@@ -24,6 +24,7 @@ public final class ContainerSync: Sendable {
     public var events: AsyncStream<ContainerEvent> { broadcaster.stream() }
     package let broadcaster = EventBroadcaster()
     private let lock: SyncLock
+    private let assetLimit: Int64?
 
     /// Opens a container's stores for synchronisation.
     ///
@@ -49,6 +50,7 @@ public final class ContainerSync: Sendable {
     ) throws {
         let lock = try lock ?? SyncLock(privateStore.container)
         self.lock = lock
+        assetLimit = configuration.assetLimit
         let (own, others) = (
             try SyncEngine(
                 store: privateStore, database: databases.private, configuration: configuration, environment: environment,
@@ -92,6 +94,7 @@ public final class ContainerSync: Sendable {
         // If the cloud has not answered so far, the second store does not wait for it again.
         let left: Duration = await privateEngine.isSetUp ? privateEngine.patienceLeft : .zero
         let others = try await sharedEngine.sync(patience: left, isContinued: isContinued)
+        await tidyAssets(assetLimit)
         return SyncReport(own, beside: others)
     }
 
@@ -100,9 +103,16 @@ public final class ContainerSync: Sendable {
     /// - Throws: `CancellationError`; ``StoreError``; ``ContainerEvent/Failure`` 134417 while it synchronises already.
     public func run() async throws {
         let (own, others) = (privateEngine, sharedEngine)
+        let ended = broadcaster.stream(replaying: false)
         try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask { try await own.run() }
             group.addTask { try await others.run() }
+            group.addTask { [self] in
+                for await event in ended where event.end != nil && event.failure == nil && event.kind != .setup {
+                    await tidyAssets(assetLimit)
+                }
+                // A stream ends where its task is cancelled.
+            }
             defer { group.cancelAll() }
             try await group.next()
         }

@@ -17,15 +17,22 @@ package final class BlobStore: @unchecked Sendable {
         package let media: Int
         /// The content was not there before.
         package let isNew: Bool
+        /// As clouds know it; `nil` where nobody has computed it.
+        package let sha256: String?
         /// Bytes of the file that it was made of; 0 where that is not known.
         package var sourceSize: Int64 = 0
         /// What a conversion has made of a file, and not the file's own content.
         package var isConverted = false
         /// A preview of another blob.
         package var isPreview = false
+
+        package init(id: String, size: Int64, media: Int, isNew: Bool, sha256: String? = nil) {
+            (self.id, self.size, self.media, self.isNew, self.sha256) = (id, size, media, isNew, sha256)
+        }
     }
 
     package var pointer: OpaquePointer { core.pointer }
+    private let url: URL
     private let core: Core
     private let lock: StoreLock?
     private let marker: URL?
@@ -45,6 +52,7 @@ package final class BlobStore: @unchecked Sendable {
 
     /// For a dry run: files are read and checked, and nothing is written. There need not be a container yet.
     package init(lookingInto url: URL) throws(StoreError) {
+        self.url = url
         core = try Core(url, isDryRun: true)
         lock = nil
         marker = nil
@@ -52,6 +60,7 @@ package final class BlobStore: @unchecked Sendable {
 
     package init(container: ContainerDirectory) throws(StoreError) {
         try container.checkPlace()
+        url = container.url
         core = try Core(container.url, isDryRun: false)
         let lock = try StoreLock(at: container.staging.appendingPathComponent("lock"))
         try Self.recoverIfAlone(lock, container: container)
@@ -88,6 +97,17 @@ package final class BlobStore: @unchecked Sendable {
     package func close() {
         // A marker that stays only costs the next one a look.
         if let marker { try? FileManager.default.removeItem(at: marker) }
+    }
+
+    /// Moves a file of the container to the place of a content that is named by its SHA-256, which the caller has compared. It is durable
+    /// when this returns.
+    package func adopt(_ file: URL, as id: String) throws(StoreError) {
+        let place = AssetFiles.url(of: id, in: url.appendingPathComponent("assets", isDirectory: true))
+        let content = try Folder(at: file.deletingLastPathComponent()).openFile(file.lastPathComponent)
+        guard fsync(content.fileDescriptor) == 0 else { throw Folder.failure("make durable", file.path) }
+        try Folder.make(place.deletingLastPathComponent(), mode: 0o700)
+        guard rename(file.path, place.path) == 0 else { throw Folder.failure("make the file", place.path) }
+        try Folder(at: place.deletingLastPathComponent()).synchronize()
     }
 
     /// Makes all blobs that were ingested so far durable. Nothing may name them in a committed record before.

@@ -212,10 +212,7 @@ package final class StoreTransaction {
         }
         // A row that was refused after its files had been ingested names nothing.
         let named = batch.rejectionCount > 0 && !blobs.isEmpty ? Set(batch.assets) : nil
-        for blob in blobs where named?.contains(blob.id) ?? true {
-            try db.cachedStatement(sql: "INSERT OR IGNORE INTO tide_assets (id, size, media) VALUES (?, ?, ?)")
-                .execute(arguments: [blob.id, blob.size, blob.media])
-        }
+        for blob in blobs where named?.contains(blob.id) ?? true { try blob.register(db) }
         let counts = note(written, type)
         if !type.uniqueKeys.isEmpty, let policy = uniquePolicy {
             try mergeUniqueKeys(of: type, changes: first..<nextChange, policy)
