@@ -20,14 +20,18 @@ package final class BlobStore: @unchecked Sendable {
         /// As clouds know it; `nil` where nobody has computed it.
         package let sha256: String?
         /// Bytes of the file that it was made of; 0 where that is not known.
-        package var sourceSize: Int64 = 0
+        package let sourceSize: Int64
         /// What a conversion has made of a file, and not the file's own content.
-        package var isConverted = false
+        package let isConverted: Bool
         /// A preview of another blob.
-        package var isPreview = false
+        package let isPreview: Bool
 
-        package init(id: String, size: Int64, media: Int, isNew: Bool, sha256: String? = nil) {
+        package init(
+            id: String, size: Int64, media: Int, isNew: Bool, sha256: String? = nil, sourceSize: Int64 = 0, isConverted: Bool = false,
+            isPreview: Bool = false
+        ) {
             (self.id, self.size, self.media, self.isNew, self.sha256) = (id, size, media, isNew, sha256)
+            (self.sourceSize, self.isConverted, self.isPreview) = (sourceSize, isConverted, isPreview)
         }
     }
 
