@@ -195,6 +195,10 @@ bench: build ## Runs the benchmarks for RUNS (5) rounds and prints one table of 
 	python3 Benchmarks/run.py --tidemark $(CLI) --data $(DATA) --records $(N) --pictures $(PICTURES) \
 		--runs $(or $(RUNS),5) $(if $(LARGE),--large $(LARGE))
 
+.PHONY: bench-pictures
+bench-pictures: ## Compares scaling pictures with libjpeg alone and with what people use; PHOTOS=DIR
+	Benchmarks/pictures.py $(if $(PHOTOS),--photos $(PHOTOS))
+
 .PHONY: bench-store
 bench-store: deps ## Measures the store's API beside SQLite and GRDB, and notices between processes; RUNS, GROWTH (rounds of 1,000,000), DATA, STORE
 	python3 Benchmarks/store.py --data $(DATA) --runs $(or $(RUNS),5) --growth $(or $(GROWTH),1) $(if $(STORE),--store $(STORE))

@@ -75,6 +75,12 @@ let package = Package(
             name: "CExif", path: "CSupport/CExif", pkgConfig: "libexif",
             providers: [.apt(["libexif-dev"]), .brew(["libexif"])]),
         .systemLibrary(
+            name: "CJPEG", path: "CSupport/CJPEG", pkgConfig: "libjpeg",
+            providers: [.apt(["libjpeg-dev"]), .brew(["jpeg-turbo"])]),
+        .systemLibrary(
+            name: "CPNG", path: "CSupport/CPNG", pkgConfig: "libpng",
+            providers: [.apt(["libpng-dev"]), .brew(["libpng"])]),
+        .systemLibrary(
             name: "CArchive", path: "CSupport/CArchive", pkgConfig: "libarchive",
             providers: [.apt(["libarchive-dev"]), .brew(["libarchive"])]),
         .systemLibrary(name: "CMalloc", path: "CSupport/CMalloc"),
@@ -92,19 +98,29 @@ let package = Package(
                 .linkedLibrary("sqlite3"), .linkedLibrary("xxhash"), .linkedLibrary("pthread", .when(platforms: [.linux])),
             ]),
         .target(
+            name: "CTidePictures", dependencies: ["CTideCore", "CExif", "CJPEG", "CPNG", "CZlib"], path: "CSupport/CTidePictures",
+            cSettings: core,
+            linkerSettings: [
+                .linkedLibrary("jpeg"), .linkedLibrary("png"), .linkedLibrary("exif"), .linkedLibrary("z"),
+                .linkedLibrary("m", .when(platforms: [.linux])),
+            ]),
+        .target(
             name: "CTideManifest",
             dependencies: [
-                "CTideCore", "CSimdJSON", "CExif", "CArchive", .target(name: "COpenSSL", condition: .when(platforms: [.linux])),
+                "CTideCore", "CTidePictures", "CSimdJSON", "CArchive",
+                .target(name: "COpenSSL", condition: .when(platforms: [.linux])),
                 "CXXHash",
             ],
             path: "CSupport/CTideManifest", cSettings: core,
             linkerSettings: [
-                .linkedLibrary("simdjson"), .linkedLibrary("exif"), .linkedLibrary("crypto", .when(platforms: [.linux])),
+                .linkedLibrary("simdjson"), .linkedLibrary("crypto", .when(platforms: [.linux])),
                 .linkedLibrary("xxhash"), .linkedLibrary("archive"), .linkedLibrary("iconv", .when(platforms: [.macOS, .iOS])),
             ]),
 
         // Values and rules, no I/O.
-        .target(name: "TidemarkModel", swiftSettings: layered),
+        .target(
+            name: "TidemarkModel", dependencies: [.target(name: "COpenSSL", condition: .when(platforms: [.linux]))],
+            swiftSettings: layered),
         // Database files that several processes open: files, locks, connections, logs, notifications of changes.
         .target(
             name: "TidemarkSQLite",
@@ -127,9 +143,7 @@ let package = Package(
             swiftSettings: layered),
         // What a cloud does, whatever fulfils it.
         .target(
-            name: "TidemarkCloud",
-            dependencies: [.target(name: "COpenSSL", condition: .when(platforms: [.linux])), "TidemarkModel"],
-            swiftSettings: layered),
+            name: "TidemarkCloud", dependencies: ["TidemarkModel"], swiftSettings: layered),
         // The rules of a cloud, over protocols for what it stores.
         .target(
             name: "TidemarkCloudEngine",
@@ -211,14 +225,17 @@ let package = Package(
         .target(
             name: "Tidemark",
             dependencies: [
-                "TidemarkCloud", "TidemarkModel", "TidemarkSQLite", "TidemarkContainers", "TidemarkStore", "TidemarkSync",
+                "CTidePictures", "TidemarkCloud", "TidemarkModel", "TidemarkSQLite", "TidemarkContainers", "TidemarkStore",
+                "TidemarkSync",
                 .product(name: "GRDB", package: "GRDB.swift"), .product(name: "Logging", package: "swift-log"),
             ],
             swiftSettings: layered),
         // Bulk import and export.
         .target(
             name: "TidemarkTransfer",
-            dependencies: ["CTideManifest", "TidemarkModel", "TidemarkSQLite", "TidemarkContainers", "TidemarkStore"],
+            dependencies: [
+                "CTideManifest", "CTidePictures", "TidemarkModel", "TidemarkSQLite", "TidemarkContainers", "TidemarkStore",
+            ],
             swiftSettings: layered),
         // The command-line tool. Its commands ask the modules below to do the work: optimising them costs a sixth of the tool's build, and
         // makes nothing faster. No library product has this target, so that the flag stops nobody from depending on this package.
@@ -259,6 +276,27 @@ let package = Package(
             ],
             path: "Examples/TravelJournal/Sources/journal",
             swiftSettings: strict),
+
+        // A travel app, which is also a package of its own.
+        .target(
+            name: "ReisebuchModel", dependencies: ["Tidemark"], path: "Examples/Reisebuch/Sources/ReisebuchModel",
+            swiftSettings: strict + [.enableUpcomingFeature("MemberImportVisibility")]),
+        .executableTarget(
+            name: "reisebuch",
+            dependencies: [
+                "ReisebuchModel", "Tidemark", "TidemarkEmbeddedCloud",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+            ],
+            path: "Examples/Reisebuch/Sources/reisebuch",
+            swiftSettings: strict + [.enableUpcomingFeature("MemberImportVisibility")]),
+        .testTarget(
+            name: "ReisebuchTests",
+            dependencies: [
+                "ReisebuchModel", "Tidemark", "TidemarkEmbeddedCloud", "TidemarkTesting", "reisebuch",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+            ],
+            path: "Examples/Reisebuch/Tests/ReisebuchTests",
+            swiftSettings: strict + [.enableUpcomingFeature("MemberImportVisibility")]),
 
         // Tests.
         .target(
@@ -424,7 +462,8 @@ let package = Package(
         .testTarget(
             name: "TidemarkTransferTests",
             dependencies: [
-                "CArchive", "CTideCore", "CTideManifest", "TestSupport", "Tidemark", "TidemarkModel", "TidemarkSQLite",
+                "CArchive", "CTideCore", "CTideManifest", "CTidePictures", "TestSupport", "Tidemark", "TidemarkModel",
+                "TidemarkSQLite",
                 "TidemarkContainers", "TidemarkStore",
                 "TidemarkTransfer", .product(name: "GRDB", package: "GRDB.swift"),
             ],

@@ -26,7 +26,7 @@ static tide_status take_in(void *context, uint32_t worker, uint32_t index, tide_
     file_work *work = context;
     const char *path = work->files->paths[index] + work->root_length;
     tide_blob blob;
-    tide_status status = tide_intake_file(work->workers[worker].intake, path + strspn(path, "/"), &blob, NULL, error);
+    tide_status status = tide_intake_file(work->workers[worker].intake, path + strspn(path, "/"), &blob, NULL, NULL, error);
     work->workers[worker].bytes += blob.size;
     return status;
 }

@@ -243,6 +243,23 @@ tide_status tide_batch_row_complete(tide_batch *batch, uint32_t row, uint32_t ea
     return TIDE_OK;
 }
 
+tide_status tide_batch_cell_set(tide_batch *batch, uint32_t row, uint32_t index, tide_cell cell) {
+    tide_column *column = &batch->columns[index];
+    if (column->count == 0) column->first_row = row;
+    if (row < column->first_row) {
+        uint32_t before = column->first_row - row;
+        if (!grow((void **)&column->cells, &column->capacity, column->count + before, sizeof(tide_cell))) return TIDE_NO_MEMORY;
+        memmove(column->cells + before, column->cells, column->count * sizeof(tide_cell));
+        for (uint32_t i = 0; i < before; i++) column->cells[i] = (tide_cell){.kind = TIDE_KIND_ABSENT};
+        column->first_row = row;
+        column->count += before;
+    }
+    uint32_t place = row - column->first_row;
+    if (place >= column->count) return cell_put(column, place, cell);
+    column->cells[place] = cell;
+    return TIDE_OK;
+}
+
 void tide_batch_cell_replace(tide_batch *batch, uint32_t row, uint32_t index, tide_cell cell) {
     tide_column *column = &batch->columns[index];
     if (row >= column->first_row && row - column->first_row < column->count) column->cells[row - column->first_row] = cell;

@@ -219,6 +219,12 @@ static tide_status blob_open(const char *assets, const char *id, int *descriptor
     return TIDE_OK;
 }
 
+bool tide_blob_id_is_of_sha256(const char *id) {
+    const char *size = strchr(id, '-');
+    const char *discriminator = size ? strchr(size + 1, '-') : NULL;
+    return discriminator && strcmp(discriminator, "-256") == 0;
+}
+
 tide_status tide_blob_verify(const char *assets, const char *id, tide_error *error) {
     int descriptor;
     tide_status status = blob_open(assets, id, &descriptor, error);

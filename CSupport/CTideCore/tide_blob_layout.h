@@ -53,6 +53,7 @@ struct tide_intake {
     uint8_t *compare;
     XXH3_state_t *hash;
     struct tide_paths *paths;
+    tide_conversion conversion;
 };
 
 /// A content on its way into the store: in memory, or staged under a temporary name.

@@ -47,6 +47,8 @@ void tide_intake_destroy(tide_intake *intake) {
     free(intake);
 }
 
+void tide_intake_set_conversion(tide_intake *intake, tide_conversion conversion) { intake->conversion = conversion; }
+
 // Reading below the root
 
 static tide_status refuse_open(int folder, const char *name, const char *path, tide_error *error) {
@@ -241,33 +243,92 @@ static int64_t microseconds(struct timespec time) {
     return (int64_t)time.tv_sec * 1000000 + time.tv_nsec / 1000;
 }
 
+/// Hashes an open file that is too large for the buffer.
+static tide_status file_hash(tide_intake *intake, const char *path, tide_content *content, tide_error *error) {
+    XXH3_128bits_reset(intake->hash);
+    for (uint64_t offset = 0; offset < content->size;) {
+        size_t length = content->size - offset < stream_chunk ? (size_t)(content->size - offset) : stream_chunk;
+        ssize_t count = tide_read_fully(content->descriptor, intake->buffer, length, (off_t)offset);
+        if (count < 0) {
+            return tide_error_reject(error, TIDE_REJECT_ASSET_UNREADABLE, "'%.300s' cannot be read: %s", path, strerror(errno));
+        }
+        if ((size_t)count != length) return refuse_changed(path, error);
+        XXH3_128bits_update(intake->hash, intake->buffer, length);
+        offset += length;
+    }
+    content->digest = XXH3_128bits_digest(intake->hash);
+    return TIDE_OK;
+}
+
+/// Converts a file's content, in memory or open, if it is an image. What refuses it gets the path before its reason.
+static tide_status content_convert(
+    const tide_intake *intake, const tide_content *content, const char *path, const tide_image *image, tide_converted *converted,
+    tide_error *error
+) {
+    if (image->media == TIDE_MEDIA_UNKNOWN) return TIDE_OK;
+    tide_bytes bytes = {.memory = content->memory, .descriptor = content->descriptor, .size = content->size};
+    tide_error detail;
+    tide_status status = intake->conversion.convert(intake->conversion.context, bytes, image, converted, &detail);
+    if (status == TIDE_REJECTED) return tide_error_reject(error, detail.reject, "'%.150s': %.340s", path, detail.message);
+    if (status && error) *error = detail;
+    return status;
+}
+
 tide_status tide_intake_file(
-    tide_intake *intake, const char *path, tide_blob *blob, tide_exif_block *exif, tide_error *error
+    tide_intake *intake, const char *path, tide_blob *blob, tide_blob *preview, tide_exif_block *exif, tide_error *error
 ) {
     *blob = (tide_blob){0};
+    if (preview) *preview = (tide_blob){0};
     if (exif) exif->length = 0;
     int source = -1;
     struct stat before;
     tide_status status = file_open(intake->root, path, &source, &before, error);
     if (status) return status;
     tide_content content = {.descriptor = source, .size = (uint64_t)before.st_size};
+    tide_converted converted = {0};
+    bool is_large = content.size > small_file;
     if (content.size == 0) {
         status = tide_error_reject(error, TIDE_REJECT_ASSET_EMPTY, "'%.300s' is empty", path);
-    } else if (content.size <= small_file) {
+    } else if (!is_large) {
         status = read_small(intake, (tide_origin){.descriptor = source}, path, &content, error);
-    } else {
+    }
+    if (!status && intake->conversion.convert) {
+        status = image_check(&content, path, exif != NULL, &blob->image, error);
+        if (!status) status = content_convert(intake, &content, path, &blob->image, &converted, error);
+    }
+    if (!status && converted.bytes && is_large) {
+        status = file_hash(intake, path, &content, error);
+    } else if (!status && is_large) {
         // A film among the photos is not copied to find out that it is none.
         if (exif) status = image_check(&content, path, true, &blob->image, error);
         if (!status) status = stream(intake, (tide_origin){.descriptor = source}, path, &content, error);
     }
     if (!status && !is_unchanged(source, &before)) status = refuse_changed(path, error);
-    if (!status) status = image_check(&content, path, exif != NULL, &blob->image, error);
+    if (!status && !converted.bytes) status = image_check(&content, path, exif != NULL, &blob->image, error);
     if (!status && exif) exif_take(&content, &blob->image, exif);
-    if (!status) status = tide_content_put(intake, &content, blob, error);
+    char source_id[TIDE_BLOB_ID_SIZE] = "";
+    if (!status) tide_content_id(&content, 0, source_id);
+    if (!status && !converted.bytes) {
+        status = tide_content_put(intake, &content, blob, error);
+    } else if (!status) {
+        status = tide_intake_bytes(intake, converted.bytes, converted.length, path, blob, error);
+        blob->is_converted = true;
+    }
+    if (!status && converted.preview && preview) {
+        status = tide_intake_bytes(intake, converted.preview, converted.preview_length, path, preview, error);
+        preview->is_preview = true;
+    }
     if (status) tide_stage_drop(intake->store, &content);
     if (content.descriptor != source) close(content.descriptor);
     close(source);
-    blob->size = content.size;
+    free(converted.bytes);
+    free(converted.preview);
+    if (!blob->is_converted) {
+        blob->size = content.size;
+        memcpy(source_id, blob->id, sizeof source_id);
+    }
+    memcpy(blob->source_id, source_id, sizeof source_id);
+    blob->source_size = content.size;
     blob->modified = microseconds(TIDE_MODIFIED(before));
     return status;
 }

@@ -95,6 +95,8 @@ static tide_status blob_open(int assets, const char *id, int *descriptor, tide_e
 
 /// Whether what was hashed is what the identifier says.
 static tide_status digest_check(tide_copier *copier, const char *id, tide_error *error) {
+    // The caller has SHA-256, and compares.
+    if (tide_blob_id_is_of_sha256(id)) return TIDE_OK;
     tide_content content = {.size = size_of(id), .digest = XXH3_128bits_digest(copier->hash)};
     char actual[TIDE_BLOB_ID_SIZE];
     tide_content_id(&content, 0, actual);

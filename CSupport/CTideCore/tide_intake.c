@@ -18,6 +18,8 @@ typedef struct path_outcome {
     /// The refusal's sentence, or NULL.
     char *message;
     tide_blob blob;
+    /// Without an identifier when there is none.
+    tide_blob preview;
 } path_outcome;
 
 struct tide_paths {
@@ -161,7 +163,7 @@ typedef struct path_round {
 static tide_status path_take_in(void *context, uint32_t worker, uint32_t index, tide_error *error) {
     path_round *round = context;
     path_outcome *outcome = &round->paths->outcomes[round->first + index];
-    outcome->status = tide_intake_file(round->workers[worker], outcome->path, &outcome->blob, NULL, error);
+    outcome->status = tide_intake_file(round->workers[worker], outcome->path, &outcome->blob, &outcome->preview, NULL, error);
     if (outcome->status != TIDE_REJECTED) return outcome->status;
     outcome->reject = error->reject;
     outcome->message = strdup(error->message);
@@ -269,6 +271,7 @@ typedef struct visit {
     tide_paths *paths;
     tide_blob_visitor visitor;
     void *context;
+    bool has_previews;
 } visit;
 
 static bool path_visit(void *context, const char *path, size_t length) {
@@ -278,13 +281,66 @@ static bool path_visit(void *context, const char *path, size_t length) {
     outcome->is_visited = true;
     it->visitor(it->context, &outcome->blob);
     outcome->blob.is_new = false;
+    if (outcome->preview.id[0]) it->visitor(it->context, &outcome->preview);
+    outcome->preview.is_new = false;
     return true;
+}
+
+/// The column of the previews of a column's assets, made if need be; UINT32_MAX where there are none: it has previews itself, or its name
+/// leaves no room.
+static tide_status preview_column(tide_batch *batch, uint32_t column, uint32_t *previews) {
+    enum { suffix_length = sizeof TIDE_PREVIEW_SUFFIX - 1 };
+    char name[256 + suffix_length];
+    size_t length;
+    const char *text = tide_batch_column_name(batch, column, &length);
+    *previews = UINT32_MAX;
+    if (tide_preview_is_field(text, length) || length + suffix_length > 255) return TIDE_OK;
+    memcpy(name, text, length);
+    memcpy(name + length, TIDE_PREVIEW_SUFFIX, suffix_length);
+    tide_status status = tide_batch_column(batch, name, length + suffix_length, previews, NULL);
+    if (status == TIDE_REJECTED) *previews = UINT32_MAX;
+    else if (!status) tide_batch_column_set_type(batch, *previews, TIDE_TYPE_ASSET);
+    return status == TIDE_REJECTED ? TIDE_OK : status;
+}
+
+bool tide_preview_is_field(const char *name, size_t length) {
+    enum { suffix_length = sizeof TIDE_PREVIEW_SUFFIX - 1 };
+    return length > suffix_length && memcmp(name + length - suffix_length, TIDE_PREVIEW_SUFFIX, suffix_length) == 0;
+}
+
+/// Gives a row the previews of its assets, before their paths are replaced.
+static tide_status row_set_previews(tide_batch *batch, uint32_t row, tide_paths *paths) {
+    // Columns of previews come behind.
+    uint32_t columns = tide_batch_column_count(batch);
+    for (uint32_t column = 0; column < columns; column++) {
+        tide_cell cell = tide_batch_cell(batch, row, column), preview = {.kind = TIDE_KIND_NULL};
+        if (tide_batch_column_type(batch, column) != TIDE_TYPE_ASSET) continue;
+        if (cell.kind != TIDE_KIND_PATH && cell.kind != TIDE_KIND_NULL) continue;
+        uint32_t previews;
+        tide_status status = preview_column(batch, column, &previews);
+        if (status) return status;
+        if (previews == UINT32_MAX || tide_batch_cell(batch, row, previews).kind != TIDE_KIND_ABSENT) continue;
+        if (cell.kind == TIDE_KIND_PATH) {
+            uint32_t place = tide_paths_place(paths, tide_batch_text(batch, cell.offset), cell.length);
+            if (place == UINT32_MAX) return TIDE_NO_MEMORY;
+            const char *id = paths->outcomes[place].preview.id;
+            tide_span span;
+            if (id[0] && tide_batch_text_add(batch, id, strlen(id), &span)) return TIDE_NO_MEMORY;
+            if (id[0]) preview = (tide_cell){.kind = TIDE_KIND_TEXT, .offset = span.offset, .length = span.length};
+        }
+        if (tide_batch_cell_set(batch, row, previews, preview)) return TIDE_NO_MEMORY;
+    }
+    return TIDE_OK;
 }
 
 /// Puts the identifiers of blobs in the place of a row's paths, or refuses the row.
 static tide_status row_replace_paths(tide_batch *batch, uint32_t row, visit *visit) {
     if (!tide_batch_row_is_live(batch, row)) return TIDE_OK;
     row_visit_paths(batch, row, path_visit, visit);
+    if (visit->has_previews) {
+        tide_status status = row_set_previews(batch, row, visit->paths);
+        if (status) return status;
+    }
     for (uint32_t column = 0; column < tide_batch_column_count(batch) && tide_batch_row_is_live(batch, row); column++) {
         tide_cell cell = tide_batch_cell(batch, row, column);
         tide_status status = cell_is_path(cell) ? cell_replace_paths(batch, row, column, cell, visit->paths) : TIDE_OK;
@@ -294,7 +350,8 @@ static tide_status row_replace_paths(tide_batch *batch, uint32_t row, visit *vis
 }
 
 tide_status tide_intake_batch(
-    tide_intake *const *workers, uint32_t worker_count, tide_batch *batch, tide_blob_visitor visitor, void *context, tide_error *error
+    tide_intake *const *workers, uint32_t worker_count, tide_batch *batch, bool has_previews, tide_blob_visitor visitor,
+    void *context, tide_error *error
 ) {
     tide_paths *paths = workers[0]->paths;
     if (!paths) {
@@ -303,7 +360,7 @@ tide_status tide_intake_batch(
         paths->seed = (uint64_t)(uintptr_t)paths ^ (uint64_t)time(NULL) << 20;
     }
     for (uint32_t i = 0; i < paths->count; i++) paths->outcomes[i].is_visited = false;
-    visit visit = {paths, visitor, context};
+    visit visit = {paths, visitor, context, has_previews};
     uint32_t row = 0, rows = tide_batch_row_count(batch);
     while (row < rows) {
         if (paths->count >= path_limit) tide_paths_clear(paths);

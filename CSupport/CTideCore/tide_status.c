@@ -68,6 +68,9 @@ const char *tide_reject_name(tide_reject reject) {
     case TIDE_REJECT_ASSET_UNKNOWN: return "assetUnknown";
     case TIDE_REJECT_ASSET_COLLISIONS: return "assetCollisions";
     case TIDE_REJECT_TOO_MANY_ASSETS: return "tooManyAssets";
+    case TIDE_REJECT_PICTURE_DAMAGED: return "pictureDamaged";
+    case TIDE_REJECT_PICTURE_TOO_LARGE: return "pictureTooLarge";
+    case TIDE_REJECT_PICTURE_UNSUPPORTED: return "pictureUnsupported";
     }
     return "none";
 }

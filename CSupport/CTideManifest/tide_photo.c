@@ -15,7 +15,7 @@ enum { exif_capacity = 256 << 10 };
 typedef struct photo {
     tide_status status;
     tide_error error;
-    tide_blob blob;
+    tide_blob blob, preview;
     tide_exif exif;
 } photo;
 
@@ -30,7 +30,7 @@ static tide_status photo_take_in(void *context, uint32_t worker, uint32_t index,
     photo_round *round = context;
     photo *photo = &round->photos[index];
     tide_exif_block block = {.bytes = round->exif_buffers[worker], .capacity = exif_capacity};
-    photo->status = tide_intake_file(round->workers[worker], round->paths[index], &photo->blob, &block, &photo->error);
+    photo->status = tide_intake_file(round->workers[worker], round->paths[index], &photo->blob, &photo->preview, &block, &photo->error);
     if (photo->status && photo->status != TIDE_REJECTED) {
         *error = photo->error;
         return photo->status;
@@ -63,17 +63,27 @@ static tide_status set_position(tide_batch *batch, uint32_t column, const tide_e
     return set_text(batch, column, text, (size_t)length);
 }
 
-enum photo_column { column_caption, column_created, column_image, column_width, column_height, column_position, column_count };
+enum photo_column {
+    column_caption,
+    column_created,
+    column_image,
+    column_width,
+    column_height,
+    column_position,
+    column_preview,
+    column_count,
+};
 
-static tide_status columns_declare(tide_batch *batch, uint32_t columns[column_count]) {
+static tide_status columns_declare(tide_batch *batch, bool has_previews, uint32_t columns[column_count]) {
     static const struct {
         const char *name;
         tide_type type;
     } declared[column_count] = {
         {"caption", TIDE_TYPE_STRING}, {"createdAt", TIDE_TYPE_TIMESTAMP}, {"image", TIDE_TYPE_ASSET},
         {"width", TIDE_TYPE_INT64},    {"height", TIDE_TYPE_INT64},        {"position", TIDE_TYPE_LOCATION},
+        {"image" TIDE_PREVIEW_SUFFIX, TIDE_TYPE_ASSET},
     };
-    for (int i = 0; i < column_count; i++) {
+    for (int i = 0; i < (has_previews ? column_count : column_preview); i++) {
         tide_status status = tide_batch_column(batch, declared[i].name, strlen(declared[i].name), &columns[i], NULL);
         if (status) return status;
         tide_batch_column_set_type(batch, columns[i], declared[i].type);
@@ -96,12 +106,13 @@ static tide_status name_row(tide_batch *batch, uint32_t row, const char *type_na
 
 static tide_status row_fill(
     tide_batch *batch, uint32_t row, const uint32_t columns[column_count], const photo *photo, const char *path,
-    const char *type_name
+    const char *type_name, bool has_previews
 ) {
     const char *name = file_name(path);
     const char *dot = strrchr(name, '.');
     size_t stem = dot && dot > name ? (size_t)(dot - name) : strlen(name);
-    bool is_turned = photo->exif.orientation >= 5 && photo->exif.orientation <= 8;
+    // A picture that was made of the file is upright.
+    bool is_turned = photo->exif.orientation >= 5 && photo->exif.orientation <= 8 && !photo->blob.is_converted;
     const tide_image *image = &photo->blob.image;
     tide_status status = set_text(batch, columns[column_caption], name, stem);
     if (!status) {
@@ -113,7 +124,13 @@ static tide_status row_fill(
         if (!status) status = set_integer(batch, columns[column_height], is_turned ? image->width : image->height);
     }
     if (!status && photo->exif.has_position) status = set_position(batch, columns[column_position], &photo->exif);
-    return status ? status : name_row(batch, row, type_name, path, photo->blob.id);
+    if (!status && has_previews) {
+        size_t length = strlen(photo->preview.id);
+        status = length ? set_text(batch, columns[column_preview], photo->preview.id, length)
+                        : tide_batch_row_set(batch, columns[column_preview], (tide_cell){.kind = TIDE_KIND_NULL});
+    }
+    // The file names the record, however it is scaled.
+    return status ? status : name_row(batch, row, type_name, path, photo->blob.source_id);
 }
 
 /// Whether a file is none of a folder's photos: neither its content nor its name says that it is one.
@@ -129,11 +146,11 @@ static bool is_beside_the_point(const photo *photo, const char *name) {
 }
 
 static tide_status rows_add(
-    const photo *photos, const char *const *paths, uint32_t count, uint64_t first_line, const char *type_name, tide_batch *batch,
-    bool *passed_over, tide_blob_visitor visitor, void *context
+    const photo *photos, const char *const *paths, uint32_t count, uint64_t first_line, const char *type_name, bool has_previews,
+    tide_batch *batch, bool *passed_over, tide_blob_visitor visitor, void *context
 ) {
     uint32_t columns[column_count];
-    tide_status status = columns_declare(batch, columns);
+    tide_status status = columns_declare(batch, has_previews, columns);
     for (uint32_t i = 0; i < count && !status; i++) {
         const photo *photo = &photos[i];
         passed_over[i] = is_beside_the_point(photo, file_name(paths[i]));
@@ -152,15 +169,16 @@ static tide_status rows_add(
             status = tide_batch_row_reject(batch, row, "image", 5, photo->error.reject, photo->error.message);
             continue;
         }
-        if ((status = row_fill(batch, row, columns, photo, paths[i], type_name))) break;
+        if ((status = row_fill(batch, row, columns, photo, paths[i], type_name, has_previews))) break;
         visitor(context, &photo->blob);
+        if (photo->preview.id[0]) visitor(context, &photo->preview);
     }
     return status;
 }
 
 tide_status tide_photos_take_in(
     tide_intake *const *workers, uint32_t worker_count, const char *const *paths, uint32_t count, uint64_t first_line,
-    const char *type_name, tide_batch *batch, bool *passed_over, tide_blob_visitor visitor, void *context,
+    const char *type_name, bool has_previews, tide_batch *batch, bool *passed_over, tide_blob_visitor visitor, void *context,
     tide_error *error
 ) {
     photo_round round = {
@@ -173,7 +191,7 @@ tide_status tide_photos_take_in(
     if (status) tide_error_set(error, status, 0, "out of memory");
     if (!status) status = tide_intake_run(worker_count, count, photo_take_in, &round, error);
     if (!status) {
-        status = rows_add(round.photos, paths, count, first_line, type_name, batch, passed_over, visitor, context);
+        status = rows_add(round.photos, paths, count, first_line, type_name, has_previews, batch, passed_over, visitor, context);
         if (status) tide_error_set(error, status, 0, "out of memory");
     }
     for (uint32_t i = 0; i < worker_count && round.exif_buffers; i++) free(round.exif_buffers[i]);

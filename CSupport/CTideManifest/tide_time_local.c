@@ -3,7 +3,7 @@
 #include <strings.h>
 
 #include "tide_manifest.h"
-#include "tide_time.h"
+#include "tide_calendar.h"
 
 typedef struct scan {
     const char *at, *end;

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Draws architecture-{light,dark}.svg, how the parts work together, and modules-{light,dark}.svg, the modules of the package and what
-they import, from `swift package dump-package`."""
+"""Draws architecture-{light,dark}.svg, how the parts work together, modules-{light,dark}.svg, the modules of the package and what
+they import, from `swift package dump-package`, and the pictures of the article Models (models.py)."""
 
 import argparse
 import json
@@ -11,6 +11,7 @@ import sys
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import drawing
+import models
 
 ROOT = drawing.folder.parent.parent
 
@@ -318,6 +319,7 @@ def main():
         dump = json.loads(run.stdout)
     differing = drawing.write("architecture", architecture, options.check)
     differing += drawing.write("modules", lambda theme: modules(dump, theme), options.check)
+    differing += models.write(options.check)
     drawing.end("diagrams.py", differing, options.check)
 
 

@@ -420,7 +420,7 @@ public actor EditingContext {
 }
 
 extension Record {
-    fileprivate var name: RecordName { RecordName(type: Self.recordType, name: recordName) }
+    fileprivate var name: RecordName { RecordName(self) }
 }
 
 /// Distinct names, in the order in which they were added.

@@ -7,7 +7,7 @@ extension PersistentContainer {
     /// The history of a store, read only: transactions, the changes of a record with values, what came since a token, conflicts.
     public nonisolated func history(_ scope: StoreScope = .private) -> StoreReader { StoreReader(stores[scope]) }
 
-    /// Removes the history of both stores that is older than an age.
+    /// Removes the history of both stores that is older than an age, and the contents of assets that nothing names then.
     ///
     /// - Parameters:
     ///   - age: Only what is older goes.
@@ -22,6 +22,7 @@ extension PersistentContainer {
             sum.transactions += purge.transactions
             sum.changes += purge.changes
         }
+        _ = try await AssetCleaning(directory, stores: stores.all).removeUnnamedIfDue()
         return sum
     }
 

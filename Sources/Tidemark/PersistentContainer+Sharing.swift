@@ -125,10 +125,8 @@ extension PersistentContainer {
         in databases: CloudDatabases
     ) async throws -> Share {
         let title = title ?? R.shareTitle.map { record[keyPath: $0] }
-        return try await share([Self.name(record)], title: title, publicPermission: publicPermission, in: databases)
+        return try await share([RecordName(record)], title: title, publicPermission: publicPermission, in: databases)
     }
-
-    private static func name<R: Record>(_ record: R) -> RecordName { RecordName(type: R.recordType, name: record.recordName) }
 
     /// A share of a zone, and whether it is new: where another device was faster it is that one's.
     private static func makeShare(
@@ -262,7 +260,8 @@ extension PersistentContainer {
     /// there is what was said when the account signed in.
     func adopt(_ databases: CloudDatabases) async throws {
         guard try await !checkAccount(databases) else { return }
-        // The program's own synchronisation has the container's right to synchronise, and may not have run yet.
+        // The program's own synchronisation has the container's right to synchronise, or is about to acquire it, and may not have run yet.
+        if let automatic = syncing.automatic { return try await automatic.opened().adoptAccount(startsByItself: true) }
         if let sync = syncing.sync { return try await sync.adoptAccount() }
         var configuration = SyncConfiguration()
         let settings = try StoreReader(container: directory).accountSettings()

@@ -177,6 +177,7 @@ public actor PersistentContainer: RecordReading {
         for scope in ContainerDirectory.scopes { try closeStore(scope) }
         changeBroadcaster.finish()
         syncing.events.finish()
+        syncing.downloads.finish()
         temporaryFolder?.remove()
     }
 
@@ -333,6 +334,7 @@ public actor PersistentContainer: RecordReading {
     /// - Throws: The errors that occur before anything is committed.
     private func save(tellingStates: Bool, _ prepare: (AssetIngest) throws -> [StoreSave]) throws -> Committed {
         let assets = AssetIngest(directory, claims: recordSources.claims)
+        assets.known = { [unowned self] blob in try self.assumeIsolated { try $0.knownContent(of: blob) } }
         let parts = try prepare(assets)
         try spreadRelationships(parts.lazy.flatMap(\.schemas))
         try assets.sync()
@@ -344,6 +346,7 @@ public actor PersistentContainer: RecordReading {
             let source = sources[part.scope]
             let author = TransactionAuthor(author, origin: .save)
             do {
+                let blobs = try blobs + unlistedAssets(of: part, beside: blobs)
                 let outcome = try store.assumeIsolated { store in
                     try store.save(
                         part.edits, schemas: part.schemas, blobs: blobs, author: author, policy: part.policy,

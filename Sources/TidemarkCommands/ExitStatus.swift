@@ -28,7 +28,7 @@ enum ExitStatus: Int32 {
         case .notFound, .unreadable, .moved, .incompleteCopy: self = .noInput
         case .notAStore, .newerFormat, .olderFormat, .cannotCreate, .cannotMove: self = .cannotCreate
         case .schema, .sql, .invalidName, .invalid: self = .usage
-        case .historyTokenExpired: self = .unavailable
+        case .historyTokenExpired, .notDownloaded: self = .unavailable
         case .untrusted, .anotherAccount: self = .noPermission
         case .busy, .changed: self = .temporaryFailure
         case .corrupt, .damaged: self = .dataError

@@ -42,6 +42,8 @@ struct Import: AsyncParsableCommand {
               tidemark import places.csv --into MyJournal.tidemark --type Place \\
                   --map "Date Taken=createdAt" --rejects rejects.jsonl
               tidemark import ~/Pictures --into MyJournal.tidemark
+              tidemark import ~/Pictures --into MyJournal.tidemark \\
+                  --max-pixels 2048 --quality 80 --thumbnails 256
               tidemark import orders.csv.gz --into Shop.tidemark --type Order --id id \\
                   --reference user=User --delimiter ';' --decimal-comma --time-zone Europe/Berlin
               tidemark import journal.jsonl --into MyJournal.tidemark \\
@@ -121,12 +123,14 @@ struct Import: AsyncParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "Rows in a transaction. (default: \(ImportOptions.defaultBatchSize); with --sync \(Uploading.batchSize))",
+            "Rows in a transaction; where pictures are scaled, 256 at most. (default: \(ImportOptions.defaultBatchSize); with --sync \(Uploading.batchSize))",
             valueName: "n"))
     var batch: Int?
 
     @Flag(help: "Reads, checks and compares everything, and writes nothing but the rejects file.")
     var dryRun = false
+
+    @OptionGroup var pictures: PictureArguments
 
     @Option(help: ArgumentHelp("The file for refused rows, one JSON object per line.", valueName: "file"))
     var rejects: String?
@@ -226,6 +230,7 @@ struct Import: AsyncParsableCommand {
         (options.dateOrder, options.hasDecimalComma) = (dateOrder, decimalComma)
         options.delimiter = delimiter.map { ["tab", "\\t"].contains($0) ? "\t" : Character($0) }
         (options.encoding, options.nestedJSON) = (encoding, nested)
+        options.pictures = pictures.options
         let bulkImport = BulkImport(source: source, into: into, options: options)
         var cloud: ContainerSync?
         if sync {
@@ -318,6 +323,7 @@ struct Import: AsyncParsableCommand {
                 "Assets: \(Wording.count(summary.assets.referenced)) named, \(Wording.count(summary.assets.stored)) new "
                     + "(\(Wording.bytes(summary.assets.bytes))), \(Wording.count(summary.assets.deduplicated)) there already.")
         }
+        if let pictures = summary.pictures { try Output.line(PictureArguments.text(pictures, isDryRun: summary.isDryRun)) }
         for type in summary.newTypes { try Output.line("New type \(type.name): \(fields(of: type)).") }
         for type in summary.newFields { try Output.line("New fields of \(type.name): \(fields(of: type)).") }
         if let resumption = resumption(summary) { try Output.line(resumption) }

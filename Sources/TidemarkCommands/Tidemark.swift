@@ -23,7 +23,7 @@ public struct Tidemark: AsyncParsableCommand {
         version: "0.1.0",
         subcommands: [
             Import.self, Records.self, Index.self, Export.self, Verify.self, History.self, Undo.self, Watch.self, Schema.self,
-            Store.self,
+            Assets.self, Store.self,
             Account.self,
             Sync.self, Status.self, Events.self, Conflicts.self, Quarantines.self, Permissions.self, Shares.self, Refused.self,
             Serve.self, Admin.self, Help.self, Manual.self,

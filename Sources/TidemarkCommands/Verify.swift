@@ -68,6 +68,12 @@ struct Verify: AsyncParsableCommand {
                 for name in rebuiltIndexes ?? [] { try Output.line("rebuilt: the index \(name), from the records") }
                 for problem in report.problems { try Output.line("\(problem.kind.rawValue): \(problem.message)") }
                 let found = report.isOK ? "no problem" : Wording.count(report.problems.count, "problem")
+                if report.notDownloaded > 0 {
+                    let contents = Wording.count(report.notDownloaded, "content")
+                    try Output.line(
+                        "\(contents) (\(Wording.bytes(Int(report.notDownloadedBytes)))) not downloaded: in the cloud alone; 'tidemark assets download' fetches them"
+                    )
+                }
                 try Output.line(
                     "Verified \(Wording.count(report.records, "record")) and \(Wording.count(report.assets, "asset")): \(found).")
             }

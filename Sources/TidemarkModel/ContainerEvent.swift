@@ -80,6 +80,10 @@ public struct ContainerEvent: Hashable, Sendable, Identifiable {
     public let start: Int64
     /// `nil` while it goes on.
     public var end: Int64?
+    /// The time at which it has begun.
+    public var startDate: Date { Timestamp.date(microseconds: start) }
+    /// The time at which it has ended; `nil` while it goes on.
+    public var endDate: Date? { end.map { Timestamp.date(microseconds: $0) } }
     /// Why it has failed; `nil` while it goes on, and where it has succeeded.
     public var failure: Failure?
     /// What has been done.

@@ -47,14 +47,24 @@ extension DeletionDenied: CustomStringConvertible {
 }
 
 extension DeletionDenied: LocalizedError {
-    /// The error message: the text of `localizedDescription`.
-    public var errorDescription: String? { description }
+    /// The error message: the text of `localizedDescription`, in the language of ``ErrorLanguage/current``.
+    public var errorDescription: String? {
+        guard ErrorLanguage.current == .german else { return description }
+        return switch refusals.first?.reason {
+        case .notPermitted(let decision): decision.sentence(in: .german)
+        case .isReferredTo, nil: "Es wurde nichts gelöscht, weil andere Datensätze darauf verweisen."
+        }
+    }
+    /// The refusals in English, where the description is a general sentence in another language.
+    public var failureReason: String? { ErrorLanguage.current == .english ? nil : description }
     /// The remedy.
     public var recoverySuggestion: String? {
-        switch refusals.first?.reason {
-        case .isReferredTo: "Delete the records that refer to it first, or have them refer to another record."
-        case .notPermitted(let decision): decision.remedy?.sentence
-        case nil: nil
+        switch (refusals.first?.reason, ErrorLanguage.current) {
+        case (.isReferredTo, .english): "Delete the records that refer to it first, or have them refer to another record."
+        case (.isReferredTo, .german):
+            "Zuerst die Datensätze löschen, die darauf verweisen, oder sie auf einen anderen verweisen lassen."
+        case (.notPermitted(let decision), let language): decision.remedy?.sentence(in: language)
+        case (nil, _): nil
         }
     }
 }

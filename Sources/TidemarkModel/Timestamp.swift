@@ -1,4 +1,4 @@
-import Foundation
+public import Foundation
 
 /// Moments as they are stored: microseconds since 1970 UTC.
 public enum Timestamp {
@@ -11,6 +11,11 @@ public enum Timestamp {
         clock_gettime(CLOCK_REALTIME, &time)
         return Int64(time.tv_sec) * 1_000_000 + Int64(time.tv_nsec) / 1000
     }
+
+    /// Returns the date of a moment.
+    ///
+    /// - Parameter microseconds: Microseconds since 1970 UTC.
+    public static func date(microseconds: Int64) -> Date { Date(timeIntervalSince1970: Double(microseconds) / 1e6) }
 
     /// The RFC 3339 text of a moment, in UTC, with as many decimals (0, 3 or 6) as it needs.
     public static func text(microseconds: Int64) -> String { text(microseconds: microseconds, decimals: nil) }

@@ -24,6 +24,7 @@ public final class ContainerSync: Sendable {
     public var events: AsyncStream<ContainerEvent> { broadcaster.stream() }
     package let broadcaster = EventBroadcaster()
     private let lock: SyncLock
+    private let assetLimit: Int64?
 
     /// Opens a container's stores for synchronisation.
     ///
@@ -49,6 +50,7 @@ public final class ContainerSync: Sendable {
     ) throws {
         let lock = try lock ?? SyncLock(privateStore.container)
         self.lock = lock
+        assetLimit = configuration.assetLimit
         let (own, others) = (
             try SyncEngine(
                 store: privateStore, database: databases.private, configuration: configuration, environment: environment,
@@ -74,9 +76,10 @@ public final class ContainerSync: Sendable {
 
     /// Makes both stores belong to the account that is signed in, also while they are synchronised.
     ///
+    /// - Parameter startsByItself: Whether ``run()`` is about to be called, if it was not yet.
     /// - Throws: ``ContainerEvent/Failure`` when no account is signed in, or a person has to decide; `CloudError`; ``StoreError``.
-    package func adoptAccount() async throws {
-        for engine in [privateEngine, sharedEngine] { try await engine.waitForAccount() }
+    package func adoptAccount(startsByItself: Bool = false) async throws {
+        for engine in [privateEngine, sharedEngine] { try await engine.waitForAccount(startsByItself: startsByItself) }
     }
 
     /// Fetches and sends until there is nothing left to do now, the private store first.
@@ -91,6 +94,7 @@ public final class ContainerSync: Sendable {
         // If the cloud has not answered so far, the second store does not wait for it again.
         let left: Duration = await privateEngine.isSetUp ? privateEngine.patienceLeft : .zero
         let others = try await sharedEngine.sync(patience: left, isContinued: isContinued)
+        await tidyAssets(assetLimit)
         return SyncReport(own, beside: others)
     }
 
@@ -99,9 +103,16 @@ public final class ContainerSync: Sendable {
     /// - Throws: `CancellationError`; ``StoreError``; ``ContainerEvent/Failure`` 134417 while it synchronises already.
     public func run() async throws {
         let (own, others) = (privateEngine, sharedEngine)
+        let ended = broadcaster.stream(replaying: false)
         try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask { try await own.run() }
             group.addTask { try await others.run() }
+            group.addTask { [self] in
+                for await event in ended where event.end != nil && event.failure == nil && event.kind != .setup {
+                    await tidyAssets(assetLimit)
+                }
+                // A stream ends where its task is cancelled.
+            }
             defer { group.cancelAll() }
             try await group.next()
         }

@@ -2,6 +2,28 @@ public import TidemarkModel
 import TidemarkSQLite
 public import TidemarkStore
 
+/// Which contents of assets come together with the records that name them.
+///
+/// The others stay in the cloud until they are asked for, by `PersistentContainer.download(_:priority:progress:)`, `ContainerSync` or
+/// `tidemark assets download`. A record whose contents are not here is fetched, saved, merged, shared and moved like any other.
+public enum AssetDownloads: Hashable, Sendable {
+    /// All contents.
+    case all
+    /// Contents of at most so many bytes, as thumbnails.
+    case upTo(bytes: Int64)
+    /// None.
+    case onDemand
+
+    /// Whether a content of a size comes with its record.
+    func includes(_ size: Int64) -> Bool {
+        switch self {
+        case .all: true
+        case .upTo(let bytes): size <= bytes
+        case .onDemand: false
+        }
+    }
+}
+
 /// The settings of a synchronisation.
 public struct SyncConfiguration: Sendable {
     /// The zone of the private database that has the container's records.
@@ -16,6 +38,11 @@ public struct SyncConfiguration: Sendable {
     public var signOut: SignOutChoice = .quarantine
     /// The name that history gives the transactions.
     public var author = "cloud"
+    /// The contents of assets that come together with the records that name them. The others come when they are asked for.
+    public var assets = AssetDownloads.all
+    /// How many bytes of assets the container keeps on the disk; `nil` for no limit. After a synchronisation, contents that the cloud has are
+    /// evicted until the others fit, the least recently used first. Contents that the cloud does not have yet stay.
+    public var assetLimit: Int64?
     /// How long ``SyncEngine/run()`` waits after a save before it sends, so that the saves of that time go together. Without a pause it
     /// sends at once.
     public var exportDelay = Duration.zero

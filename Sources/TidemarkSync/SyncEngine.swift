@@ -25,6 +25,7 @@ public actor SyncEngine {
     private let lock: SyncLock
     private let notifier: StoreChangeNotifier
     private let assets: AssetTransfer
+    let downloads: AssetDownloadQueue
     let zoneSyncs: ZoneSyncRegistry
     let accounts: AccountMonitor
     let recorder: EventRecorder
@@ -66,7 +67,8 @@ public actor SyncEngine {
         self.environment = environment
         self.configuration = configuration
         self.log = log
-        assets = AssetTransfer(store: store, database: database)
+        assets = AssetTransfer(store: store, database: database, policy: configuration.assets)
+        downloads = AssetDownloadQueue(assets)
         zoneSyncs = ZoneSyncRegistry(
             ZoneSync.Parts(
                 store: store, database: database, assets: assets, configuration: configuration, environment: environment))
@@ -172,6 +174,7 @@ public actor SyncEngine {
             switch machine.next(at: environment.now()) {
             case .wait(let until):
                 try await recorder.endAll()
+                await assets.close()
                 let timer = until.map { until in
                     Task { [environment] in
                         try await environment.sleep(.microseconds(max(1, until - environment.now())))
@@ -384,9 +387,10 @@ public actor SyncEngine {
 
     /// Makes the store belong to the account that is signed in; where it is being synchronised, waits for the set-up that does so.
     ///
+    /// - Parameter startsByItself: Whether ``run()`` is about to be called, if it was not yet.
     /// - Throws: As ``adoptAccount()``, but not 134417.
-    func waitForAccount() async throws {
-        guard isRunning else { return try await adoptAccount() }
+    func waitForAccount(startsByItself: Bool) async throws {
+        guard isRunning || startsByItself else { return try await adoptAccount() }
         guard !machine.isSetUp else { return }
         let events = recorder.broadcaster.stream(replaying: false)
         requestSyncSoon()

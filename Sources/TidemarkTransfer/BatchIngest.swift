@@ -11,17 +11,27 @@ actor BatchIngest {
     private let blobs: BlobStore
     private let workers: IngestWorkers?
     private let digestSeed: UInt64
+    private let pictures: PictureConversion?
 
-    /// - Parameter workers: `nil` when no field is an asset, or when the reader ingests the files itself.
-    init(blobs: BlobStore, workers: IngestWorkers?, digestSeed: UInt64) {
+    /// - Parameters:
+    ///   - workers: `nil` when no field is an asset, or when the reader ingests the files itself.
+    ///   - pictures: What the workers make of pictures.
+    init(blobs: BlobStore, workers: IngestWorkers?, digestSeed: UInt64, pictures: PictureConversion? = nil) {
+        self.pictures = pictures
         self.blobs = blobs
         self.workers = workers
         self.digestSeed = digestSeed
     }
 
-    func complete(_ filled: FilledBatch) throws -> FilledBatch {
+    func complete(_ filled: FilledBatch) async throws -> FilledBatch {
         var filled = filled
-        if let workers { filled.blobs += try workers.ingest(filled.batch) }
+        if let workers, let pictures {
+            filled.blobs += try await pictures.cancelling {
+                try workers.ingest(filled.batch, hasPreviews: pictures.hasThumbnails)
+            }
+        } else if let workers {
+            filled.blobs += try workers.ingest(filled.batch)
+        }
         filled.batch.digest(seed: digestSeed)
         try blobs.sync()
         return filled

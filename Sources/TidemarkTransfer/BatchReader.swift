@@ -41,7 +41,7 @@ struct SourceNotes: Sendable {
 /// Fills batches from a source, in order.
 protocol BatchReader: Actor {
     /// Fills an empty batch with the next rows.
-    func fill(_ batch: RecordBatch) throws -> FilledBatch
+    func fill(_ batch: RecordBatch) async throws -> FilledBatch
     /// Goes to where an earlier run stood, before anything was read.
     func resume(at position: SourcePosition) throws
     /// What was noticed so far.

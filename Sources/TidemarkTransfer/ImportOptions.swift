@@ -89,6 +89,12 @@ public struct ImportOptions: Sendable {
     public var encoding: String?
     /// What becomes of nested JSON.
     public var nestedJSON = NestedJSON.refuse
+    /// How pictures are made smaller; `nil`: files are stored as they are.
+    ///
+    /// It applies to each JPEG and PNG that a field of assets names; other files are stored as they are. With thumbnails, each field of one
+    /// asset gets a second field, named with `Thumbnail` behind it (`image`, `imageThumbnail`), unless the source has that field itself.
+    /// Then a transaction has 256 rows at most.
+    public var pictures: PictureOptions?
 
     /// How many records a transaction has where nothing else is said.
     public static let defaultBatchSize = 10_000

@@ -1,3 +1,4 @@
+import CTideManifest
 import Foundation
 import TidemarkContainers
 import TidemarkModel
@@ -25,8 +26,14 @@ actor ImportSession {
 
     /// Bytes of rows in one batch, whatever their number.
     private static let batchBytes = 12 << 20
-    /// Threads that ingest files: more than a small machine has cores, as each waits for the disk most of its time.
-    private static let workerCount = 4
+    /// Rows of a transaction at most where pictures are scaled: an interrupted import does this many again.
+    private static let pictureRows = 256
+
+    /// Threads that ingest files: more than a small machine has cores, as each waits for the disk most of its time; and as many as it has
+    /// cores to scale pictures, which computes, and takes memory for each.
+    private static func workerCount(_ options: ImportOptions) -> Int {
+        options.pictures == nil ? 4 : ProcessInfo.processInfo.activeProcessorCount
+    }
 
     init(
         source given: ImportSource, container url: URL, options givenOptions: ImportOptions, new: NewContainer? = nil
@@ -69,19 +76,28 @@ actor ImportSession {
 
                 // They are made with the first record, so that an import that comes to nothing leaves none.
                 try await store.declare(options.schema, environment: environment, isDryRun: true)
-                if isFolder, let existing { try Self.checkPhotos(against: existing) }
+                if isFolder, let existing { try Self.checkPhotos(against: existing, options: options) }
 
+                if let fields = options.pictures.flatMap({ _ in existing?.fields ?? [] }), environment == .production {
+                    try Self.checkThumbnails(options, isFolder: isFolder, fields: fields + (Self.declared(options)?.fields ?? []))
+                }
                 sourceKey = Self.key(source: given, options: options)
+                let pictures = options.pictures.map { PictureConversion($0) }
                 if isFolder, case .folder(let folder) = source {
-                    let workers = try IngestWorkers(store: blobs, root: folder, count: Self.workerCount)
-                    reader = try PhotoFolder(root: folder, file: prepared.photo, type: options.type, workers: workers)
+                    let workers = try IngestWorkers(store: blobs, root: folder, count: Self.workerCount(options))
+                    pictures?.attach(to: workers)
+                    reader = try PhotoFolder(
+                        root: folder, file: prepared.photo, type: options.type, workers: workers, pictures: pictures)
                     ingest = BatchIngest(blobs: blobs, workers: nil, digestSeed: store.identity.digestSeed)
                 } else {
                     reader = try early ?? Self.manifest(source, options: options, existing: existing)
                     let root = Self.assetsRoot(source: source, options: options)
                     let takesAssets = Self.knownFields(options: options, existing: existing).contains { $0.type.scalar == .asset }
-                    let workers = takesAssets ? try Self.workers(store: blobs, root: root) : nil
-                    ingest = BatchIngest(blobs: blobs, workers: workers, digestSeed: store.identity.digestSeed)
+                    let workers =
+                        takesAssets ? try Self.workers(store: blobs, root: root, count: Self.workerCount(options)) : nil
+                    if let workers { pictures?.attach(to: workers) }
+                    ingest = BatchIngest(
+                        blobs: blobs, workers: workers, digestSeed: store.identity.digestSeed, pictures: pictures)
                 }
                 let position =
                     options.resumes && !options.isDryRun ? try await store.importPosition(source: sourceKey) : nil
@@ -90,7 +106,8 @@ actor ImportSession {
                         at: SourcePosition(
                             offset: position.offset, line: position.line, digest: position.digest, state: position.state))
                 }
-                rejects = try RejectsLog(file: rejectsFile, source: sourceKey, resuming: position)
+                rejects = try RejectsLog(
+                    file: rejectsFile, source: sourceKey, resuming: position, scalesPictures: options.pictures != nil)
             } catch {
                 setting.abandon()
                 throw error
@@ -132,7 +149,8 @@ actor ImportSession {
 
     /// Runs the stages: while one batch is written, the next is completed and the one after it is read.
     func runStages(report: @Sendable (ImportProgress) -> Void) async throws {
-        var free = try (0..<3).map { _ in try RecordBatch(rowLimit: options.batchSize, byteLimit: Self.batchBytes) }
+        let rowLimit = options.pictures == nil ? options.batchSize : min(options.batchSize, Self.pictureRows)
+        var free = try (0..<3).map { _ in try RecordBatch(rowLimit: rowLimit, byteLimit: Self.batchBytes) }
         var filled: FilledBatch?
         var completed: FilledBatch?
         var isAtEnd = false
@@ -195,7 +213,8 @@ actor ImportSession {
     private func summary() -> ImportSummary {
         let state = rejects.state
         return ImportSummary(
-            read: state.read, changes: state.counts, rejected: state.rejected, assets: state.assets, isDryRun: options.isDryRun,
+            read: state.read, changes: state.counts, rejected: state.rejected, assets: state.assets,
+            pictures: options.pictures.map { _ in state.pictures ?? PictureCounts() }, isDryRun: options.isDryRun,
             duration: ContinuousClock.now - start, resumedAfter: rejects.resumedAfter,
             rejectedElsewhere: rejects.rejectedElsewhere, firstRejections: rejects.shown)
     }
@@ -210,6 +229,7 @@ actor ImportSession {
 extension ImportSession {
     private static func check(_ options: ImportOptions) throws(ImportError) {
         guard options.batchSize > 0 else { throw ImportError(.options, "a batch has at least one row") }
+        if let fault = options.pictures?.fault { throw ImportError(.options, fault) }
         try Identifier.check(options.type, names: "a record type")
         for field in options.assetFields { try Identifier.check(field, names: "a field") }
         if let delimiter = options.delimiter {
@@ -243,6 +263,7 @@ extension ImportSession {
         for schema in [existing, declared(options)] {
             try checkAssets(options.assetFields, against: schema)
             try checkReferences(options.references.map(\.field), against: schema)
+            try checkThumbnails(options, against: schema)
         }
         let known = knownFields(options: options, existing: existing)
         if let root = options.assetsRoot, known.contains(where: { $0.type.scalar == .asset }) { try checkFolder(root) }
@@ -266,6 +287,9 @@ extension ImportSession {
         }
         for field in declared(options)?.fields ?? [] where !known.contains(where: { $0.name == field.name }) {
             known.append(.init(name: field.name, type: field.type, isBoolean: field.isBoolean))
+        }
+        for name in thumbnailFields(options, known: known) where !known.contains(where: { $0.name == name }) {
+            known.append(.init(name: name, type: .asset))
         }
         for field in options.references where !known.contains(where: { $0.name == field.field }) {
             known.append(.init(name: field.field, type: .reference, mayBeList: true))
@@ -294,6 +318,42 @@ extension ImportSession {
             if let field = schema?.field(named: name), field.type.scalar != .asset {
                 throw ImportError(.options, "field '\(name)' of \(schema!.name) is \(field.type), no asset")
             }
+        }
+    }
+
+    /// The fields that get thumbnails, by the names of those that have pictures.
+    private static func thumbnailFields(_ options: ImportOptions, known: [ManifestReader.KnownField]) -> [String] {
+        guard options.pictures?.thumbnailPixelSize != nil else { return [] }
+        let names = options.assetFields + known.lazy.filter { $0.type == .asset }.map(\.name)
+        return names.filter { !isOfThumbnails($0) }.map(thumbnailField)
+    }
+
+    private static func thumbnailField(_ name: String) -> String { name + TIDE_PREVIEW_SUFFIX }
+    private static func isOfThumbnails(_ name: String) -> Bool { tide_preview_is_field(name, name.utf8.count) }
+
+    /// - Throws: ``ImportError`` `options` where a field that is to have thumbnails is something else.
+    private static func checkThumbnails(_ options: ImportOptions, against schema: RecordTypeSchema?) throws(ImportError) {
+        guard let schema else { return }
+        let known = schema.fields.map { ManifestReader.KnownField(name: $0.name, type: $0.type) }
+        for name in thumbnailFields(options, known: known) {
+            if let field = schema.field(named: name), field.type != .asset {
+                throw ImportError(
+                    .options,
+                    "field '\(name)' of \(schema.name) is \(field.type), and thumbnails would go there. Import without thumbnails, or give "
+                        + "that field another name first, with 'tidemark schema rename'")
+            }
+        }
+    }
+
+    /// - Throws: ``ImportError`` `options` where a fixed schema lacks a field for thumbnails: each row would be refused.
+    private static func checkThumbnails(
+        _ options: ImportOptions, isFolder: Bool, fields: [RecordTypeSchema.Field]
+    ) throws(ImportError) {
+        guard options.pictures?.thumbnailPixelSize != nil else { return }
+        let names = isFolder ? ["image"] : options.assetFields.filter { !isOfThumbnails($0) }
+        for name in names.map(thumbnailField) where !fields.contains(where: { $0.name == name }) {
+            throw ImportError(
+                .options, "the type '\(options.type)' has no field '\(name)' for thumbnails; in production the schema is fixed")
         }
     }
 
@@ -337,8 +397,8 @@ extension ImportSession {
         return try store.namesHaveType(of: type)
     }
 
-    private static func checkPhotos(against schema: RecordTypeSchema) throws(ImportError) {
-        for field in PhotoFolder.fields {
+    private static func checkPhotos(against schema: RecordTypeSchema, options: ImportOptions) throws(ImportError) {
+        for field in PhotoFolder.fields + (options.pictures?.thumbnailPixelSize == nil ? [] : [PhotoFolder.thumbnailField]) {
             if let known = schema.field(named: field.name), known.type != field.type {
                 throw ImportError(
                     .options,
@@ -354,9 +414,9 @@ extension ImportSession {
         return URL(fileURLWithPath: FileManager.default.currentDirectoryPath)
     }
 
-    private static func workers(store: BlobStore, root: URL) throws(ImportError) -> IngestWorkers {
+    private static func workers(store: BlobStore, root: URL, count: Int) throws(ImportError) -> IngestWorkers {
         do {
-            return try IngestWorkers(store: store, root: root, count: workerCount)
+            return try IngestWorkers(store: store, root: root, count: count)
         } catch {
             throw ImportError(.source, error.message)
         }
@@ -374,6 +434,15 @@ extension ImportSession {
             + options.mappings.map { "\($0.from)=\($0.to)" }.sorted() + ["assets"] + options.assetFields.sorted()
             + [options.encoding ?? "", options.nestedJSON.rawValue, options.delimiter.map { String($0) } ?? ""]
             + [options.timeZone.identifier, options.dateOrder?.rawValue ?? "", options.hasDecimalComma ? "," : "."]
-        return parts.joined(separator: "\u{1f}")
+        return (parts + key(options.pictures)).joined(separator: "\u{1f}")
+    }
+
+    /// Nothing where pictures are not scaled, so that such an import has the key that it always had.
+    private static func key(_ pictures: PictureOptions?) -> [String] {
+        guard let pictures else { return [] }
+        func text(_ size: Int?) -> String { size.map { String($0) } ?? "" }
+        let quality = pictures.changesPicture ? pictures.percentage : nil
+        return ["pictures", text(pictures.maxPixelSize), text(quality), text(pictures.thumbnailPixelSize)]
+            + (pictures.keepsLocation ? ["location"] : [])
     }
 }

@@ -10,6 +10,8 @@ public struct ImportSummary: Hashable, Sendable {
     public var rejected = 0
     /// What was done with the files that the rows name.
     public var assets = AssetCounts()
+    /// What was made of pictures; `nil` where the options do not ask for it.
+    public var pictures: PictureCounts?
     /// Whether nothing was written, since the import was a rehearsal.
     public var isDryRun = false
     /// How long the import took.
@@ -52,7 +54,7 @@ public struct ImportSummary: Hashable, Sendable {
 extension ImportSummary: Encodable {
     private enum Key: String, CodingKey {
         case read, inserted, updated, unchanged, repaired, rejected, dryRun, seconds, assets
-        case referenced, stored, deduplicated, bytes, passedOver, localTimeFields
+        case referenced, stored, deduplicated, bytes, passedOver, localTimeFields, pictures
     }
 
     /// The object that `tidemark import --json` prints.
@@ -68,6 +70,7 @@ extension ImportSummary: Encodable {
         try object.encode((duration / .milliseconds(1)).rounded() / 1000, forKey: .seconds)
         if !passedOver.isEmpty { try object.encode(passedOver, forKey: .passedOver) }
         if !localTimeFields.isEmpty { try object.encode(localTimeFields, forKey: .localTimeFields) }
+        if let pictures { try object.encode(pictures, forKey: .pictures) }
         var files = object.nestedContainer(keyedBy: Key.self, forKey: .assets)
         try files.encode(assets.referenced, forKey: .referenced)
         try files.encode(assets.stored, forKey: .stored)

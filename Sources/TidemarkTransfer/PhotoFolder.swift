@@ -16,6 +16,7 @@ actor PhotoFolder: BatchReader {
     private let root: URL
     private let type: String
     private let workers: IngestWorkers
+    private let pictures: PictureConversion?
     private let start: FolderWalk
     private var walk: FolderWalk
     private var position = SourcePosition()
@@ -31,8 +32,16 @@ actor PhotoFolder: BatchReader {
     /// Files ingested for one batch: each costs far more than a row.
     private static let filesPerBatch = 256
 
-    /// - Parameter file: The name of the only file of the folder to read; `nil` for all.
-    init(root: URL, file: String?, type: String, workers: IngestWorkers) throws(ImportError) {
+    /// The field of their thumbnails, where these are made.
+    static let thumbnailField = RecordTypeSchema.Field(name: "imageThumbnail", type: .asset)
+
+    /// - Parameters:
+    ///   - file: The name of the only file of the folder to read; `nil` for all.
+    ///   - pictures: What the workers make of pictures.
+    init(
+        root: URL, file: String?, type: String, workers: IngestWorkers, pictures: PictureConversion? = nil
+    ) throws(ImportError) {
+        self.pictures = pictures
         self.root = root
         self.type = type
         self.workers = workers
@@ -47,7 +56,7 @@ actor PhotoFolder: BatchReader {
         return count
     }
 
-    func fill(_ batch: RecordBatch) throws -> FilledBatch {
+    func fill(_ batch: RecordBatch) async throws -> FilledBatch {
         total = total ?? count()
         var entries: [FolderWalk.Entry] = []
         while entries.count < Self.filesPerBatch, let entry = walk.next() {
@@ -58,7 +67,12 @@ actor PhotoFolder: BatchReader {
         position.offset += UInt64(entries.count)
         position.line = position.offset
         position.digest = digest.bytes
-        let blobs = try ingest(entries, first: first, batch: batch)
+        let blobs =
+            if let pictures {
+                try await pictures.cancelling { try ingest(entries, first: first, batch: batch) }
+            } else {
+                try ingest(entries, first: first, batch: batch)
+            }
         return FilledBatch(batch: batch, isLast: entries.count < Self.filesPerBatch, position: position, blobs: blobs)
     }
 
@@ -107,14 +121,14 @@ actor PhotoFolder: BatchReader {
         guard !paths.isEmpty else { return [] }
         let strings = paths.map { path in path.withUnsafeBufferPointer { UnsafePointer(strdup($0.baseAddress!)!) } }
         defer { for string in strings { free(UnsafeMutablePointer(mutating: string)) } }
-        let (pointers, type) = (workers.pointers, type)
+        let (pointers, type, hasThumbnails) = (workers.pointers, type, pictures?.hasThumbnails == true)
         var isPassedOver = [Bool](repeating: false, count: paths.count)
         let blobs = try workers.collectBlobs { context, visitor, error in
             pointers.withUnsafeBufferPointer { workers in
                 strings.withUnsafeBufferPointer { paths in
                     tide_photos_take_in(
                         workers.baseAddress!, UInt32(workers.count), paths.baseAddress!, UInt32(paths.count), first, type,
-                        batch.pointer, &isPassedOver, visitor, context, &error)
+                        hasThumbnails, batch.pointer, &isPassedOver, visitor, context, &error)
                 }
             }
         }

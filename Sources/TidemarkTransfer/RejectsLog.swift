@@ -18,8 +18,13 @@ final class RejectsLog: @unchecked Sendable {
     /// Rows that an interrupted run had refused, and that are not in the file.
     let rejectedElsewhere: Int
 
-    init(file: RejectsFile?, source: String, resuming position: ImportPosition?) throws(ImportError) {
+    private let scalesPictures: Bool
+
+    init(
+        file: RejectsFile?, source: String, resuming position: ImportPosition?, scalesPictures: Bool = false
+    ) throws(ImportError) {
         self.file = file
+        self.scalesPictures = scalesPictures
         try file?.begin(keeping: position?.rejectsLength ?? 0)
         let hasAll = position.map { $0.rejectsLength > 0 && $0.rejectsLength == file?.length } ?? true
         rejectedElsewhere = hasAll ? 0 : position?.rejected ?? 0
@@ -52,6 +57,7 @@ final class RejectsLog: @unchecked Sendable {
             account.rejected += batch.rejectionCount
             account.counts += counts
             account.assets += batch.assetCounts(new: filled.blobs)
+            if scalesPictures { account.pictures = (account.pictures ?? PictureCounts()) + PictureCounts(filled.blobs) }
             account.offset = filled.position.offset
             account.line = filled.position.line
             account.digest = filled.position.digest

@@ -11,12 +11,12 @@ public enum Picture {
         return data + chunk("IEND", [])
     }
 
-    private static func chunk(_ type: String, _ content: [UInt8]) -> Data {
+    static func chunk(_ type: String, _ content: [UInt8]) -> Data {
         let checked = Array(type.utf8) + content
         return Data(bigEndian(UInt32(content.count)) + checked + bigEndian(crc(checked)))
     }
 
-    private static func bigEndian(_ value: UInt32) -> [UInt8] {
+    static func bigEndian(_ value: UInt32) -> [UInt8] {
         (0..<4).map { UInt8(truncatingIfNeeded: value >> (24 - 8 * $0)) }
     }
 

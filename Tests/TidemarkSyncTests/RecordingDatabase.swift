@@ -13,8 +13,17 @@ final class RecordingDatabase: CloudDatabase {
         var refused: [String: CloudError.Code] = [:]
         var accountFailure, changesFailure: CloudError?
         var uploads = 0
+        var downloads: [Download] = []
+        var downloadHook: (@Sendable (Download) async -> Void)?
+        var downloadFailure: CloudError.Code?
         var requests: [[String]] = []
         var hooks: [Int: @Sendable () async -> Void] = [:]
+    }
+
+    /// A piece of an asset that was asked for.
+    struct Download: Hashable, Sendable {
+        let digest: String
+        let offset: Int64
     }
 
     private let base: any CloudDatabase
@@ -28,6 +37,12 @@ final class RecordingDatabase: CloudDatabase {
     var sizes: [Int] { state.withLock(\.sizes) }
     /// Pieces of assets that went up.
     var uploads: Int { state.withLock(\.uploads) }
+
+    /// Pieces of assets that were asked for, in that order.
+    var downloads: [Download] { state.withLock(\.downloads) }
+    /// Does something before a piece is fetched.
+    func beforeDownload(_ hook: (@Sendable (Download) async -> Void)?) { state.withLock { $0.downloadHook = hook } }
+    func downloadsFail(with code: CloudError.Code?) { state.withLock { $0.downloadFailure = code } }
 
     /// Which request had a record, from 1 on.
     func request(of name: String) -> Int? { state.withLock { $0.requests.firstIndex { $0.contains(name) }.map { $0 + 1 } } }
@@ -117,7 +132,14 @@ final class RecordingDatabase: CloudDatabase {
     func download(
         _ asset: CloudAsset, in zone: CloudZoneID, from offset: Int64, count: Int
     ) async throws(CloudError) -> Data {
-        try await base.download(asset, in: zone, from: offset, count: count)
+        let download = Download(digest: asset.digest, offset: offset)
+        let (hook, failure) = state.withLock { state in
+            state.downloads.append(download)
+            return (state.downloadHook, state.downloadFailure)
+        }
+        if let failure { throw CloudError(failure, "as it was told") }
+        await hook?(download)
+        return try await base.download(asset, in: zone, from: offset, count: count)
     }
 
     func notifications() async throws(CloudError) -> AsyncStream<Void> { try await base.notifications() }

@@ -9,6 +9,9 @@ import TidemarkStore
 /// Goal: `localizedDescription` has the error message, and `recoverySuggestion` the remedy, for an alert.
 /// Method: each public error, as `any Error`.
 @Suite(.timeLimit(.minutes(30))) struct ErrorTextTests {
+    private static let trip = RecordName(type: "Trip", name: "norway")
+    private static let booking = RecordName(type: "Booking", name: "room")
+
     private func texts(_ error: any Error) -> [String?] {
         [error.localizedDescription, (error as? any LocalizedError)?.recoverySuggestion]
     }
@@ -30,10 +33,26 @@ import TidemarkStore
             let denied = PermissionDenied(record: RecordName(type: "Destination", name: "senja"), decision: decision)
             #expect(
                 texts(denied) == [
-                    "Destination senja: Die Berechtigung ist „Nur Lesen“.",
+                    "Die Berechtigung ist „Nur Lesen“.",
                     "Den Eigentümer um die Berechtigung „Lesen und Schreiben“ bitten.",
                 ])
+            #expect(denied.failureReason?.hasPrefix("update of Destination senja is not allowed") == true)
             #expect(texts(CloudError(decision))[0] == "Die Berechtigung ist „Nur Lesen“.")
+            let booked = DeletionDenied(
+                refusals: [.init(record: Self.trip, reason: .isReferredTo(by: Self.booking, field: "trip"))])
+            #expect(
+                texts(booked) == [
+                    "Es wurde nichts gelöscht, weil andere Datensätze darauf verweisen.",
+                    "Zuerst die Datensätze löschen, die darauf verweisen, oder sie auf einen anderen verweisen lassen.",
+                ])
+            #expect(booked.failureReason == booked.description)
+            let refused = DeletionDenied(refusals: [.init(record: Self.trip, reason: .notPermitted(decision))])
+            #expect(texts(refused) == texts(denied))
+            var plan = SchemaChangePlan()
+            plan.note(.init(record: Self.trip, field: "rating", value: "good", reason: "it is no number"))
+            let unconverted = SchemaChangeRefused(plan)
+            #expect(texts(unconverted)[0]?.hasPrefix("Einige Werte lassen sich nicht") == true)
+            #expect(unconverted.failureReason == unconverted.description)
             for cause in FailureCause.allCases {
                 let failure = ContainerEvent.Failure(code: SyncErrorCode.noAccount, reason: "in English", cause: cause)
                 #expect(failure.errorDescription?.hasSuffix(".") == true)
@@ -70,6 +89,10 @@ import TidemarkStore
         let decision = ShareDecision(operation: .update, rule: .readOnly)
         let denied = PermissionDenied(record: RecordName(type: "Destination", name: "senja"), decision: decision)
         #expect(texts(denied) == [denied.description, "Ask the owner for the permission Read-Write."])
+        let booked = DeletionDenied(
+            refusals: [.init(record: Self.trip, reason: .isReferredTo(by: Self.booking, field: "trip"))])
+        #expect(texts(booked)[0] == booked.description && booked.failureReason == nil)
+        #expect(texts(booked)[1]?.hasPrefix("Delete the records that refer to it first") == true)
         #expect(texts(CloudError(decision)) == ["the permission is Read-Only", "Ask the owner for the permission Read-Write."])
         #expect(
             texts(CloudError(.notAuthenticated, "the session has ended", remedy: .signIn)) == [

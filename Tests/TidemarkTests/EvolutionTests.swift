@@ -61,6 +61,37 @@ import TidemarkStore
         #expect(try await journal.fetch(New.Place.self, named: "a") == senja)
     }
 
+    @Test func `what the guide shows reads, converts and finds the records of a first version`() async throws {
+        enum Version1 {
+            struct Trip: Tidemark.Record {
+                static let recordType = "Trip"
+                var id = UUID()
+                var name: String
+                var stars: Int?
+                var weather = "rain"
+                var transport = "train"
+                var recordName: String { id.uuidString.lowercased() }
+            }
+        }
+        let scratch = try Scratch()
+        let anna = try await TwoUserFixture(scratch).person("anna")
+        let journal = anna.container
+        try await journal.save([Version1.Trip(name: "Norway", stars: 4), Version1.Trip(name: "Alps", transport: "airship")])
+        for _ in 0..<2 {
+            try await Evolution.open(journal, anna.databases)
+            await journal.stopSyncing()
+        }
+        var told: [String] = []
+        let trips = try await Evolution.list(journal) { told.append($0) }
+        #expect(Set(trips.map(\.title)) == ["Norway", "Alps"] && told == [])
+        #expect(Set(trips.map(\.nights)) == [1] && Set(trips.map(\.rating)) == [4, nil])
+        #expect(Set(trips.map(\.transport.rawValue)) == ["train", "airship"])
+        #expect(try await journal.count(Evolution.Trip.self, where: \.rating > 3.5) == 1)
+        try await journal.save(Version1.Trip(name: "x", weather: "sun"))
+        try await journal.updateAll(Evolution.Trip.self, where: \.title == "x", set: ["nights": 2])
+        #expect(try await journal.fetchAll(Evolution.Trip.self, where: \.nights == 2).map(\.title) == ["x"])
+    }
+
     @Test func `without a prototype the error names the remedy`() async throws {
         struct Strict: Tidemark.Record {
             static let recordType = "Place"

@@ -55,6 +55,21 @@ import TidemarkStore
         #expect(HistoryToken("nonsense") == nil)
     }
 
+    @Test func `a transaction that has moved records into a share can't be undone, and says so before`() async throws {
+        let scratch = try Scratch()
+        let anna = try await TwoUserFixture(scratch).person("anna")
+        let saved = try await anna.container.save(Place(id: "a", caption: "a"))
+        try await anna.container.share(Place(id: "a", caption: "a"), in: anna.databases)
+        let history = anna.container.history()
+        let ids = try history.transactions().map(\.id)
+        #expect(ids.count == 2 && ids[1] == saved.transactions[.private])
+        #expect(try ids.map { try history.canUndo(transaction: $0) } == [false, true])
+        await #expect(throws: StoreError(.invalid, "")) { try await anna.container.undo(transaction: ids[0]) }
+        #expect(try !history.canUndo(transaction: 99))
+        let now = Date()
+        #expect(try history.transactions().allSatisfy { abs($0.date.timeIntervalSince(now)) < 3600 })
+    }
+
     @Test func `a process is told what others commit, once, and never its own`() async throws {
         let scratch = try Scratch()
         let (journal, other) = (try scratch.journal(), try scratch.journal())

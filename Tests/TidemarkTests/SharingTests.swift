@@ -103,6 +103,18 @@ import TidemarkSync
         }
         await #expect(throws: PermissionDenied.self) { try await ben.container.share(senja, in: ben.databases) }
         #expect(try await ben.captions() == ["senja": "Senja"])
+        // A record can be asked about as it is.
+        #expect(try await ben.container.fetchShare(of: senja) == share)
+        func answers(_ container: PersistentContainer) async throws -> [Bool] {
+            [
+                try await container.isShared(senja), try await container.isOwner(senja), try await container.canEdit(senja),
+                try await container.canDelete(senja), try await container.canShare(senja),
+            ]
+        }
+        #expect(try await answers(ben.container) == [true, false, false, false, false])
+        #expect(try await answers(anna.container) == [true, true, true, true, false])
+        #expect(try await anna.container.graph(of: senja) == [RecordName(senja)])
+        #expect(try await ben.container.fetchShare(of: Destination("none", caption: "")) == nil)
         #expect(try await ben.sync().isComplete)
         // One's own records are nobody else's business.
         try await ben.container.save(Destination("own", caption: "Own"))

@@ -1,4 +1,5 @@
 import CTideManifest
+import CTidePictures
 import Foundation
 import TestSupport
 import Testing

@@ -161,6 +161,8 @@ tide_status tide_batch_row_add(tide_batch *batch, uint64_t line, tide_span sourc
 tide_status tide_batch_row_set(tide_batch *batch, uint32_t column, tide_cell cell);
 /// Changes a cell of any row.
 void tide_batch_cell_replace(tide_batch *batch, uint32_t row, uint32_t column, tide_cell cell);
+/// Puts a value into a cell of any row, also one before or behind those that the column has.
+tide_status tide_batch_cell_set(tide_batch *batch, uint32_t row, uint32_t column, tide_cell cell);
 /// A cell of any row; of the kind TIDE_KIND_ABSENT where the column has none for it.
 tide_cell tide_batch_cell(const tide_batch *batch, uint32_t row, uint32_t column);
 

@@ -37,6 +37,13 @@ typedef struct tide_blob {
     int64_t modified;
     /// The content was not there before.
     bool is_new;
+    /// It was made of the file by a conversion, and is not the file's own content.
+    bool is_converted;
+    /// It is a preview that a conversion made; then it has no source.
+    bool is_preview;
+    /// Size of the file, and the identifier that its own content has or would have.
+    uint64_t source_size;
+    char source_id[TIDE_BLOB_ID_SIZE];
 } tide_blob;
 
 /// An open store of blobs; made by `tide_blob_store_create`.
@@ -62,6 +69,35 @@ tide_status tide_intake_create(
 /// Frees a worker. NULL does nothing.
 void tide_intake_destroy(tide_intake *TIDE_NULLABLE intake);
 
+/// What a conversion has made of a file; the bytes were allocated with malloc, and who called the conversion frees them.
+typedef struct tide_converted {
+    /// What is ingested in place of the file; NULL: the file itself.
+    uint8_t *TIDE_NULLABLE bytes;
+    size_t length;
+    /// What is ingested besides, to be seen first; NULL: nothing.
+    uint8_t *TIDE_NULLABLE preview;
+    size_t preview_length;
+} tide_converted;
+
+/// Converts files on their way into a store.
+typedef struct tide_conversion {
+    /// Called on the worker's thread for a file that is a whole image; `converted` is empty before, and after a failure.
+    tide_status (*TIDE_NULLABLE convert)(
+        const void *TIDE_NULLABLE context, tide_bytes bytes, const tide_image *image, tide_converted *converted,
+        tide_error *TIDE_NULLABLE error);
+    /// Must live as long as the intake.
+    const void *TIDE_NULLABLE context;
+} tide_conversion;
+
+/// Has the files that `tide_intake_file` and `tide_intake_batch` read converted from now on.
+void tide_intake_set_conversion(tide_intake *intake, tide_conversion conversion);
+
+/// What batches call the field of a preview: the name of the asset's field with this behind it.
+#define TIDE_PREVIEW_SUFFIX "Thumbnail"
+
+/// Whether the name of a field is one of previews.
+bool tide_preview_is_field(const char *name, size_t length);
+
 /// The memory for the EXIF block of an image. A call with such a block accepts images only.
 typedef struct tide_exif_block {
     uint8_t *bytes;
@@ -72,10 +108,13 @@ typedef struct tide_exif_block {
 
 /// Ingests a file. TIDE_REJECTED with the reason when the file is at fault.
 ///
+/// With a conversion, `preview` (if not NULL) gets the blob of the preview; its `id` is empty when there is none.
+///
 /// With `exif`, only images are ingested (TIDE_REJECT_ASSET_NOT_AN_IMAGE otherwise), and the block receives the beginning of their
 /// EXIF data.
 tide_status tide_intake_file(
-    tide_intake *intake, const char *path, tide_blob *blob, tide_exif_block *TIDE_NULLABLE exif, tide_error *TIDE_NULLABLE error);
+    tide_intake *intake, const char *path, tide_blob *blob, tide_blob *TIDE_NULLABLE preview, tide_exif_block *TIDE_NULLABLE exif,
+    tide_error *TIDE_NULLABLE error);
 
 /// Ingests bytes that the caller holds; `name` names them in errors.
 tide_status tide_intake_bytes(
@@ -95,14 +134,21 @@ typedef void (*tide_blob_visitor)(void *TIDE_NULLABLE context, const tide_blob *
 /// Ingests every file that a batch's live rows name (cells of kind PATH and PATHS), on all the workers given at once, and puts the
 /// blobs' identifiers in their place; a row with a file at fault is refused, with the field and the reason. A path that several rows
 /// name is read once. `visitor` is called on the calling thread for each blob that the rows name.
+///
+/// With a conversion that makes previews, a row's field of one asset gets its preview in the field named with TIDE_PREVIEW_SUFFIX, unless
+/// the row has a value there itself; an asset without a preview, and NULL, make that field NULL. Lists of assets get no previews.
 tide_status tide_intake_batch(
-    tide_intake *_Nonnull const *_Nonnull workers, uint32_t worker_count, tide_batch *batch, tide_blob_visitor visitor,
+    tide_intake *_Nonnull const *_Nonnull workers, uint32_t worker_count, tide_batch *batch, bool has_previews, tide_blob_visitor visitor,
     void *TIDE_NULLABLE context, tide_error *TIDE_NULLABLE error);
 
-/// Reads a blob again and compares its content with its identifier. TIDE_REJECTED with the reason when they differ.
+/// Reads a blob again and compares its content with its identifier, which is not made of a SHA-256. TIDE_REJECTED with the reason when they
+/// differ.
 tide_status tide_blob_verify(const char *assets, const char *id, tide_error *TIDE_NULLABLE error);
 /// Whether a text has the form of a blob identifier.
 bool tide_blob_id_is_valid(const char *id, size_t length);
+/// Whether an identifier is `<first 32 digits of the SHA-256>-<size>-256`. Such a blob has come from a cloud, which knew it before it was
+/// here. The core has no SHA-256: it looks at the size alone, and the caller compares the content.
+bool tide_blob_id_is_of_sha256(const char *id);
 
 TIDE_ASSUME_NONNULL_END
 

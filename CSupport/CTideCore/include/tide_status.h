@@ -46,6 +46,8 @@ typedef enum tide_status {
     TIDE_REJECTED = 8,
     /// There is nothing more to read.
     TIDE_END = 9,
+    /// The caller has cancelled the work.
+    TIDE_CANCELLED = 10,
 } tide_status;
 
 /// Why a row, a field or a file is refused. The names are part of the rejects format (Documentation/Formats/rejects.md).
@@ -78,6 +80,9 @@ typedef enum tide_reject {
     TIDE_REJECT_ASSET_UNKNOWN = 28,
     TIDE_REJECT_ASSET_COLLISIONS = 29,
     TIDE_REJECT_TOO_MANY_ASSETS = 30,
+    TIDE_REJECT_PICTURE_DAMAGED = 31,
+    TIDE_REJECT_PICTURE_TOO_LARGE = 32,
+    TIDE_REJECT_PICTURE_UNSUPPORTED = 33,
 } tide_reject;
 
 /// The detail of a failure, owned by the caller.

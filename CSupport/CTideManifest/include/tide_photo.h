@@ -2,7 +2,9 @@
 ///
 /// Fields: `caption` (the file's name without its extension), `createdAt` (EXIF's time, else the file's modification time), `image`,
 /// `width` and `height` (as seen, after the rotation that EXIF asks for), `position` (where EXIF has one).
-/// The record name is derived from the type, the path below the folder and the blob's identifier: the same photo at the same
+/// With `has_previews` also `imageThumbnail`, the preview that the workers' conversion makes.
+/// The record name is derived from the type, the path below the folder and the identifier of the file's content (not of what a conversion
+/// made of it): the same photo at the same
 /// place is the same record; a photo that was edited is another.
 ///
 /// Why C: one pass per file over bytes that are in memory, on all workers at once.
@@ -25,8 +27,8 @@ TIDE_ASSUME_NONNULL_BEGIN
 /// `visitor` is called on the calling thread for each blob that the rows name.
 tide_status tide_photos_take_in(
     tide_intake *_Nonnull const *_Nonnull workers, uint32_t worker_count, const char *_Nonnull const *_Nonnull paths, uint32_t count,
-    uint64_t first_line, const char *type_name, tide_batch *batch, bool *passed_over, tide_blob_visitor visitor,
-    void *TIDE_NULLABLE context, tide_error *TIDE_NULLABLE error);
+    uint64_t first_line, const char *type_name, bool has_previews, tide_batch *batch, bool *passed_over,
+    tide_blob_visitor visitor, void *TIDE_NULLABLE context, tide_error *TIDE_NULLABLE error);
 
 TIDE_ASSUME_NONNULL_END
 

@@ -52,7 +52,7 @@ public actor PermissionReporter {
 
     /// What one may do with a record; `nil` when it is not saved yet.
     public func permission<R: Record>(of record: R) async throws -> RecordPermission? {
-        try await permission(of: RecordName(type: R.recordType, name: record.recordName))
+        try await permission(of: RecordName(record))
     }
 
     /// What one may do with the records of a name: as a rule it is one, but several stores and zones may have the name.

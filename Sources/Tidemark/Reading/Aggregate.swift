@@ -1,4 +1,4 @@
-import Foundation
+public import Foundation
 import GRDB
 import TidemarkModel
 import TidemarkSQLite
@@ -108,7 +108,7 @@ extension Aggregate {
     }
 }
 
-/// A number that SQLite can add up: an `Int` or a `Double`.
+/// A number that the stores can add up: an `Int`, a `Double` or a `Decimal`.
 public protocol AggregatedNumber: Sendable {
     /// Makes the number of a sum.
     ///
@@ -121,6 +121,8 @@ public struct AggregatedSum: Sendable {
     /// Of whole numbers; `nil` when one of the values is not whole.
     let whole: Int64?
     let real: Double
+    /// Of values that are stored as texts; `nil` for other values.
+    var decimal: Decimal?
 }
 
 extension Int: AggregatedNumber {
@@ -140,6 +142,11 @@ extension Double: AggregatedNumber {
     public init(aggregated sum: AggregatedSum) throws { self = sum.real }
 }
 
+extension Decimal: AggregatedNumber {
+    /// The sum, without an error of rounding up to 38 digits. Texts in the store that are not numbers do not count.
+    public init(aggregated sum: AggregatedSum) throws { self = sum.decimal ?? Decimal(sum.real) }
+}
+
 enum AggregateFunction: Hashable, Sendable {
     case count, sum, average, minimum, maximum
 
@@ -148,6 +155,8 @@ enum AggregateFunction: Hashable, Sendable {
         let field = field ?? "*"
         switch self {
         case .count: return ["count(\(field))", "NULL"]
+        case .sum where isDecimal, .average where isDecimal:
+            return ["count(\(SQLExtension.decimalOrder.name)(\(field), '0'))", "\(SQLExtension.decimalSum.name)(\(field))"]
         case .sum, .average: return ["count(\(field))", "sum(\(field))"]
         case .minimum, .maximum:
             let name = self == .minimum ? "min" : "max"
@@ -178,6 +187,8 @@ struct AggregateState: Sendable {
         }
         switch function {
         case .count: break
+        case .sum where isDecimal, .average where isDecimal:
+            value = try DecimalSum(adding: [value, other.value]).finalize()?.databaseValue ?? .null
         case .sum, .average:
             if let one = Int64.fromExactInteger(value), let two = Int64.fromExactInteger(other.value) {
                 let (sum, overflow) = one.addingReportingOverflow(two)
@@ -192,12 +203,15 @@ struct AggregateState: Sendable {
         }
     }
 
+    static let decimalOverflow = StoreError(.invalid, "the sum is greater than a Decimal can be")
     static let overflow = StoreError(.invalid, "the sum is greater than a whole number of 64 bits can be")
 
-    private var real: Double { Double.fromDatabaseValue(value) ?? 0 }
+    private var decimal: Decimal { String.fromDatabaseValue(value).flatMap { Decimal(number: $0) } ?? 0 }
+    private var real: Double { isDecimal ? NSDecimalNumber(decimal: decimal).doubleValue : Double.fromDatabaseValue(value) ?? 0 }
 
     var sum: AggregatedSum {
-        AggregatedSum(whole: value.isNull ? 0 : Int64.fromExactInteger(value), real: real)
+        AggregatedSum(
+            whole: value.isNull ? 0 : Int64.fromExactInteger(value), real: real, decimal: isDecimal ? decimal : nil)
     }
 
     var average: Double? { count == 0 ? nil : real / Double(count) }

@@ -238,7 +238,7 @@ extension TypedQuery {
         for term in terms {
             let column = try term.field.map { try self.column($0, naming, known) }
             if let type = column?.type, term.function != .count {
-                let isNumber = type == .int64 || type == .double
+                let isNumber = term.isDecimal ? type == .string : type == .int64 || type == .double
                 let isOrdered = !type.isList && type != .location
                 guard term.function == .minimum || term.function == .maximum ? isOrdered : isNumber else {
                     throw StoreError(
@@ -249,7 +249,7 @@ extension TypedQuery {
             types.append(column?.type)
         }
         return try rows(
-            db, columns, extensions: terms.contains { $0.isDecimal } ? [.order(.decimal)] : [],
+            db, columns, extensions: terms.contains { $0.isDecimal } ? [.order(.decimal), .decimalOrder, .decimalSum] : [],
             grouped: key != nil
         ).map { row in
             var group = AggregateGroup(terms)

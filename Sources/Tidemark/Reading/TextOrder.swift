@@ -100,6 +100,8 @@ public struct TextOptions: OptionSet, Hashable, Sendable {
 enum SQLExtension: Hashable, Sendable {
     /// A function that compares two texts as numbers: -1, 0 or 1; `NULL` when one of them is not a number.
     case decimalOrder
+    /// An aggregate: the sum of texts that are numbers, as a text. Other texts do not count.
+    case decimalSum
     /// A function of a text and the bits of ``TextOptions``, which removes the differences.
     case fold
     /// A collation.
@@ -108,6 +110,7 @@ enum SQLExtension: Hashable, Sendable {
     var name: String {
         switch self {
         case .decimalOrder: "tide_decimal_order"
+        case .decimalSum: "tide_decimal_sum"
         case .fold: "tide_fold"
         case .order(let order): order.collation ?? "BINARY"
         }
@@ -130,6 +133,8 @@ enum SQLExtension: Hashable, Sendable {
                     else { return nil }
                     return one < other ? -1 : one > other ? 1 : 0
                 })
+        case .decimalSum:
+            db.add(function: DatabaseFunction(name, argumentCount: 1, pure: true, aggregate: DecimalSum.self))
         case .fold:
             db.add(
                 function: DatabaseFunction(name, argumentCount: 2, pure: true) { values in
@@ -142,9 +147,29 @@ enum SQLExtension: Hashable, Sendable {
     }
 }
 
+/// Adds up texts that are numbers.
+struct DecimalSum: DatabaseAggregate {
+    private var sum: Decimal?
+
+    init() {}
+
+    init(adding values: [DatabaseValue]) throws {
+        for value in values { try step([value]) }
+    }
+
+    mutating func step(_ values: [DatabaseValue]) throws {
+        guard let number = String.fromDatabaseValue(values[0]).flatMap({ Decimal(number: $0) }) else { return }
+        let sum = (sum ?? 0) + number
+        guard !sum.isNaN else { throw AggregateState.decimalOverflow }
+        self.sum = sum
+    }
+
+    func finalize() throws -> (any DatabaseValueConvertible)? { sum?.description }
+}
+
 extension Decimal {
     /// Reads a text as a number; `nil` when not all of the text is one.
-    fileprivate init?(number text: String) {
+    init?(number text: String) {
         guard Self.isNumber(text) else { return nil }
         self.init(string: text, locale: Self.plain)
         guard !isNaN else { return nil }

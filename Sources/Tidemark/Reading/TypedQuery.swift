@@ -146,6 +146,9 @@ struct TypedQuery<R: Record> {
             return try Row.fetchAll(db, sql: sql, arguments: arguments)
         } catch let error as DatabaseError where error.message == "integer overflow" {
             throw AggregateState.overflow
+        } catch let error as DatabaseError where error.message == AggregateState.decimalOverflow.description {
+            // An error of a function reaches SQLite, and its caller, as a text.
+            throw AggregateState.decimalOverflow
         } catch {
             throw failure(error)
         }

@@ -24,13 +24,14 @@ public struct Asset: Sendable {
 
     init(id: String, folder: URL) { content = .stored(id: id, folder: folder) }
 
-    /// The digest and size by which the store knows the content: `<32 hex digits>-<bytes>`. `nil` before it is saved.
+    /// The digest and size by which the store knows the content: `<32 hex digits>-<bytes>`, perhaps with a hyphen and a number behind. `nil` before it is saved.
     public var identifier: String? {
         if case .stored(let id, _) = content { return id }
         return nil
     }
 
-    /// The digest of the content, XXH3-128 in hexadecimal digits; `nil` before it is saved. It identifies the content within one
+    /// The digest of the content in hexadecimal digits: XXH3-128, or half of the SHA-256 where the content was known from the cloud before it
+    /// was here; `nil` before it is saved. It identifies the content within one
     /// store, and nothing between people: contents of equal digest are easy to make.
     public var digest: String? { identifier.map { String($0.prefix(32)) } }
 
@@ -44,7 +45,8 @@ public struct Asset: Sendable {
         }
     }
 
-    /// Where the content lies as a file, to be read only; `nil` for bytes that are not saved yet.
+    /// Where the content lies as a file, to be read only; `nil` for bytes that are not saved yet. A content that is not on this device has no
+    /// file there: ask ``isDownloaded`` first.
     public var fileURL: URL? {
         switch content {
         case .stored(let id, let folder): folder.appendingPathComponent("\(id.prefix(2))/\(id)")
@@ -53,9 +55,13 @@ public struct Asset: Sendable {
         }
     }
 
-    /// The bytes.
+    /// The bytes. Where the content is not on this device, they are not fetched, and nothing waits.
+    ///
+    /// - Throws: ``StoreError`` `notDownloaded` where the content has to be downloaded first; errors of reading the file.
     public func data() throws -> Data {
         if case .memory(let data) = content { return data }
+        try requireContent()
+        markUsed()
         return try Data(contentsOf: fileURL!, options: .mappedIfSafe)
     }
 }
@@ -71,7 +77,7 @@ extension Asset: Hashable {
     /// - Complexity: O(1) when both assets are saved, come from the same file or have different sizes; otherwise O(n) in the bytes
     ///   up to the first difference.
     public static func == (left: Asset, right: Asset) -> Bool {
-        if let one = left.identifier, let other = right.identifier { return one == other }
+        if let one = left.identifier, let other = right.identifier { return one == other || isSameContent(left, right) }
         if left.content == right.content { return true }
         guard let size = left.size, size == right.size else { return false }
         guard let one = try? left.data(), let other = try? right.data() else { return false }

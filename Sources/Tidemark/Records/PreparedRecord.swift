@@ -128,6 +128,8 @@ final class AssetIngest {
     private var store: BlobStore?
     private(set) var blobs: [BlobStore.Blob] = []
     private var ingested: [Asset.Content: String] = [:]
+    /// Returns the content under the identifier by which a store knows it already, if that is another one.
+    var known: ((BlobStore.Blob) throws -> BlobStore.Blob?)?
 
     init(_ container: ContainerDirectory, claims: RecordTypeClaims) {
         self.container = container
@@ -137,12 +139,15 @@ final class AssetIngest {
     /// The container's identifier of an asset, which is ingested if it is not there yet.
     func identifier(of asset: Asset) throws -> String {
         if let known = ingested[asset.content] { return known }
+        if case .stored(let id, let folder) = asset.content, folder.path == container.assets.path { return id }
+        // Of another container, it is a file like any other.
+        try asset.requireContent()
         let store = try store ?? BlobStore(container: container)
         self.store = store
         let blob: BlobStore.Blob
         switch asset.content {
-        case .stored(let id, _): return id
-        case .file(let url):
+        case .stored, .file:
+            guard let url = asset.fileURL else { throw StoreError(.invalid, "the asset has no content") }
             let file = url.resolvingSymlinksInPath()
             let workers = try IngestWorkers(store: store, root: file.deletingLastPathComponent(), count: 1)
             blob = try workers.ingest(file: file.lastPathComponent)
@@ -151,8 +156,11 @@ final class AssetIngest {
             blob = try data.withUnsafeBytes { try workers.ingest($0, name: "the data") }
         }
         blobs.append(blob)
-        ingested[asset.content] = blob.id
-        return blob.id
+        let other = try known?(blob)
+        if let other { blobs.append(other) }
+        let id = other?.id ?? blob.id
+        ingested[asset.content] = id
+        return id
     }
 
     /// Makes the ingested assets durable; nothing may name them before.

@@ -3,15 +3,16 @@ import TidemarkSQLite
 import TidemarkStore
 
 extension PersistentContainer {
-    /// Has the stores keep the relationships that types declare, before anything of them is saved here: so that a deletion follows the rules of
-    /// types whose records have come from the cloud, and of types that this version of a program has changed.
+    /// Has the stores keep the relationships and indexes that types declare, before anything of them is saved here: so that a deletion follows
+    /// the rules of types whose records have come from the cloud, and of types that this version of a program has changed, and so that a
+    /// search finds these records.
     ///
     /// ```swift
     /// let journal = try PersistentContainer(named: "Journal")
     /// try await journal.declare([Trip.self, Stop.self, Photo.self])
     /// ```
     ///
-    /// Types and fields that a store does not have yet get their relationships when they are there.
+    /// Types and fields that a store does not have yet get their relationships and indexes when they are there.
     ///
     /// - Throws: ``StoreError`` `schema` for relationships that can't be, as two owners; `invalid` for a key path of no stored property;
     ///   `busy`, `io`.
@@ -21,6 +22,16 @@ extension PersistentContainer {
             declaredRelationships[type.recordType, default: [:]].merge(relationships) { $1 }
             try spreadRelationships([Self.declaration(type, relationships, among: stores)])
         }
+        var indexes: [String: [FieldIndex]] = [:]
+        for type in types { indexes[type.recordType] = try Self.indexes(of: type) }
+        let declared = indexes
+        for scope in ContainerDirectory.scopes { try stores[scope].assumeIsolated { try $0.declareIndexes(declared) } }
+    }
+
+    private static func indexes<R: Record>(of type: R.Type) throws(StoreError) -> [FieldIndex] {
+        var indexes: [FieldIndex] = []
+        for index in R.indexes { indexes.append(try index.fieldIndex()) }
+        return indexes
     }
 
     /// What a type says of the reference fields that the stores have.

@@ -63,7 +63,7 @@ extension PersistentContainer {
         // The assets of both stores are in the container's folder.
         let assets = AssetPlace(folder: sources[scope].assets)
         return try records.map { record in
-            let name = RecordName(type: R.recordType, name: record.recordName)
+            let name = RecordName(record)
             guard let state = committed.saved[name] ?? nil else {
                 throw StoreError(.notFound, "\(name.type) \(name.name) was saved but is not in the store")
             }

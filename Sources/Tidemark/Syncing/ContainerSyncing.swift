@@ -15,6 +15,8 @@ final class ContainerSyncing: Sendable {
     private let state = Mutex(State())
     /// Gets the events of all of them.
     let events = EventBroadcaster()
+    /// Gets the assets whose contents have come.
+    let downloads = AssetArrivals()
 
     /// What synchronises the container by itself.
     var automatic: AutomaticSync? { state.withLock(\.automatic) }
@@ -54,6 +56,12 @@ final class ContainerSyncing: Sendable {
             if let sync = state.automatic?.sync, sync.isOpen { return sync }
             return state.manual.flatMap { $0.isOpen ? $0 : nil }
         }
+    }
+
+    /// The engines that synchronise stores, or could at once.
+    var engines: [SyncEngine] {
+        if let sync { return [sync.privateEngine, sync.sharedEngine] }
+        return state.withLock { state in state.engine.flatMap { $0.isOpen ? [$0] : nil } ?? [] }
     }
 
     /// The stores that are synchronised; `nil` where none is.

@@ -15,19 +15,12 @@ struct Quota: ExpressibleByArgument {
     let bytes: Int64
 
     init?(argument: String) {
-        let text = argument.lowercased()
-        if text == "none" {
+        if argument.lowercased() == "none" {
             bytes = .max
             return
         }
-        let units: [(String, Int64)] = [
-            ("kb", 1_000), ("mb", 1_000_000), ("gb", 1_000_000_000), ("tb", 1_000_000_000_000), ("", 1),
-        ]
-        let (unit, factor) = units.first { text.hasSuffix($0.0) }!
-        guard let number = Int64(text.dropLast(unit.count).trimmingCharacters(in: .whitespaces)), number >= 0 else { return nil }
-        let (product, isTooMuch) = number.multipliedReportingOverflow(by: factor)
-        guard !isTooMuch else { return nil }
-        bytes = product
+        guard let count = ByteCount(argument: argument) else { return nil }
+        bytes = count.bytes
     }
 
     static func text(_ bytes: Int64) -> String { bytes == .max ? "none" : Wording.bytes(Int(bytes)) }

@@ -145,9 +145,15 @@ struct CloudAccess {
         }
     }
 
-    /// - Parameter policy: Another merge policy than the account's.
-    func configuration(policy: MergePolicy? = nil) -> SyncConfiguration {
+    /// - Parameters:
+    ///   - policy: Another merge policy than the account's.
+    ///   - assets: Which contents come with their records.
+    ///   - assetLimit: How many bytes of contents stay here; `nil` for no limit.
+    func configuration(
+        policy: MergePolicy? = nil, assets: AssetDownloads = .all, assetLimit: Int64? = nil
+    ) -> SyncConfiguration {
         var configuration = SyncConfiguration()
+        (configuration.assets, configuration.assetLimit) = (assets, assetLimit)
         let chosen = policy ?? settings.mergePolicy.flatMap { MergePolicy(name: $0) } ?? .mergeByPropertyObjectTrump
         configuration.mergePolicy = { _ in chosen }
         let (reader, opened) = (reader, settings)
@@ -164,8 +170,12 @@ struct CloudAccess {
     }
 
     /// What synchronises both stores.
-    func sync(policy: MergePolicy? = nil) throws -> ContainerSync {
-        try ContainerSync(container: directory, databases: databases, configuration: configuration(policy: policy))
+    func sync(
+        policy: MergePolicy? = nil, assets: AssetDownloads = .all, assetLimit: Int64? = nil
+    ) throws -> ContainerSync {
+        try ContainerSync(
+            container: directory, databases: databases,
+            configuration: configuration(policy: policy, assets: assets, assetLimit: assetLimit))
     }
 }
 

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Foundation
+import TidemarkContainers
 import TidemarkModel
 import TidemarkSQLite
 import TidemarkStore
@@ -54,6 +55,7 @@ struct Status: AsyncParsableCommand {
         /// Why nothing was sent the last time.
         let lastFailure: EventLine?
         let lastEvents: [EventLine]
+        let assets: AssetsReport
 
         /// Of those that are queued, why they are still.
         var whyNothingGoes: [String] {
@@ -80,7 +82,7 @@ struct Status: AsyncParsableCommand {
             {
                 throw StoreError(.notFound, "there is no record '\(record)', and none that was deleted waits to be told of")
             }
-            let report = try look(reader, record)
+            let report = try look(reader, record, AssetsReport(AssetInventory(of: directory)))
             if json { return try Output.json(report) }
             if record != nil { return try tellOne(report) }
             try Output.line("account: \(report.account ?? "no account is signed in")")
@@ -99,6 +101,7 @@ struct Status: AsyncParsableCommand {
             if report.refused > 0 {
                 try Output.line("refused and reverted: \(Wording.count(report.refused)); see 'tidemark refused'")
             }
+            if report.assets.downloaded + report.assets.notDownloaded > 0 { try Output.line("contents: \(report.assets.text)") }
             for event in report.lastEvents { try Output.line(event.text) }
         }
     }
@@ -115,7 +118,7 @@ struct Status: AsyncParsableCommand {
         if !status.isInSync { throw ExitCode(ExitStatus.temporaryFailure.rawValue) }
     }
 
-    private func look(_ reader: SyncReading, _ record: String?) throws -> Report {
+    private func look(_ reader: SyncReading, _ record: String?, _ assets: AssetsReport) throws -> Report {
         let (outbox, settings) = (try reader.outbox(), try reader.accountSettings())
         let entries = try reader.syncIssues(record: record, limit: max(limit, record == nil ? 0 : 10)).map(SyncIssueLine.init)
         return Report(
@@ -125,7 +128,8 @@ struct Status: AsyncParsableCommand {
             deferred: try reader.deferredLines().filter { record == nil || $0.record == record },
             obstacles: settings.state.setupFailures.map { .init(code: $0.code, reason: $0.reason) },
             lastFailure: try reader.lastFailure().map { EventLine($0) },
-            lastEvents: record == nil ? try reader.events(limit: 3).map { EventLine($0) } : [])
+            lastEvents: record == nil ? try reader.events(limit: 3).map { EventLine($0) } : [],
+            assets: assets)
     }
 
     private func tellOne(_ report: Report) throws {

@@ -20,6 +20,7 @@ struct Sync: AsyncParsableCommand {
               tidemark sync MyJournal.tidemark --watch --json
               tidemark sync MyJournal.tidemark --dry-run
               tidemark sync MyJournal.tidemark --refetch
+              tidemark sync MyJournal.tidemark --assets up-to:64KiB --asset-limit 2GB
             """)
 
     @Argument(help: "The container.")
@@ -39,6 +40,18 @@ struct Sync: AsyncParsableCommand {
             "How conflicts are resolved, this time, those that were left before among them: \(NamedPolicy.allValueStrings.joined(separator: ", ")). (default: the account's)",
             valueName: "policy"))
     var mergePolicy: NamedPolicy?
+
+    @Option(
+        help: ArgumentHelp(
+            "Which contents of assets come with their records: all, on-demand (none; 'tidemark assets download' fetches them), or up-to:BYTES, such as up-to:64KiB. (default: all)",
+            valueName: "which"))
+    var assets: AssetChoice?
+
+    @Option(
+        help: ArgumentHelp(
+            "How many bytes of contents stay in the container, such as 2GB: afterwards, contents that the cloud has are evicted, the least recently used first. (default: no limit)",
+            valueName: "bytes"))
+    var assetLimit: ByteCount?
 
     @Option(
         help: ArgumentHelp(
@@ -93,7 +106,8 @@ struct Sync: AsyncParsableCommand {
             let directory = try containerToWrite(container, isDryRun: dryRun)
             let access = try await CloudAccess(directory, silence: silence)
             if dryRun { return try await preview(access) }
-            let engine = try access.sync(policy: mergePolicy?.policy)
+            let engine = try access.sync(
+                policy: mergePolicy?.policy, assets: assets?.downloads ?? .all, assetLimit: assetLimit?.bytes)
             let reading = try SyncReading(directory)
             if refetch { try await engine.refetch() }
             if watch { return try await watch(engine, access, reading) }

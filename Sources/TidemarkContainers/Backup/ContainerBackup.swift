@@ -55,6 +55,9 @@ public struct ContainerBackup: Sendable {
                 throw StoreError(.cannotMove, "\(place.path) lies in \(source.path); name a place outside of the container")
             }
             try StoreReader.rollBackJournals(of: container)
+            // Contents that are to be copied must not be evicted meanwhile.
+            let ingestLock = isOfRecordsOnly ? nil : try IngestLock(sharing: container)
+            defer { withExtendedLifetime(ingestLock) {} }
             let copy = try held()
             try copy.checkRoom(at: place)
             let damaged = isOfRecordsOnly ? [] : try copy.damage()

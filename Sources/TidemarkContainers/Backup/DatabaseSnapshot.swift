@@ -12,7 +12,7 @@ final class DatabaseSnapshot: Sendable {
 
     let scope: StoreScope
     let bytes: Int64
-    /// Identifiers of the assets that its registry names, with their sizes.
+    /// Identifiers of the assets that its registry names and that are not in the cloud alone, with their sizes.
     let assets: [String: Int64]
     private let path: String
     private let queue: DatabaseQueue
@@ -32,12 +32,15 @@ final class DatabaseSnapshot: Sendable {
             try StoreFormat.check(db, path: path, migrations: container.migrations, allowsOlder: true)
             try db.beginTransaction(.deferred)
             // The first reading fixes the state.
-            let rows = try Row.fetchAll(db, sql: "SELECT id, size FROM tide_assets")
+            let rows = try Row.fetchAll(db, sql: "SELECT id, size, media FROM tide_assets")
             let assets: [String: Int64] = try rows.reduce(into: [:]) { assets, row in
                 let id: String = try row.stored("id", of: "tide_assets")
                 guard AssetFiles.isIdentifier(id) else {
                     throw StoreError(.corrupt, "\(path) names an asset '\(id.prefix(100))', which is no identifier of one")
                 }
+                // What is in the cloud alone is no part of a copy, also where its file is just being removed.
+                let media: Int = try row.stored("media", of: "tide_assets")
+                if media >= StoredMedia.absent { return }
                 assets[id] = try row.stored("size", of: "tide_assets")
             }
             let pages = try Int64.fetchOne(db, sql: "PRAGMA page_count") ?? 0

@@ -1,4 +1,3 @@
-import CTideCore
 import Foundation
 import GRDB
 import Synchronization
@@ -58,6 +57,10 @@ public struct VerificationReport: Hashable, Sendable {
     public var records = 0
     /// How many assets were looked for: those that records or their history name.
     public var assets = 0
+    /// Of these, how many are not here: the cloud has them, and they come when they are asked for.
+    public var notDownloaded = 0
+    /// The bytes of the assets that are not here.
+    public var notDownloadedBytes: Int64 = 0
     /// Everything that is wrong; empty for a sound container.
     public var problems: [Problem] = []
     /// The records that were repaired before this examination; `nil` when no repair was asked for.
@@ -69,13 +72,17 @@ public struct VerificationReport: Hashable, Sendable {
 }
 
 extension VerificationReport: Encodable {
-    private enum Key: String, CodingKey { case ok, records, assets, problems, repaired, rebuiltIndexes }
+    private enum Key: String, CodingKey {
+        case ok, records, assets, notDownloaded, notDownloadedBytes, problems, repaired, rebuiltIndexes
+    }
 
     public func encode(to encoder: any Encoder) throws {
         var object = encoder.container(keyedBy: Key.self)
         try object.encode(isOK, forKey: .ok)
         try object.encode(records, forKey: .records)
         try object.encode(assets, forKey: .assets)
+        try object.encode(notDownloaded, forKey: .notDownloaded)
+        try object.encode(notDownloadedBytes, forKey: .notDownloadedBytes)
         try object.encode(problems, forKey: .problems)
         try object.encodeIfPresent(repaired, forKey: .repaired)
         try object.encodeIfPresent(rebuiltIndexes, forKey: .rebuiltIndexes)
@@ -154,7 +161,10 @@ public struct StoreVerification: Sendable {
         report.problems += findings.others.map { .init(.database, $0) }
         report.problems += findings.indexes.map { .init(.index, Self.indexMessage($0)) }
         var referenced: [String: Reference] = [:]
-        for id in try String.fetchAll(db, sql: "SELECT id FROM tide_assets") { referenced[id] = Reference() }
+        for row in try Row.fetchAll(db, sql: "SELECT id, media FROM tide_assets") {
+            let media = Int.fromDatabaseValue(row[1]) ?? 0
+            referenced[row[0]] = Reference(mayBeAbsent: media >= StoredMedia.absent)
+        }
         // A damaged file may not let itself be read to the end; what it does not yield is in SQLite's own findings.
         try reporting(&report) { _ in _ = try StoreCounters(db) }
         try reporting(&report) { try examineHistory(db, report: &$0) }
@@ -207,11 +217,14 @@ public struct StoreVerification: Sendable {
         var type: String?
         var record: String?
         var isRegistered = true
+        /// Whether the store has it in the cloud alone.
+        var mayBeAbsent = false
 
         /// Of an asset that another store names, too.
         func merged(with other: Reference) -> Reference {
             var merged = record == nil || (isRegistered && !other.isRegistered) ? other : self
             merged.isRegistered = isRegistered && other.isRegistered
+            merged.mayBeAbsent = mayBeAbsent || other.mayBeAbsent
             return merged
         }
     }
@@ -326,29 +339,31 @@ public struct StoreVerification: Sendable {
     ) throws {
         report.assets = referenced.count
         let ids = referenced.keys.sorted()
-        let found = Mutex<(problems: [VerificationReport.Problem], done: Int)>(([], 0))
-        let assets = container.assets.path
+        let found = Mutex<(problems: [VerificationReport.Problem], done: Int, absent: [String])>(([], 0, []))
+        let assets = container.assets
         DispatchQueue.concurrentPerform(iterations: ids.count) { index in
             let id = ids[index]
-            var problem: VerificationReport.Problem?
-            var error = tide_error()
             let reference = referenced[id]
-            if !AssetFiles.isIdentifier(id) {
-                problem = .init(
-                    .assetMissing, "'\(id.prefix(100))' is no identifier of an asset", type: reference?.type,
-                    record: reference?.record, asset: id)
-            } else if tide_blob_verify(assets, id, &error) != TIDE_OK {
-                problem = .init(
-                    error.reject == TIDE_REJECT_ASSET_MISSING ? .assetMissing : .assetDamaged, error.text, type: reference?.type,
-                    record: reference?.record, asset: id)
-            }
+            let (problem, isAbsent): (VerificationReport.Problem?, Bool) =
+                switch AssetFiles.examine(id, in: assets) {
+                case .whole: (nil, false)
+                case .missing where reference?.mayBeAbsent ?? false: (nil, true)
+                case .missing(let reason):
+                    (.init(.assetMissing, reason, type: reference?.type, record: reference?.record, asset: id), false)
+                case .damaged(let reason):
+                    (.init(.assetDamaged, reason, type: reference?.type, record: reference?.record, asset: id), false)
+                }
             let done = found.withLock { state in
                 if let problem { state.problems.append(problem) }
+                if isAbsent { state.absent.append(id) }
                 state.done += 1
                 return state.done
             }
             if done % 64 == 0 || done == ids.count { progress?(Progress(assets: done, total: ids.count)) }
         }
+        let absent = found.withLock(\.absent)
+        report.notDownloaded = absent.count
+        report.notDownloadedBytes = absent.reduce(0) { $0 + AssetIdentifier.size(of: $1) }
         report.problems += found.withLock { $0.problems.sorted { ($0.asset ?? "") < ($1.asset ?? "") } }
         for (id, reference) in referenced.sorted(by: { $0.key < $1.key }) where !reference.isRegistered {
             report.problems.append(

@@ -1,3 +1,5 @@
+public import Foundation
+
 /// A change of the record types of a container.
 ///
 /// ```swift
@@ -130,4 +132,16 @@ public struct SchemaChangeRefused: Error, Hashable, Sendable, CustomStringConver
         let count = plan.problemCount == 1 ? "1 value" : "\(plan.problemCount) values"
         return "the schema is not changed, because of \(count)\(first)"
     }
+}
+
+extension SchemaChangeRefused: LocalizedError {
+    /// The error message: the text of `localizedDescription`, in the language of ``ErrorLanguage/current``.
+    public var errorDescription: String? {
+        switch ErrorLanguage.current {
+        case .english: description
+        case .german: "Einige Werte lassen sich nicht in das neue Schema übernehmen. Es wurde nichts geändert."
+        }
+    }
+    /// The first value in English, where the description is a general sentence in another language.
+    public var failureReason: String? { ErrorLanguage.current == .english ? nil : description }
 }

@@ -25,10 +25,10 @@ extension PermissionDenied: CustomStringConvertible {
 extension PermissionDenied: LocalizedError {
     /// The error message: the text of `localizedDescription`, in the language of ``ErrorLanguage/current``.
     public var errorDescription: String? {
-        guard ErrorLanguage.current != .english else { return description }
-        let what = record.map { "\($0.type) \($0.name): " } ?? ""
-        return "\(what)\(decision.sentence(in: .current))"
+        ErrorLanguage.current == .english ? description : decision.sentence(in: .current)
     }
+    /// The message in English, which names the record, where the description is a general sentence in another language.
+    public var failureReason: String? { ErrorLanguage.current == .english ? nil : description }
     /// The remedy; `nil` when none is known, or when the description has it.
     public var recoverySuggestion: String? { decision.remedy?.sentence(in: .current) }
 }

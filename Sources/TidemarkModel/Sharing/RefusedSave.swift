@@ -1,9 +1,13 @@
+public import Foundation
+
 /// A save that the cloud has refused and that was reverted here. It is kept, so that no edit is lost.
 public struct RefusedSave: Hashable, Sendable, Identifiable {
     /// The number of the entry, by which it is discarded. It is unique in its store.
     public let id: Int64
     /// The time of the refusal; microseconds since 1970 UTC.
     public let time: Int64
+    /// The time of the refusal.
+    public var date: Date { Timestamp.date(microseconds: time) }
     /// The store of the record.
     public let scope: StoreScope
     /// The zone of the record.

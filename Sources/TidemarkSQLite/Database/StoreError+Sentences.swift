@@ -25,6 +25,7 @@ extension StoreError.Code {
         .damaged: "Ein Datensatz ist beschädigt.",
         .schema: "Das Schema der Daten lässt das nicht zu.",
         .historyTokenExpired: "Die Änderungen seit dem letzten Mal sind nicht mehr bekannt.",
+        .notDownloaded: "Der Inhalt ist in der Cloud und nicht auf diesem Gerät.",
         .untrusted: "Der Ordner gehört einer anderen Person, oder andere dürfen darin schreiben.",
         .closed: "Die Daten wurden geschlossen.",
         .core: "Die Daten können nicht verwendet werden.",
@@ -42,9 +43,11 @@ extension StoreError.Recovery {
         case (.english, .retry): "Try again later."
         case (.english, .freeSpace): "Delete files, then try again."
         case (.english, .reset): "Fetch everything again."
+        case (.english, .download): "Download the content, then try again."
         case (.german, .retry): "Später erneut versuchen."
         case (.german, .freeSpace): "Dateien löschen, dann erneut versuchen."
         case (.german, .reset): "Alles neu laden."
+        case (.german, .download): "Den Inhalt herunterladen, dann erneut versuchen."
         case (_, .askThePerson), (_, .none): nil
         }
     }

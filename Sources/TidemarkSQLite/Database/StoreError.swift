@@ -42,6 +42,8 @@ public struct StoreError: Error, Sendable {
         public static let invalid = Code(rawValue: "invalid")
         /// History before a token was purged, or the token belongs to another history (Core Data's 134301): fetch everything again.
         public static let historyTokenExpired = Code(rawValue: "historyTokenExpired")
+        /// The content of an asset is in the cloud and not on this device.
+        public static let notDownloaded = Code(rawValue: "notDownloaded")
         /// SQL that the caller gave is wrong.
         public static let sql = Code(rawValue: "sql")
         /// A container or a group can't have that name.
@@ -60,6 +62,8 @@ public struct StoreError: Error, Sendable {
         case retry, freeSpace, askThePerson
         /// Discard the records and the token that were fetched, and fetch everything again.
         case reset
+        /// Download the content, then try again.
+        case download
         /// The caller can do nothing: the failure is in the store or the system, and ``StoreError/message`` says more.
         case none
     }
@@ -90,6 +94,7 @@ public struct StoreError: Error, Sendable {
         case .schema, .newerFormat, .olderFormat, .notAStore, .cannotCreate, .sql, .invalid, .invalidName, .untrusted, .damaged:
             .askThePerson
         case .historyTokenExpired: .reset
+        case .notDownloaded: .download
         default: .none
         }
     }

@@ -21,12 +21,40 @@ package final class AssetCopying: Sendable {
     /// - Parameter progress: Called with each asset, from several threads.
     /// - Throws: ``StoreError`` `corrupt` when one is missing or damaged; `diskFull`, `io`; and what `progress` throws.
     package func copy(_ ids: [String], progress: @escaping (String) throws -> Void) throws {
-        try run(ids, progress: progress) { copier, id, error in tide_copier_copy(copier, id, error) }
+        let to = to
+        try run(ids, progress: progress) { copier, id, error in
+            guard AssetIdentifier.isOfDigest(id) else { return tide_copier_copy(copier, id, error) }
+            // The core has no SHA-256. A copy that an interrupted attempt has left may be damaged.
+            if case .damaged = AssetFiles.examine(id, in: to) { unlink(AssetFiles.url(of: id, in: to).path) }
+            let status = tide_copier_copy(copier, id, error)
+            return status == TIDE_OK ? Self.compare(id, in: to, removesDamaged: true, error) : status
+        }
+    }
+
+    /// Compares a copy with its identifier, which is made of a SHA-256.
+    private static func compare(
+        _ id: String, in folder: URL, removesDamaged: Bool, _ error: UnsafeMutablePointer<tide_error>
+    ) -> tide_status {
+        switch AssetFiles.examine(id, in: folder) {
+        case .whole: return TIDE_OK
+        case .missing(let reason), .damaged(let reason):
+            if removesDamaged { unlink(AssetFiles.url(of: id, in: folder).path) }
+            error.pointee.status = TIDE_REJECTED
+            withUnsafeMutableBytes(of: &error.pointee.message) { message in
+                message.copyBytes(from: reason.utf8.prefix(message.count - 1))
+            }
+            return TIDE_REJECTED
+        }
     }
 
     /// Reads each copy again.
     package func verify(_ ids: [String], progress: @escaping (String) throws -> Void) throws {
-        try run(ids, progress: progress) { copier, id, error in tide_copier_verify(copier, id, error) }
+        let to = to
+        try run(ids, progress: progress) { copier, id, error in
+            let status = tide_copier_verify(copier, id, error)
+            guard status == TIDE_OK, AssetIdentifier.isOfDigest(id) else { return status }
+            return Self.compare(id, in: to, removesDamaged: false, error)
+        }
     }
 
     package func synchronize() throws(StoreError) {

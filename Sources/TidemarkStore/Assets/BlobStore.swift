@@ -17,9 +17,26 @@ package final class BlobStore: @unchecked Sendable {
         package let media: Int
         /// The content was not there before.
         package let isNew: Bool
+        /// As clouds know it; `nil` where nobody has computed it.
+        package let sha256: String?
+        /// Bytes of the file that it was made of; 0 where that is not known.
+        package let sourceSize: Int64
+        /// What a conversion has made of a file, and not the file's own content.
+        package let isConverted: Bool
+        /// A preview of another blob.
+        package let isPreview: Bool
+
+        package init(
+            id: String, size: Int64, media: Int, isNew: Bool, sha256: String? = nil, sourceSize: Int64 = 0, isConverted: Bool = false,
+            isPreview: Bool = false
+        ) {
+            (self.id, self.size, self.media, self.isNew, self.sha256) = (id, size, media, isNew, sha256)
+            (self.sourceSize, self.isConverted, self.isPreview) = (sourceSize, isConverted, isPreview)
+        }
     }
 
     package var pointer: OpaquePointer { core.pointer }
+    private let url: URL
     private let core: Core
     private let lock: StoreLock?
     private let marker: URL?
@@ -39,6 +56,7 @@ package final class BlobStore: @unchecked Sendable {
 
     /// For a dry run: files are read and checked, and nothing is written. There need not be a container yet.
     package init(lookingInto url: URL) throws(StoreError) {
+        self.url = url
         core = try Core(url, isDryRun: true)
         lock = nil
         marker = nil
@@ -46,6 +64,7 @@ package final class BlobStore: @unchecked Sendable {
 
     package init(container: ContainerDirectory) throws(StoreError) {
         try container.checkPlace()
+        url = container.url
         core = try Core(container.url, isDryRun: false)
         let lock = try StoreLock(at: container.staging.appendingPathComponent("lock"))
         try Self.recoverIfAlone(lock, container: container)
@@ -84,6 +103,17 @@ package final class BlobStore: @unchecked Sendable {
         if let marker { try? FileManager.default.removeItem(at: marker) }
     }
 
+    /// Moves a file of the container to the place of a content that is named by its SHA-256, which the caller has compared. It is durable
+    /// when this returns.
+    package func adopt(_ file: URL, as id: String) throws(StoreError) {
+        let place = AssetFiles.url(of: id, in: url.appendingPathComponent("assets", isDirectory: true))
+        let content = try Folder(at: file.deletingLastPathComponent()).openFile(file.lastPathComponent)
+        guard fsync(content.fileDescriptor) == 0 else { throw Folder.failure("make durable", file.path) }
+        try Folder.make(place.deletingLastPathComponent(), mode: 0o700)
+        guard rename(file.path, place.path) == 0 else { throw Folder.failure("make the file", place.path) }
+        try Folder(at: place.deletingLastPathComponent()).synchronize()
+    }
+
     /// Makes all blobs that were ingested so far durable. Nothing may name them in a committed record before.
     package func sync() throws(StoreError) {
         try checked { tide_blob_store_sync(pointer, &$0) }
@@ -96,6 +126,7 @@ package final class BlobStore: @unchecked Sendable {
 package final class IngestWorkers: @unchecked Sendable {
     package private(set) var pointers: [OpaquePointer] = []
     private let store: BlobStore
+    private var conversion: AnyObject?
 
     package init(store: BlobStore, root: URL, count: Int) throws(StoreError) {
         self.store = store
@@ -108,14 +139,24 @@ package final class IngestWorkers: @unchecked Sendable {
 
     deinit { for pointer in pointers { tide_intake_destroy(pointer) } }
 
+    /// Has the files converted that are ingested from now on.
+    ///
+    /// - Parameter owner: Owns the context of the conversion.
+    package func convert(_ conversion: tide_conversion, owner: AnyObject) {
+        self.conversion = owner
+        for pointer in pointers { tide_intake_set_conversion(pointer, conversion) }
+    }
+
     /// Ingests the files that a batch's rows name, and returns the blobs that they have become.
-    package func ingest(_ batch: RecordBatch) throws(StoreError) -> [BlobStore.Blob] {
+    ///
+    /// - Parameter hasPreviews: Whether rows get the previews that the conversion makes, in fields of their own.
+    package func ingest(_ batch: RecordBatch, hasPreviews: Bool = false) throws(StoreError) -> [BlobStore.Blob] {
         let pointers = pointers
         return try collectBlobs { context, visitor, error in
             pointers.withUnsafeBufferPointer { workers in
                 workers.withMemoryRebound(to: OpaquePointer.self) {
                     tide_intake_batch(
-                        $0.baseAddress!, UInt32(workers.count), batch.pointer, visitor, context, &error)
+                        $0.baseAddress!, UInt32(workers.count), batch.pointer, hasPreviews, visitor, context, &error)
                 }
             }
         }
@@ -123,7 +164,7 @@ package final class IngestWorkers: @unchecked Sendable {
 
     /// Ingests a file below the root.
     package func ingest(file path: String) throws(StoreError) -> BlobStore.Blob {
-        try ingest { blob, error in tide_intake_file(pointers[0], path, &blob, nil, &error) }
+        try ingest { blob, error in tide_intake_file(pointers[0], path, &blob, nil, nil, &error) }
     }
 
     /// Ingests bytes; `name` says in errors what they are.
@@ -164,6 +205,8 @@ package final class IngestWorkers: @unchecked Sendable {
 extension BlobStore.Blob {
     fileprivate init(_ blob: tide_blob) {
         let id = withUnsafeBytes(of: blob.id) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
-        self.init(id: id, size: Int64(blob.size), media: Int(blob.image.media.rawValue), isNew: blob.is_new)
+        self.init(
+            id: id, size: Int64(blob.size), media: Int(blob.image.media.rawValue), isNew: blob.is_new,
+            sourceSize: Int64(blob.source_size), isConverted: blob.is_converted, isPreview: blob.is_preview)
     }
 }

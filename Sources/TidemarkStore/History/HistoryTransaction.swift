@@ -21,6 +21,8 @@ public struct HistoryTransaction: Hashable, Sendable {
     public let id: Int64
     /// Microseconds since 1970 UTC; rises from transaction to transaction.
     public let time: Int64
+    /// The time of the transaction.
+    public var date: Date { Timestamp.date(microseconds: time) }
     /// The name that the program gave itself.
     public let author: String
     /// Which kind of work wrote the transaction.

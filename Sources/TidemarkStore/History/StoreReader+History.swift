@@ -13,6 +13,19 @@ extension StoreReader {
         }
     }
 
+    /// Returns whether a transaction can be undone: history has it, and it did not move records into another zone, as sharing does. What was
+    /// changed since can still be a conflict.
+    ///
+    /// - Complexity: O(n) in the changes of the transaction.
+    public func canUndo(transaction id: Int64) throws(StoreError) -> Bool {
+        try read("read the history") { db in
+            guard let row = try Row.fetchOne(db, sql: "SELECT * FROM tide_transactions WHERE id = ?", arguments: [id]) else {
+                return false
+            }
+            return try !StoredChange.fetchAll(db, in: HistoryTransaction(row).changes).contains(where: \.isMove)
+        }
+    }
+
     /// The changes of one record, newest first, its deletions and what was before them included; empty when there was none of that
     /// name.
     public func changes(ofRecord name: String) throws(StoreError) -> [HistoryChange] {

@@ -37,6 +37,47 @@ extension StoreTransaction {
 }
 
 extension StoreTransaction {
+    /// Makes the indexes that the program has declared for a type, as soon as the type has their fields.
+    func declareProgramIndexes(of type: String) throws {
+        guard let indexes = connection.programIndexes[type] else { return }
+        var schema = RecordTypeSchema(name: type)
+        schema.indexes = indexes
+        try declareIndexes(schema, origin: .program)
+    }
+}
+
+extension RecordStore {
+    /// Builds the indexes that a program declares, and drops those that it no longer declares. Types and fields that the store does not have
+    /// yet get theirs when they come, whoever brings them.
+    ///
+    /// - Parameter indexes: All indexes of each type.
+    /// - Complexity: O(n log n) in the records of the types whose indexes change; otherwise a look at the schema.
+    package func declareIndexes(_ indexes: [String: [FieldIndex]]) throws(StoreError) {
+        connection.programIndexes.merge(indexes) { $1 }
+        let changed = try connection.read("read the schema") { db in
+            try connection.refreshSchema(db)
+            return connection.types.filter { type in indexes[type.name].map { !type.hasIndexes($0) } ?? false }.map(\.name)
+        }
+        guard !changed.isEmpty else { return }
+        try transact("declare indexes", author: TransactionAuthor("", origin: .save)) { transaction in
+            for type in changed { try transaction.declareProgramIndexes(of: type) }
+        }
+    }
+}
+
+extension StoredType {
+    /// Whether the type has all indexes of a program that its fields allow, and no others of the program.
+    fileprivate func hasIndexes(_ declared: [FieldIndex]) -> Bool {
+        let fields = Set(fields.map(\.name))
+        let possible = declared.filter { fields.isSuperset(of: $0.fields) }
+        return indexes.allSatisfy { $0.origin != .program || declared.contains($0.index) }
+            && possible.allSatisfy { index in
+                indexes.contains { $0.index == index || $0.index.name == index.name && $0.origin != .program }
+            }
+    }
+}
+
+extension StoreTransaction {
     /// Drops the declared indexes of a type and those of its references, before its table, or a column of it, gets another name.
     ///
     /// - Parameter field: The field whose indexes are dropped; `nil` for all fields.

@@ -1,6 +1,7 @@
 import CTideCore
 public import Foundation
 import GRDB
+package import TidemarkModel
 public import TidemarkSQLite
 
 /// An asset of a container.
@@ -13,6 +14,8 @@ public struct StoredAsset: Hashable, Sendable {
     public let size: Int64
     /// The usual file name extension of its content: `jpg`, `png`, …; `bin` for what is no image.
     public let pathExtension: String
+    /// Whether the content is in the cloud alone, as far as the store knows.
+    package let isAbsent: Bool
 }
 
 extension StoreReader {
@@ -43,6 +46,7 @@ extension StoreReader {
             file = try Folder(at: container.assets).folder(String(asset.id.prefix(2))).openFile(asset.id)
         } catch {
             try container.checkPlace()
+            if error.code == .notFound, asset.isAbsent { throw .notDownloaded(asset.id) }
             throw error
         }
         var status = stat()
@@ -66,6 +70,40 @@ extension StoreReader {
         return StoredAsset(
             id: id, url: container.assets.appendingPathComponent("\(id.prefix(2))/\(id)"),
             size: try row.stored("size", of: "tide_assets"),
-            pathExtension: String(cString: tide_media_extension(tide_media(rawValue: media))))
+            pathExtension: String(cString: tide_media_extension(tide_media(rawValue: UInt32(StoredMedia.kind(Int(media)))))),
+            isAbsent: Int(media) >= StoredMedia.absent)
+    }
+}
+
+extension StoreReader {
+    /// All assets that the store lists, in the order of their identifiers.
+    package func listedAssets() throws(StoreError) -> [StoredAsset] {
+        try read("list the assets") { db in
+            try String.fetchAll(db, sql: "SELECT id FROM tide_assets ORDER BY id").map { try asset(db, id: $0) }
+        }
+    }
+
+    /// The records that name each asset.
+    ///
+    /// - Complexity: O(n) in the records of types with assets.
+    package func recordsNamingAssets() throws(StoreError) -> [String: [RecordName]] {
+        try read("look for the records of assets") { db in
+            var names: [String: [RecordName]] = [:]
+            for type in try StoredType.fetchAll(db) {
+                for field in type.fields where field.type.scalar == .asset {
+                    let column = "\"\(field.column)\""
+                    let rows = try Row.fetchCursor(
+                        db, sql: "SELECT \(column), _key FROM \"\(type.table)\" WHERE \(column) IS NOT NULL ORDER BY _id")
+                    while let row = try rows.next() {
+                        guard let key = RecordKey.fromDatabaseValue(row[1]) else { continue }
+                        let record = RecordName(type: type.name, name: key.name)
+                        NamedAssets.forEach(namedIn: row[0]) { id in
+                            if names[id]?.last != record { names[id, default: []].append(record) }
+                        }
+                    }
+                }
+            }
+            return names
+        }
     }
 }

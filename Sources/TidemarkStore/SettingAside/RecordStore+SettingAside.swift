@@ -136,7 +136,7 @@ extension RecordStore {
                 DELETE FROM tide_zones WHERE id <> \(StoreFormat.defaultZone);
                 UPDATE tide_events SET reason = NULL;
                 UPDATE tide_types SET forgotten_rows = 0;
-                UPDATE tide_meta SET value = 1 WHERE key IN ('first_transaction', 'first_change');
+                UPDATE tide_meta SET value = 1 WHERE key IN ('first_transaction', 'first_change', 'cleaned_change');
                 UPDATE tide_meta SET value = value + 1 WHERE key = 'schema_generation'
                 """)
         // Tokens of the history that was there are to expire.

@@ -242,10 +242,7 @@ extension ExportItem {
     }
 
     /// The size that an asset's identifier tells.
-    package static func assetSize(_ id: String) -> Int64 {
-        let parts = id.split(separator: "-")
-        return parts.count > 1 ? Int64(parts[1]) ?? 0 : 0
-    }
+    package static func assetSize(_ id: String) -> Int64 { AssetIdentifier.size(of: id) }
 }
 
 extension FieldValue {

@@ -101,7 +101,16 @@ struct PendingRow {
 
     func isPending(_ ordinal: Int) -> Bool {
         guard let pending else { return isPending }
-        return ordinal / 8 < pending.count && pending[pending.startIndex + ordinal / 8] & (1 << (ordinal % 8)) != 0
+        return Self.isPending(ordinal, in: pending)
+    }
+
+    /// Whether the value of a `_pending` column stands for a field.
+    static func isPending(_ ordinal: Int, in value: DatabaseValue) -> Bool {
+        if case .blob(let data) = value.storage { isPending(ordinal, in: data) } else { !value.isNull }
+    }
+
+    private static func isPending(_ ordinal: Int, in pending: Data) -> Bool {
+        ordinal / 8 < pending.count && pending[pending.startIndex + ordinal / 8] & (1 << (ordinal % 8)) != 0
     }
 
     func item(type: StoredType, key: ExportItem.Key, edited: EditTimes) throws -> ExportItem {

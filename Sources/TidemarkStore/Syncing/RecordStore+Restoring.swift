@@ -26,7 +26,10 @@ extension RecordStore {
         }
         let blobs = try reader.blobs(named)
         let assets = try BlobStore(container: container)
-        try AssetCopying(from: source.assets, to: container.assets, mayLink: true).copy(blobs.map(\.id)) { _ in }
+        // What is in the cloud only, comes from there when it is asked for.
+        let here = blobs.filter { $0.media < StoredMedia.absent || AssetFiles.isHere($0.id, in: source.assets) }
+        try AssetCopying(from: source.assets, to: container.assets, mayLink: true)
+            .copy(here.map(\.id)) { _ in }
         if !blobs.isEmpty { try AssetCopying(from: source.assets, to: container.assets, mayLink: true).synchronize() }
         let outcome = try transactOrRefuse(
             "restore what was set aside", author: TransactionAuthor(author, origin: .save, role: role)
@@ -135,12 +138,7 @@ extension StoreTransaction {
 extension StoreReader {
     fileprivate func blobs(_ ids: Set<String>) throws(StoreError) -> [BlobStore.Blob] {
         try read("look for assets") { db in
-            try ids.sorted().compactMap { id in
-                let statement = try db.cachedStatement(sql: "SELECT size, media FROM tide_assets WHERE id = ?")
-                return try Row.fetchOne(statement, arguments: [id]).map {
-                    BlobStore.Blob(id: id, size: $0[0], media: $0[1], isNew: false)
-                }
-            }
+            try ids.sorted().compactMap { try BlobStore.Blob(listed: $0, in: db) }
         }
     }
 

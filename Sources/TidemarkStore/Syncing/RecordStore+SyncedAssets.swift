@@ -1,4 +1,3 @@
-import CTideCore
 package import Foundation
 import GRDB
 package import TidemarkSQLite
@@ -38,7 +37,8 @@ extension RecordStore {
             let note = try db.cachedStatement(
                 sql: """
                     INSERT INTO tide_assets (id, size, media, sha256) VALUES (?, ?, ?, ?)
-                    ON CONFLICT (id) DO UPDATE SET sha256 = excluded.sha256
+                    ON CONFLICT (id) DO UPDATE SET sha256 = excluded.sha256,
+                        media = CASE WHEN media < \(StoredMedia.absent) THEN media ELSE excluded.media END
                     """)
             for asset in assets { try note.execute(arguments: [asset.id, asset.size, asset.media, asset.sha256]) }
             return ((), .commit)
@@ -48,7 +48,10 @@ extension RecordStore {
     /// The store's identifiers of contents, by digest and size, as far as it has them.
     package func assets(_ digests: Set<String>) throws(StoreError) -> [String: String] {
         try connection.read("look for assets") { db in
-            let select = try db.cachedStatement(sql: "SELECT id FROM tide_assets WHERE sha256 = ? LIMIT 1")
+            let select = try db.cachedStatement(
+                sql:
+                    "SELECT id FROM tide_assets WHERE sha256 = ? ORDER BY media >= \(StoredMedia.absent), id NOT LIKE '%-256', id LIMIT 1"
+            )
             var found: [String: String] = [:]
             for digest in digests { found[digest] = try String.fetchOne(select, arguments: [digest]) }
             return found
@@ -59,8 +62,7 @@ extension RecordStore {
     ///
     /// - Complexity: Reads the content.
     package nonisolated func isWhole(_ asset: String) -> Bool {
-        var error = tide_error()
-        return AssetFiles.isIdentifier(asset) && tide_blob_verify(container.assets.path, asset, &error) == TIDE_OK
+        AssetFiles.examine(asset, in: container.assets) == .whole
     }
 
     /// Makes an asset be checked again before it is sent.
@@ -74,6 +76,6 @@ extension RecordStore {
     /// The file of an asset's content.
     package nonisolated func file(of asset: String) -> URL? {
         guard AssetFiles.isIdentifier(asset) else { return nil }
-        return container.assets.appendingPathComponent("\(asset.prefix(2))/\(asset)")
+        return AssetFiles.url(of: asset, in: container.assets)
     }
 }

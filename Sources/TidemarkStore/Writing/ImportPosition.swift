@@ -19,11 +19,14 @@ package struct ImportPosition: Codable, Sendable, Equatable {
     /// Length of the rejects file.
     package var rejectsLength: UInt64
     package var assets: AssetCounts
+    /// `nil` where pictures are not scaled.
+    package var pictures: PictureCounts?
 
     package init(
         source: String, offset: UInt64 = 0, line: UInt64 = 0, digest: [UInt8] = [], state: UInt8 = 0,
         counts: ChangeCounts = ChangeCounts(),
-        read: Int = 0, rejected: Int = 0, rejectsLength: UInt64 = 0, assets: AssetCounts = AssetCounts()
+        read: Int = 0, rejected: Int = 0, rejectsLength: UInt64 = 0, assets: AssetCounts = AssetCounts(),
+        pictures: PictureCounts? = nil
     ) {
         self.source = source
         self.offset = offset
@@ -35,6 +38,7 @@ package struct ImportPosition: Codable, Sendable, Equatable {
         self.rejected = rejected
         self.rejectsLength = rejectsLength
         self.assets = assets
+        self.pictures = pictures
     }
 
     static func fetch(_ db: Database, source: String) throws -> ImportPosition? {
@@ -50,6 +54,9 @@ package struct ImportPosition: Codable, Sendable, Equatable {
         let numbers =
             [counts.inserted, counts.updated, counts.unchanged, counts.repaired, read, rejected]
             + [assets.referenced, assets.stored, assets.bytes]
+            + (pictures.map {
+                [$0.scaled, $0.untouched, $0.thumbnails, $0.bytesBefore, $0.bytesAfter, $0.thumbnailBytes]
+            } ?? [])
         return numbers.allSatisfy { (0...1 << 53).contains($0) } && [offset, line, rejectsLength].allSatisfy { $0 <= 1 << 53 }
     }
 

@@ -19,6 +19,8 @@ final class StoreConnection {
     private let checkpointer: WALCheckpointer
 
     private(set) var types: [StoredType] = []
+    /// The indexes that the program has declared, by the names of types, also of types that the store does not have yet.
+    var programIndexes: [String: [FieldIndex]] = [:]
     private var schemaGeneration: Int64 = -1
     private var writers: [Int64: TableWriter] = [:]
     private var dataVersion: Int64 = -1

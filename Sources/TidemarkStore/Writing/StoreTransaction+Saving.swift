@@ -194,10 +194,7 @@ extension StoreTransaction {
     }
 
     func register(_ blobs: [BlobStore.Blob]) throws {
-        for blob in blobs {
-            try db.cachedStatement(sql: "INSERT OR IGNORE INTO tide_assets (id, size, media) VALUES (?, ?, ?)")
-                .execute(arguments: [blob.id, blob.size, blob.media])
-        }
+        for blob in blobs { try blob.register(db) }
     }
 
     // Merging

@@ -105,6 +105,8 @@ package final class StoreTransaction {
         try declareUniqueKeys(schema, environment: environment)
         try declareRelationships(schema)
         try declareIndexes(schema, origin: indexOrigin)
+        // A type, or a field, may come from a cloud, which has no indexes.
+        if schema.indexes == nil { try declareProgramIndexes(of: schema.name) }
     }
 
     private func declareFields(_ schema: RecordTypeSchema, environment: StoreEnvironment, fitsNumbers: Bool) throws {
@@ -210,10 +212,7 @@ package final class StoreTransaction {
         }
         // A row that was refused after its files had been ingested names nothing.
         let named = batch.rejectionCount > 0 && !blobs.isEmpty ? Set(batch.assets) : nil
-        for blob in blobs where named?.contains(blob.id) ?? true {
-            try db.cachedStatement(sql: "INSERT OR IGNORE INTO tide_assets (id, size, media) VALUES (?, ?, ?)")
-                .execute(arguments: [blob.id, blob.size, blob.media])
-        }
+        for blob in blobs where named?.contains(blob.id) ?? true { try blob.register(db) }
         let counts = note(written, type)
         if !type.uniqueKeys.isEmpty, let policy = uniquePolicy {
             try mergeUniqueKeys(of: type, changes: first..<nextChange, policy)

@@ -9,13 +9,43 @@ package import TidemarkStore
 package final class AutomaticSync: Sendable {
     /// What is synchronising now; `nil` while another process does, and between two tries.
     private final class Current: Sendable {
-        private struct Reference {
+        private struct State {
             weak var sync: ContainerSync?
+            /// Why nothing does, when a try has failed.
+            var failure: (any Error)?
+            var waiting: [CheckedContinuation<Void, Never>] = []
         }
-        private let reference = Mutex(Reference())
-        var sync: ContainerSync? {
-            get { reference.withLock(\.sync) }
-            set { reference.withLock { $0.sync = newValue } }
+        private let state = Mutex(State())
+
+        var sync: ContainerSync? { state.withLock(\.sync) }
+
+        func begin(_ sync: ContainerSync) { set { ($0.sync, $0.failure) = (sync, nil) } }
+        func fail(_ error: any Error) { set { ($0.sync, $0.failure) = (nil, error) } }
+
+        private func set(_ change: (inout State) -> Void) {
+            let waiting = state.withLock { state in
+                change(&state)
+                defer { state.waiting = [] }
+                return state.waiting
+            }
+            for continuation in waiting { continuation.resume() }
+        }
+
+        /// Returns what synchronises; waits for the first try.
+        func opened() async throws -> ContainerSync {
+            while true {
+                let (sync, failure) = state.withLock { ($0.sync, $0.failure) }
+                if let sync, sync.isOpen { return sync }
+                if let failure { throw failure }
+                await withCheckedContinuation { continuation in
+                    let isKnown = state.withLock { state in
+                        if state.failure != nil || state.sync?.isOpen == true { return true }
+                        state.waiting.append(continuation)
+                        return false
+                    }
+                    if isKnown { continuation.resume() }
+                }
+            }
         }
     }
 
@@ -24,6 +54,11 @@ package final class AutomaticSync: Sendable {
 
     /// What synchronises the container now, if anything does.
     package var sync: ContainerSync? { current.sync }
+
+    /// Returns what synchronises the container, as soon as anything does.
+    ///
+    /// - Throws: What keeps it from that; `CancellationError` when it was stopped.
+    package func opened() async throws -> ContainerSync { try await current.opened() }
 
     /// How long it waits before it looks again whether the other process still synchronises.
     static let otherProcessPause = Duration.seconds(5)
@@ -45,6 +80,7 @@ package final class AutomaticSync: Sendable {
             await previous?.stop()
             let failures = Failures(history: history, environment: environment, events: events)
             await Self.run(container, environment, events, failures, current, open)
+            current.fail(CancellationError())
         }
     }
 
@@ -71,12 +107,12 @@ package final class AutomaticSync: Sendable {
                 return
             } catch let error as StoreError where [.moved, .closed, .newerFormat].contains(error.code) {
                 // There is nothing here to synchronise any more.
-                return failures.post(error)
+                return failures.post(error, current)
             } catch let failure as ContainerEvent.Failure where failure.cause == .anotherSyncer {
-                failures.post(failure)
+                failures.post(failure, current)
                 pause = otherProcessPause
             } catch {
-                failures.post(error)
+                failures.post(error, current)
                 pause = backoff.fail(random: environment.random())
             }
             // A wait that is cancelled ends the loop.
@@ -93,7 +129,7 @@ package final class AutomaticSync: Sendable {
         defer { sync.close() }
         sync.broadcaster.forward(to: events)
         failures.forget()
-        current.sync = sync
+        current.begin(sync)
         try await sync.run()
     }
 
@@ -110,7 +146,8 @@ package final class AutomaticSync: Sendable {
 
         func forget() { last.withLock { $0 = nil } }
 
-        func post(_ error: any Error) {
+        func post(_ error: any Error, _ current: Current) {
+            current.fail(error)
             let failure =
                 error as? ContainerEvent.Failure
                 ?? ContainerEvent.Failure(code: SyncErrorCode.notInitialized, reason: "\(error)")

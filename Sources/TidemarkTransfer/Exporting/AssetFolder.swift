@@ -127,8 +127,8 @@ final class AssetFolder {
     /// Tells by its name whether a file is a copy of an asset: a digest of 32 digits, a size, and what kind it is.
     private static func isCopy(_ name: String) -> Bool {
         let parts = name.prefix { $0 != "." }.split(separator: "-", omittingEmptySubsequences: false)
-        return parts.count == 2 && Hexadecimal.isText(parts[0], ofBytes: 16)
-            && !parts[1].isEmpty && parts[1].allSatisfy(\.isWholeNumber)
+        return (parts.count == 2 || parts.count == 3) && Hexadecimal.isText(parts[0], ofBytes: 16)
+            && parts.dropFirst().allSatisfy { !$0.isEmpty && $0.allSatisfy(\.isWholeNumber) }
     }
 
     private static func real(_ url: URL) -> String { url.standardizedFileURL.resolvingSymlinksInPath().path }

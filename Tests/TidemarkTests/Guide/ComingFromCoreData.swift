@@ -100,4 +100,34 @@ extension Guide {
             try await journal.undo(transaction: transaction)
         }
     }
+
+    /// What the tables of the article have in their cells.
+    static func calls(
+        _ journal: PersistentContainer, _ trip: Models.Trip, _ trips: [Models.Trip], _ databases: CloudDatabases
+    ) async throws {
+        let good: RecordPredicate<Destination> = \Destination.rating >= 4
+        for condition: RecordPredicate<Destination> in [
+            good, .field(\.caption).begins(with: "fj"), \.rating >= 2 && \.rating <= 4, \.rating == nil,
+            .field(\.caption).contains("fjord", options: [.caseInsensitive, .diacriticInsensitive]),
+            .field(\.rating).isIn([1, 2]), .sql("caption LIKE ?", "%fjord") && good,
+        ] { _ = try await journal.fetchAll(Destination.self, where: condition, sortedBy: [.descending(\.createdAt)]) }
+        _ = try await journal.fetchAll(Destination.self, sortedBy: [.ascending(\.caption, order: .localizedStandard)])
+        _ = try await journal.fetchAll(Models.Stop.self, where: \.trip == trip)
+        _ = try await journal.fetchAll(Models.Stop.self, where: .field(\.trip).matches(\.title == "Lofoten"))
+        _ = try await journal.fetchAll(Models.Trip.self, where: .isReferenced(by: \Models.Stop.trip, where: \.day > 0))
+        _ = try await journal.fetchAll(Models.Trip.self, where: !.isReferenced(by: \Models.Stop.trip))
+        _ = try await journal.fetchAll(Models.Trip.stops, of: trips)
+        _ = try await journal.counts(Models.Trip.stops, of: trips)
+        _ = (try await journal.canEdit(trip), try await journal.canDelete(trip), try await journal.fetchShare(of: trip))
+        _ = RecordName(trip)
+        _ = try await journal.share(trip, in: databases)
+        _ = try await databases.private.users(matching: [.emailAddress("ben@example.org")])
+        _ = try journal.history().transactions(limit: 1).map(\.date)
+        _ = try journal.history().changes(ofRecord: trip.recordName)
+        _ = try journal.history().conflicts()
+    }
+
+    static func extensionOfAnApp() throws -> PersistentContainer {
+        try PersistentContainer(named: "Journal", at: .group("group.com.example.journal"), role: .extension)
+    }
 }

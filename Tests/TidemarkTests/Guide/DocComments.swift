@@ -11,6 +11,15 @@ extension Guide {
         return data
     }
 
+    static func picture(
+        _ photo: URL, of destination: inout Sight, in journal: PersistentContainer
+    ) async throws {
+        let picture = try await ScaledPicture(contentsOf: photo, maxPixelSize: 2_048, quality: 0.8, thumbnailPixelSize: 256)
+        destination.image = picture.image
+        destination.imageThumbnail = picture.thumbnail
+        try await journal.save(destination)
+    }
+
     static func changes(
         _ journal: PersistentContainer, since savedToken: ContainerToken, show: ([RecordName]) -> Void
     ) async throws {
@@ -26,6 +35,11 @@ extension Guide {
         try await context.update(senja)
         let result = try await context.save() // result.conflicts tells what others had changed
         return result
+    }
+
+    static func shares(_ journal: PersistentContainer, of trips: [Models.Trip]) async throws -> [RecordName: Share] {
+        let shares = try await journal.fetchShares(matching: trips.map { RecordName($0) })
+        return shares
     }
 
     static func container(_ photo: URL) async throws -> [Destination] {

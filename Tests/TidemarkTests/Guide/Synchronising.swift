@@ -41,6 +41,36 @@ enum Synchronising {
         return report
     }
 
+    static func onDemand(_ journal: PersistentContainer, _ databases: CloudDatabases) {
+        var configuration = SyncConfiguration()
+        configuration.assets = .upTo(bytes: 64 << 10) // thumbnails come with their records
+        configuration.assetLimit = 2_000_000_000
+        journal.startSyncing(with: databases, configuration: configuration)
+    }
+
+    struct Picture: Record, Identifiable {
+        var id = UUID()
+        var image: Asset?
+    }
+
+    static func view(_ journal: PersistentContainer, _ destination: Picture, show: (Data) -> Void) async throws {
+        if let image = destination.image {
+            try await journal.download(image)
+            show(try image.data())
+        }
+    }
+
+    static func viewIfNeeded(_ journal: PersistentContainer, _ destination: Picture, show: (Data) -> Void) async throws {
+        if let image = destination.image {
+            if !image.isDownloaded { try await journal.download(image) }
+            show(try image.data())
+        }
+    }
+
+    static func prefetch(_ journal: PersistentContainer) async throws {
+        try await journal.downloadAssets(of: journal.fetchAll(Destination.self, limit: 50))
+    }
+
     static func many(_ journal: PersistentContainer) async throws -> Int {
         let all = try await journal.fetchAll(Destination.self) { count in print("\(count) read") }
         return all.count

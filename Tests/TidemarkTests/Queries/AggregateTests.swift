@@ -87,6 +87,55 @@ import TidemarkStore
         await #expect(throws: StoreError(.invalid, "")) { try await journal.counts(Stop.self, by: \.tags) }
     }
 
+    @Test func `decimals are added exactly, in groups, too, and texts that are no numbers do not count`() async throws {
+        struct Text: Tidemark.Record {
+            static let recordType = "Stop"
+            var id: String
+            var price: String
+            var country = "NO"
+            var recordName: String { id }
+        }
+        var (cent, great) = (Stop(id: "cent", day: .distantPast), Stop(id: "great", day: .distantPast))
+        (cent.price, great.price) = (Decimal(string: "0.01"), Decimal(string: "900719925474099312345.67"))
+        (cent.country, great.country) = ("NO", "NO")
+        try await journal.save([cent, great])
+        try await journal.save(Text(id: "text", price: "about 5"))
+        let prices = (stops + [cent, great]).filter { $0.country == "NO" }.compactMap(\.price)
+        let (sum, average, count) = try await journal.aggregate(
+            Stop.self, .sum(\.price), .average(\.price), .count(\.price), where: \.country == "NO")
+        #expect(sum == prices.reduce(0, +) && "\(sum)".hasSuffix(".68"))
+        #expect(average == NSDecimalNumber(decimal: sum).doubleValue / Double(prices.count) && count == prices.count + 1)
+        let groups = try await journal.aggregates(Stop.self, .sum(\.price), by: \.country, where: \.price != nil)
+        #expect(groups.map(\.group) == ["DK", "NO", "SE"])
+        for (country, value) in groups {
+            let those = (stops + [cent, great]).filter { $0.country == country }.compactMap(\.price)
+            #expect(value == those.reduce(0, +))
+        }
+        #expect(try await journal.aggregate(Stop.self, .sum(\.price), where: \.nights > 100) == 0)
+        await #expect(throws: StoreError(.invalid, "")) {
+            for id in ["one", "two"] { try await journal.save(Text(id: id, price: "\(Decimal.greatestFiniteMagnitude)")) }
+            _ = try await journal.aggregate(Stop.self, .sum(\.price))
+        }
+    }
+
+    @Test func `a sum of decimals is that of both stores`() async throws {
+        let place = try TwoUserFixture(scratch)
+        let (anna, ben) = (try await place.person("anna"), try await place.person("ben"))
+        var theirs = Stop(id: "theirs", day: .distantPast)
+        theirs.price = Decimal(string: "0.1")
+        try await anna.container.save(theirs)
+        let (_, link) = try await anna.share(theirs, with: ben)
+        try await anna.sync()
+        try await ben.container.acceptInvitation(link, in: ben.databases)
+        try await ben.sync()
+        var mine = Stop(id: "mine", day: .distantPast)
+        mine.price = Decimal(string: "0.2")
+        try await ben.container.save(mine)
+        #expect(try await ben.container.aggregate(Stop.self, .sum(\.price)) == Decimal(string: "0.3"))
+        #expect(
+            try await ben.container.aggregates(Stop.self, .sum(\.price), by: \.country).map(\.values) == [Decimal(string: "0.3")])
+    }
+
     @Test func `a sum that is too great is refused, and a value that can't be read is in no group`() async throws {
         struct Newer: Tidemark.Record {
             static let recordType = "Stop"

@@ -29,6 +29,49 @@ import TidemarkTransfer
         try await journal.search(Place.self, text).map(\.record.id)
     }
 
+    @Test func `a program that has declared its types finds records that came from a cloud, and writes nothing for it twice`()
+        async throws
+    {
+        let place = try TwoUserFixture(scratch)
+        let (laptop, phone) = (try await place.person("anna", device: "1"), try await place.person("anna", device: "2"))
+        try await phone.container.declare([Place.self])
+        try await laptop.container.save(Place(id: "senja", title: "Senja", details: "A fjord"))
+        try await laptop.sync()
+        try await phone.sync()
+        #expect(try await names("fjord", phone.container) == ["senja"])
+        // The index follows what comes later.
+        try await laptop.container.save(Place(id: "narvik", title: "Narvik", details: "Another fjord"))
+        try await laptop.sync()
+        try await phone.sync()
+        #expect(Set(try await names("fjord", phone.container)) == ["senja", "narvik"])
+        // So does one that is declared when the records are there.
+        let tablet = try await place.person("anna", device: "3")
+        try await tablet.sync()
+        await #expect(throws: StoreError(.schema, "")) { try await names("fjord", tablet.container) }
+        try await tablet.container.declare([Place.self])
+        #expect(Set(try await names("fjord", tablet.container)) == ["senja", "narvik"])
+        let size = try tablet.container.history().transactions().count
+        try await tablet.container.declare([Place.self])
+        #expect(try tablet.container.history().transactions().count == size)
+        #expect(try StoreVerification(of: tablet.container.directory).run().isOK)
+    }
+
+    @Test func `an index that a program no longer declares goes with the declaration`() async throws {
+        struct Plain: Tidemark.Record {
+            static let recordType = "Place"
+            var id: String
+            var title: String
+            var recordName: String { id }
+        }
+        let journal = try scratch.journal()
+        try await journal.save(Place(id: "senja", title: "Senja"))
+        #expect(try await names("senja", journal) == ["senja"])
+        try await journal.declare([Plain.self])
+        await #expect(throws: StoreError(.schema, "")) { try await names("senja", journal) }
+        try await journal.declare([Place.self])
+        #expect(try await names("senja", journal) == ["senja"])
+    }
+
     @Test func `results are ranked, and tell the words that were found`() async throws {
         let journal = try scratch.journal()
         try await journal.save([

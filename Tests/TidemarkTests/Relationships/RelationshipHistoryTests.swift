@@ -185,7 +185,7 @@ import TidemarkStore
             var state: [String: String] = [:]
             func add<R: Tidemark.Record>(_ type: R.Type, _ text: (R) -> String) async throws {
                 for record in try await device.container.fetchAll(type) {
-                    let name = RecordName(type: R.recordType, name: record.recordName)
+                    let name = RecordName(record)
                     let share = try await device.container.fetchShares(matching: [name])[name]
                     guard share?.scope ?? .private == scope else { continue }
                     state["\(R.recordType) \(record.recordName)"] = text(record)

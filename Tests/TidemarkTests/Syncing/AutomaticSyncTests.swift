@@ -165,6 +165,43 @@ import TidemarkTesting
         #expect(try await anna.captions().isEmpty)
     }
 
+    @Test func `an invitation is accepted at once by a container that has just begun to synchronise by itself`() async throws {
+        let anna = try await fixture.person("anna")
+        try await anna.container.save(Destination("a", caption: "a"))
+        let share = try await anna.container.share(Destination("a", caption: "a"), in: anna.databases)
+        try await anna.sync()
+        // Each time it may have come to another point.
+        for number in 0..<20 {
+            let ben = try await fixture.person("ben\(number)")
+            let invited = try await anna.container.updateParticipants(
+                of: share, [.invite(.emailAddress("ben\(number)@example.org"), role: .privateUser, permission: .readOnly)],
+                in: anna.databases)
+            let link = try await anna.container.makeLink(to: invited, in: anna.databases)
+            let events = ben.container.events()
+            ben.container.startSyncing(with: ben.databases, environment: clock.environment)
+            try await ben.container.acceptInvitation(link.token, in: ben.databases)
+            await ben.container.stopSyncing()
+            try await ben.container.close()
+            for await event in events { #expect(event.failure == nil) }
+        }
+    }
+
+    @Test func `who accepts while another process synchronises is told so`() async throws {
+        let (anna, ben) = (try await fixture.person("anna"), try await fixture.person("ben"))
+        let lock = try SyncLock(ben.container.directory)
+        defer { lock.release() }
+        ben.container.startSyncing(with: ben.databases, environment: clock.environment)
+        try await anna.container.save(Destination("a", caption: "a"))
+        let share = try await anna.container.share(
+            Destination("a", caption: "a"), publicPermission: .readOnly, in: anna.databases)
+        let link = try await anna.container.makeLink(to: share, in: anna.databases)
+        let failure = await #expect(throws: ContainerEvent.Failure.self) {
+            _ = try await ben.container.acceptInvitation(link.token, in: ben.databases)
+        }
+        #expect(failure?.code == SyncErrorCode.anotherSyncer)
+        await ben.container.stopSyncing()
+    }
+
     @Test func `a request has it try again before its pause is over`() async throws {
         let faulty = Mutex<[FaultyDatabase]>([])
         let anna = try await fixture.person("anna") { database in

@@ -33,8 +33,3 @@ extension Asset {
         return Asset(fileURL: URL(fileURLWithPath: path))
     }
 }
-
-extension Destination {
-    /// What the container calls it.
-    var name: RecordName { RecordName(type: Self.recordType, name: recordName) }
-}

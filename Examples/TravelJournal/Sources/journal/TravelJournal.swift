@@ -91,7 +91,7 @@ struct TravelJournal {
     // Shares
 
     func share(of destination: Destination) async throws -> Share {
-        guard let share = try await container.fetchShares(matching: [destination.name])[destination.name] else {
+        guard let share = try await container.fetchShare(of: destination) else {
             throw ValidationError("'\(destination.caption)' is not shared")
         }
         return share

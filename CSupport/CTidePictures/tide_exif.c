@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tide_time.h"
+#include "tide_calendar.h"
 
 enum {
     prefix_size = 6,
@@ -176,17 +176,19 @@ static int64_t fraction_read(const ExifEntry *entry) {
     return entry_ends(entry, used) ? fraction : 0;
 }
 
-/// Seconds east of UTC; 0 when unknown, which is how an absent offset is taken.
-static int64_t offset_read(const ExifEntry *entry) {
+/// Seconds east of UTC; false when unknown, which counts as UTC.
+static bool offset_read(const ExifEntry *entry, int32_t *offset) {
     int32_t n[2];
-    if (!entry || entry->size < 6 || !numbers_read(entry->data + 1, "00:00", n) || !entry_ends(entry, 6)) return 0;
-    int64_t seconds = n[0] * 3600 + n[1] * 60;
+    *offset = 0;
+    if (!entry || entry->size < 6 || !numbers_read(entry->data + 1, "00:00", n) || !entry_ends(entry, 6)) return false;
+    int32_t seconds = n[0] * 3600 + n[1] * 60;
     // No place is farther than 14 hours from UTC.
-    if (n[1] > 59 || seconds > 14 * 3600) return 0;
-    return entry->data[0] == '+' ? seconds : entry->data[0] == '-' ? -seconds : 0;
+    if (n[1] > 59 || seconds > 14 * 3600 || (entry->data[0] != '+' && entry->data[0] != '-')) return false;
+    *offset = entry->data[0] == '+' ? seconds : -seconds;
+    return true;
 }
 
-static bool time_read(ExifData *data, int64_t *time) {
+static bool time_read(ExifData *data, tide_exif *exif) {
     static const time_tags choices[] = {
         {EXIF_IFD_EXIF, EXIF_TAG_DATE_TIME_ORIGINAL, EXIF_TAG_SUB_SEC_TIME_ORIGINAL, EXIF_TAG_OFFSET_TIME_ORIGINAL},
         {EXIF_IFD_EXIF, EXIF_TAG_DATE_TIME_DIGITIZED, EXIF_TAG_SUB_SEC_TIME_DIGITIZED, EXIF_TAG_OFFSET_TIME_DIGITIZED},
@@ -197,9 +199,13 @@ static bool time_read(ExifData *data, int64_t *time) {
         int64_t seconds;
         if (!seconds_read(entry_get(data, tags->directory, tags->time), &seconds)) continue;
         // Fraction and offset lie with EXIF's own tags even where the time lies with TIFF's.
-        seconds -= offset_read(entry_get(data, EXIF_IFD_EXIF, tags->offset));
+        int32_t offset;
+        bool has_offset = offset_read(entry_get(data, EXIF_IFD_EXIF, tags->offset), &offset);
+        seconds -= offset;
         if (!tide_time_has_text(seconds * microseconds)) continue;
-        *time = seconds * microseconds + fraction_read(entry_get(data, EXIF_IFD_EXIF, tags->fraction));
+        exif->offset = offset;
+        exif->has_offset = has_offset;
+        exif->time = seconds * microseconds + fraction_read(entry_get(data, EXIF_IFD_EXIF, tags->fraction));
         return true;
     }
     return false;
@@ -241,7 +247,7 @@ void tide_exif_read(const uint8_t *block, size_t length, tide_exif *exif) {
     *exif = (tide_exif){.orientation = 1};
     ExifData *data = block_load(block, length);
     if (!data) return;
-    exif->has_time = time_read(data, &exif->time);
+    exif->has_time = time_read(data, exif);
     double latitude, longitude;
     if (degrees_read(data, EXIF_TAG_GPS_LATITUDE, EXIF_TAG_GPS_LATITUDE_REF, "NS", 90, &latitude)
         && degrees_read(data, EXIF_TAG_GPS_LONGITUDE, EXIF_TAG_GPS_LONGITUDE_REF, "EW", 180, &longitude)) {

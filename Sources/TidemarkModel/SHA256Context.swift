@@ -1,23 +1,25 @@
 #if canImport(CryptoKit)
-    public import CryptoKit
-    public import Foundation
+    import CryptoKit
+    package import Foundation
 
     /// SHA-256 of bytes as they come, by CryptoKit.
-    struct SHA256Context: ~Copyable {
+    package struct SHA256Context: ~Copyable {
         private var hash = SHA256()
 
-        mutating func update(_ bytes: UnsafeRawBufferPointer) { hash.update(bufferPointer: bytes) }
+        package init() {}
 
-        consuming func finish() -> [UInt8] { Array(hash.finalize()) }
+        package mutating func update(_ bytes: UnsafeRawBufferPointer) { hash.update(bufferPointer: bytes) }
+
+        package consuming func finish() -> [UInt8] { Array(hash.finalize()) }
     }
 #else
     import COpenSSL
 
     /// SHA-256 of bytes as they come, by libcrypto.
-    struct SHA256Context: ~Copyable {
+    package struct SHA256Context: ~Copyable {
         private let context: OpaquePointer
 
-        init() {
+        package init() {
             // It fails only without memory.
             context = EVP_MD_CTX_new()!
             EVP_DigestInit_ex(context, EVP_sha256(), nil)
@@ -25,9 +27,11 @@
 
         deinit { EVP_MD_CTX_free(context) }
 
-        mutating func update(_ bytes: UnsafeRawBufferPointer) { EVP_DigestUpdate(context, bytes.baseAddress, bytes.count) }
+        package mutating func update(_ bytes: UnsafeRawBufferPointer) {
+            EVP_DigestUpdate(context, bytes.baseAddress, bytes.count)
+        }
 
-        consuming func finish() -> [UInt8] {
+        package consuming func finish() -> [UInt8] {
             var bytes = [UInt8](repeating: 0, count: Int(EVP_MAX_MD_SIZE))
             var count: UInt32 = 0
             EVP_DigestFinal_ex(context, &bytes, &count)

@@ -1,7 +1,7 @@
 /// When and where a photo was taken, from the TIFF block of its EXIF data.
 ///
-/// Rules: reading of tags is libexif's; this only interprets them. Every input is hostile: a block that makes no sense yields
-/// nothing, never an error. Thread-safe; keeps nothing.
+/// Rules: reading of tags is libexif's; this interprets them, and writes the few that a picture keeps. Every input is hostile: a block
+/// that makes no sense yields nothing, never an error. Thread-safe; keeps nothing.
 
 #ifndef TIDE_EXIF_H
 #define TIDE_EXIF_H
@@ -21,7 +21,10 @@ typedef struct tide_exif {
     int64_t time;
     /// Degrees, north and east positive, -90...90 and -180...180.
     double latitude, longitude;
+    /// Seconds east of UTC that OffsetTimeOriginal (or kin) says; 0 when there is none.
+    int32_t offset;
     bool has_time;
+    bool has_offset;
     bool has_position;
     /// 1...8 as in EXIF; 1 when absent or senseless. 5...8 exchange width and height for the viewer.
     uint8_t orientation;
@@ -29,6 +32,13 @@ typedef struct tide_exif {
 
 /// Reads a TIFF block (it begins with "II" or "MM"); only its first 65,528 bytes count: libexif uses no more.
 void tide_exif_read(const uint8_t *_Nonnull block, size_t length, tide_exif *_Nonnull exif);
+
+/// Bytes that `tide_exif_write` needs at most.
+#define TIDE_EXIF_WRITE_SIZE 320
+
+/// Writes a TIFF block with the time (DateTimeOriginal, with its SubSecTime and OffsetTime) and, if it has one, the position. Orientation
+/// is left out: 1. Returns the length of the block, or 0 when there is nothing to write.
+size_t tide_exif_write(const tide_exif *_Nonnull exif, uint8_t block[_Nonnull TIDE_EXIF_WRITE_SIZE]);
 
 #ifdef __cplusplus
 }

@@ -13,6 +13,7 @@ actor AssetTransfer {
 
     private let store: RecordStore
     private let database: any CloudDatabase
+    private let policy: AssetDownloads
     /// Half-fetched assets lie here, by their digests.
     private let folder: URL
     /// The largest piece that the way to the cloud accepts. It may be less than the cloud's own limit, as a proxy may have a limit, too.
@@ -20,10 +21,14 @@ actor AssetTransfer {
     private static let pieceLeast = 64 << 10
     /// Opened by the first file that comes.
     private var openAssets: (blobs: BlobStore, workers: IngestWorkers)?
+    /// Digests whose contents are on their way, with those who wait for their ends.
+    private var onTheirWay: [String: [CheckedContinuation<Void, Never>]] = [:]
 
-    init(store: RecordStore, database: any CloudDatabase) {
+    /// - Parameter policy: Which contents come with their records.
+    init(store: RecordStore, database: any CloudDatabase, policy: AssetDownloads = .all) {
         self.store = store
         self.database = database
+        self.policy = policy
         folder = store.container.url.appendingPathComponent(ContainerContents.downloads, isDirectory: true)
     }
 
@@ -36,7 +41,9 @@ actor AssetTransfer {
         let known = try await store.digests(of: ids)
         var assets: [String: CloudAsset] = [:]
         for id in ids {
-            guard let digest = known[id], let size = store.file(of: id).flatMap(Self.size) else { return nil }
+            guard let digest = known[id] else { return nil }
+            // Of a content that is not here, the cloud told the size.
+            let size = store.file(of: id).flatMap(Self.size) ?? ExportItem.assetSize(id)
             assets[id] = CloudAsset(digest: digest, size: size)
         }
         return assets
@@ -55,8 +62,10 @@ actor AssetTransfer {
         var (assets, new): ([String: CloudAsset], [SyncedAsset]) = ([:], [])
         for id in ids.sorted() {
             guard let file = store.file(of: id) else { continue }
-            if let digest = known[id], let size = Self.size(of: file), size == ExportItem.assetSize(id) {
-                assets[id] = CloudAsset(digest: digest, size: size)
+            let size = Self.size(of: file)
+            // A content that is not here need not go up: the cloud has it, or it is found missing below.
+            if let digest = known[id], size == nil || size == ExportItem.assetSize(id) {
+                assets[id] = CloudAsset(digest: digest, size: ExportItem.assetSize(id))
             } else if store.isWhole(id), let asset = try? Self.digest(of: file) {
                 // Only content that matches its name is uploaded: damage must not spread. Records whose assets can't be read are refused.
                 assets[id] = asset
@@ -64,15 +73,21 @@ actor AssetTransfer {
             }
         }
         try await store.note(new)
+        let fresh = Set(new.map(\.id))
         let all = Array(Set(assets.values)).sorted { $0.digest < $1.digest }
         let files = Dictionary(assets.map { ($1, $0) }, uniquingKeysWith: { one, _ in one })
         for start in stride(from: 0, to: all.count, by: max(1, limits.operationsPerRequest)) {
             let some = Array(all[start..<min(all.count, start + limits.operationsPerRequest)])
             let missing = try await database.missingAssets(some, in: zone)
             for asset in some {
-                guard let offset = missing[asset], let id = files[asset], let file = store.file(of: id) else { continue }
+                guard let offset = missing[asset], var id = files[asset] else { continue }
+                // The content may be here under another identifier.
+                if !AssetFiles.isHere(id, in: store.container.assets) {
+                    id = try await store.assets([asset.digest])[asset.digest] ?? id
+                }
+                guard let file = store.file(of: id) else { continue }
                 // The file was whole when its digest was computed, which may be long ago. Its records are refused, and the others go.
-                guard known[id] == nil || store.isWhole(id) else {
+                guard fresh.contains(id) || store.isWhole(id) else {
                     for (id, other) in assets where other == asset { assets[id] = nil }
                     continue
                 }
@@ -144,14 +159,14 @@ actor AssetTransfer {
     private static func digest(of file: URL) throws -> CloudAsset {
         let handle = try FileHandle(forReadingFrom: file)
         defer { try? handle.close() }
-        var digest = AssetDigest()
-        while let data = try handle.read(upToCount: 1 << 20), !data.isEmpty { digest.update(data) }
-        return digest.finish()
+        let (digest, size) = try AssetFiles.digest(of: handle)
+        return CloudAsset(digest: digest, size: size)
     }
 
-    // Down
+    // Down, with records
 
-    /// Downloads the assets that the store does not have.
+    /// Downloads the assets that the store does not know, as far as they come with their records. The others get identifiers, and their
+    /// contents stay in the cloud.
     ///
     /// - Parameter progress: Called with the number of bytes that were downloaded.
     /// - Returns: The store's names of the assets, by digest.
@@ -160,12 +175,18 @@ actor AssetTransfer {
     ) async throws -> [String: String] {
         guard !assets.isEmpty else { return [:] }
         var known = try await store.assets(Set(assets.map(\.digest)))
-        let missing = assets.filter { known[$0.digest] == nil }.sorted { $0.digest < $1.digest }
+        var missing = assets.filter { known[$0.digest] == nil }
+        let absent = missing.filter { !policy.includes($0.size) && Self.isValid($0, limits) }
+        known.merge(try await register(absent)) { one, _ in one }
+        missing = missing.filter { known[$0.digest] == nil }
         guard !missing.isEmpty else { return known }
+        let digests = missing.map(\.digest).sorted()
+        for digest in digests { await begin(digest) }
+        defer { for digest in digests { end(digest) } }
+        // Somebody may have asked for one meanwhile.
+        known.merge(try await store.assets(Set(digests))) { one, _ in one }
         var fetched: [(asset: CloudAsset, file: URL)] = []
-        try FileManager.default.createDirectory(
-            at: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
-        for asset in missing {
+        for asset in missing.sorted(by: { $0.digest < $1.digest }) where known[asset.digest] == nil {
             do {
                 fetched.append((asset, try await fetch(asset, zone: zone, limits: limits, progress: progress)))
             } catch let error where Self.isOfOneAsset(error) {
@@ -177,8 +198,100 @@ actor AssetTransfer {
         return known
     }
 
+    /// Gives identifiers to contents that stay in the cloud.
+    private func register(_ assets: Set<CloudAsset>) async throws -> [String: String] {
+        guard !assets.isEmpty else { return [:] }
+        // A file may be here whose digest nobody has computed yet: then it is the content.
+        for id in try await store.undigested(sizes: Set(assets.map(\.size))) {
+            guard let file = store.file(of: id), let asset = try? Self.digest(of: file), assets.contains(asset) else { continue }
+            guard store.isWhole(id) else { continue }
+            try await store.note([SyncedAsset(id: id, sha256: asset.digest, size: asset.size)])
+        }
+        let here = try await store.assets(Set(assets.map(\.digest)))
+        let absent = assets.filter { here[$0.digest] == nil }.map { (sha256: $0.digest, size: $0.size) }
+        return here.merging(try await store.registerAbsent(absent)) { one, _ in one }
+    }
+
+    private static func isValid(_ asset: CloudAsset, _ limits: CloudLimits) -> Bool {
+        Hexadecimal.isText(asset.digest, ofBytes: 32) && (0...limits.bytesPerAsset).contains(asset.size)
+    }
+
+    // Down, on demand
+
+    /// Brings a content that the store knows and does not have.
+    ///
+    /// - Parameters:
+    ///   - zones: Where records name it; each is tried.
+    ///   - progress: Called with the number of bytes that are here by now.
+    /// - Throws: `CloudError` `assetNotAvailable` where the cloud does not have it; `CancellationError`; ``StoreError``.
+    func bring(
+        _ content: RemoteAsset, zones: [CloudZoneID], limits: CloudLimits, progress: @escaping @Sendable (Int64) async -> Void
+    ) async throws {
+        await begin(content.sha256)
+        defer { end(content.sha256) }
+        guard !AssetFiles.isHere(content.id, in: store.container.assets) else {
+            return try await store.notePresent([content.id: try media(of: content)])
+        }
+        let asset = CloudAsset(digest: content.sha256, size: content.size)
+        for zone in zones {
+            do {
+                let file = try await fetch(asset, zone: zone, limits: limits, progress: { _ in }, there: progress)
+                return try await place(file, as: content)
+            } catch let error as CloudError where error.code == .assetNotAvailable || error.code == .zoneNotFound {
+                try Task.checkCancellation()
+                continue
+            }
+        }
+        throw CloudError(
+            .assetNotAvailable,
+            "the cloud does not have the content of the asset \(content.id) any more. Another device may have it: save it there again"
+        )
+    }
+
+    /// Puts a content that has come to its place.
+    private func place(_ file: URL, as content: RemoteAsset) async throws {
+        let blobs = try BlobStore(container: store.container)
+        if AssetIdentifier.isOfDigest(content.id) {
+            try blobs.adopt(file, as: content.id)
+        } else {
+            let blob = try IngestWorkers(store: blobs, root: folder, count: 1).ingest(file: file.lastPathComponent)
+            try blobs.sync()
+            guard blob.id == content.id else {
+                blobs.close()
+                throw StoreError(.corrupt, "the content of the asset \(content.id) has come, and is that of \(blob.id)")
+            }
+        }
+        try await store.notePresent([content.id: try media(of: content)])
+        blobs.close()
+        unlink(file.path)
+    }
+
+    private func media(of content: RemoteAsset) throws -> Int {
+        let file = try FileHandle(forReadingFrom: AssetFiles.url(of: content.id, in: store.container.assets))
+        defer { try? file.close() }
+        return AssetFiles.media(of: file, size: content.size)
+    }
+
+    /// Waits until nobody fetches a content; then the caller does.
+    private func begin(_ digest: String) async {
+        while onTheirWay[digest] != nil {
+            await withCheckedContinuation { onTheirWay[digest]?.append($0) }
+        }
+        onTheirWay[digest] = []
+    }
+
+    private func end(_ digest: String) {
+        for waiting in onTheirWay.removeValue(forKey: digest) ?? [] { waiting.resume() }
+    }
+
+    // Down
+
+    /// - Parameters:
+    ///   - progress: Called with the number of bytes of each piece.
+    ///   - there: Of a content that somebody has asked for: called with the number of bytes that are here.
     private func fetch(
-        _ asset: CloudAsset, zone: CloudZoneID, limits: CloudLimits, progress: @Sendable (Int64) async -> Void
+        _ asset: CloudAsset, zone: CloudZoneID, limits: CloudLimits, progress: @Sendable (Int64) async -> Void,
+        there report: (@Sendable (Int64) async -> Void)? = nil
     ) async throws -> URL {
         guard Hexadecimal.isText(asset.digest, ofBytes: 32) else {
             throw CloudError(.assetNotAvailable, "'\(asset.digest.prefix(100))' is no SHA-256 in hexadecimal digits")
@@ -187,7 +300,10 @@ actor AssetTransfer {
             throw CloudError(
                 .assetNotAvailable, "the asset \(asset.digest) has \(asset.size) bytes, which is more than a cloud takes")
         }
-        let file = folder.appendingPathComponent(asset.digest)
+        try FileManager.default.createDirectory(
+            at: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+        // Each store has its own files: both may fetch one content at a time.
+        let file = folder.appendingPathComponent(asset.digest + (store.scope == .private ? "" : ".\(store.scope.name)"))
         for isAgain in [false, true] {
             let descriptor = open(file.path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | (isAgain ? O_TRUNC : 0), 0o600)
             guard descriptor >= 0 else {
@@ -196,6 +312,8 @@ actor AssetTransfer {
             let handle = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
             var there = Int64(try handle.seekToEnd())
             while there < asset.size {
+                // A synchronisation ends between its steps.
+                if report != nil { try Task.checkCancellation() }
                 let piece = try await database.download(
                     asset, in: zone, from: there, count: min(limits.bytesPerAssetPiece, Int(asset.size - there)))
                 guard !piece.isEmpty, Int64(piece.count) <= asset.size - there else {
@@ -204,6 +322,7 @@ actor AssetTransfer {
                 try handle.write(contentsOf: piece)
                 there += Int64(piece.count)
                 await progress(Int64(piece.count))
+                await report?(there)
             }
             if try Self.digest(of: file) == asset { return file }
         }

@@ -1,0 +1,69 @@
+import CTidePictures
+public import Foundation
+import TidemarkModel
+
+/// Why a picture could not be made. Two errors are equal when their codes are.
+public struct PictureError: Error, Sendable {
+    /// The kind of failure; a program branches on it.
+    public struct Code: RawRepresentable, Hashable, Sendable {
+        /// The name of the code.
+        public let rawValue: String
+        /// Makes a code of its name.
+        public init(rawValue: String) { self.rawValue = rawValue }
+
+        /// The options ask for what can't be.
+        public static let options = Code(rawValue: "options")
+        /// The file can't be read.
+        public static let unreadable = Code(rawValue: "unreadable")
+        /// The content is neither a JPEG nor a PNG, or is of a kind that can't be decoded: 12 bits, lossless.
+        public static let unsupported = Code(rawValue: "unsupported")
+        /// The picture is cut off, or damaged anywhere.
+        public static let damaged = Code(rawValue: "damaged")
+        /// The picture has more pixels, or would take more memory, than is allowed.
+        public static let tooLarge = Code(rawValue: "tooLarge")
+        /// The memory did not suffice.
+        public static let outOfMemory = Code(rawValue: "outOfMemory")
+    }
+
+    /// The kind of failure.
+    public let code: Code
+    /// What happened, where, and what helps.
+    public let message: String
+
+    /// Makes an error.
+    public init(_ code: Code, _ message: String) {
+        self.code = code
+        self.message = message
+    }
+
+    /// The core's failure.
+    init(_ error: tide_error, text: String, of name: String) {
+        let code: Code =
+            switch (error.status, error.reject) {
+            case (TIDE_REJECTED, TIDE_REJECT_PICTURE_UNSUPPORTED): .unsupported
+            case (TIDE_REJECTED, TIDE_REJECT_PICTURE_TOO_LARGE): .tooLarge
+            case (TIDE_REJECTED, _): .damaged
+            case (TIDE_MISUSE, _): .options
+            case (TIDE_NO_MEMORY, _): .outOfMemory
+            default: .unreadable
+            }
+        self.init(code, "\(name): \(text)")
+    }
+}
+
+extension PictureError: Equatable {
+    public static func == (left: PictureError, right: PictureError) -> Bool { left.code == right.code }
+}
+
+extension PictureError: CustomStringConvertible {
+    public var description: String { message }
+}
+
+extension PictureError: LocalizedError {
+    /// The kind of failure as a sentence, in languages that have one; else the message.
+    public var errorDescription: String? { code.sentence(in: .current) ?? message }
+    /// The message, where the description is a sentence.
+    public var failureReason: String? { code.sentence(in: .current).map { _ in message } }
+    /// What helps.
+    public var recoverySuggestion: String? { code.remedy(in: .current) }
+}

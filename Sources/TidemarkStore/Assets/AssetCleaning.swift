@@ -1,0 +1,176 @@
+import Foundation
+import TidemarkModel
+import TidemarkSQLite
+
+/// Contents that were removed from a container, or would be.
+public struct AssetRemoval: Hashable, Sendable, Codable {
+    /// How many contents.
+    public var assets = 0
+    /// How many bytes they have in all.
+    public var bytes: Int64 = 0
+    /// How many contents have to stay for now, although the limit is exceeded: something that the cloud does not have yet names them, or
+    /// another process takes files in.
+    public var kept = 0
+
+    /// A removal of nothing.
+    public init() {}
+}
+
+/// Removes contents from a container: those that no record and no history names, and those that the cloud has.
+///
+/// It holds the container's ingest lock exclusively, so that nobody takes in a file, or copies the container, whose content goes meanwhile.
+package struct AssetCleaning: Sendable {
+    private let container: ContainerDirectory
+    /// The container's stores. All of them are asked, because they share the folder of the contents.
+    private let stores: [RecordStore]
+
+    package init(_ container: ContainerDirectory, stores: [RecordStore]) { (self.container, self.stores) = (container, stores) }
+
+    /// A hook between the steps, for tests that kill the process there.
+    package typealias Hook = @Sendable (Step) -> Void
+
+    /// The steps of a removal.
+    package enum Step: String, Sendable, CaseIterable { case found, unlisted, fileRemoved, filesRemoved }
+
+    /// Removes the contents that no record and no history names, if history was purged since the last time.
+    ///
+    /// - Returns: `nil` where nothing was to be done, or others take files in: then it is done the next time.
+    package func removeUnnamedIfDue() async throws -> AssetRemoval? {
+        var isDue = false
+        for store in stores where try await store.assetCleaningIsDue() { isDue = true }
+        guard isDue else { return nil }
+        do {
+            return try await removeUnnamed()
+        } catch let error as StoreError where error.code == .busy {
+            return nil
+        }
+    }
+
+    /// Removes the contents that no record and no history names.
+    ///
+    /// - Parameter isDryRun: Whether nothing is removed.
+    /// - Throws: ``StoreError`` `busy` while others take files in.
+    /// - Complexity: O(n) in the records of types with assets, in the history, and in the contents.
+    package func removeUnnamed(isDryRun: Bool = false, hook: Hook = { _ in }) async throws -> AssetRemoval {
+        try requireAllStores()
+        guard FileManager.default.fileExists(atPath: container.staging.path) else { return AssetRemoval() }
+        if isDryRun { return AssetRemoval(of: try await unnamed()) }
+        let lock = try await lockExclusively()
+        defer { lock.release() }
+        var oldest: [Int64] = []
+        for store in stores { oldest.append(try await store.oldestChange()) }
+        let found = try await unnamed()
+        hook(.found)
+        guard !found.isEmpty else {
+            try await noteCleaned(oldest)
+            return AssetRemoval()
+        }
+        // Whoever opens the assets after an interruption removes what no store lists.
+        let marker = try makeMarker()
+        // From the lists first: a store that lists a content has it.
+        for store in stores { _ = try await store.unregisterUnnamedAssets(Set(found.keys)) }
+        hook(.unlisted)
+        var removed = AssetRemoval()
+        for id in try IngestRecovery(container: container).strays(among: Array(found.keys)).sorted() {
+            // Contents that are not here have no file.
+            if AssetFiles.isHere(id, in: container.assets) {
+                removed.assets += 1
+                removed.bytes += AssetIdentifier.size(of: id)
+            }
+            try AssetFiles.remove([id], in: container.assets)
+            hook(.fileRemoved)
+        }
+        hook(.filesRemoved)
+        try FileManager.default.removeItem(at: marker)
+        try await noteCleaned(oldest)
+        return removed
+    }
+
+    private func noteCleaned(_ oldest: [Int64]) async throws {
+        for (store, change) in zip(stores, oldest) where try await store.assetCleaningIsDue() {
+            try await store.noteAssetsCleaned(change)
+        }
+    }
+
+    /// Removes contents that the cloud has, as their callers have made sure.
+    ///
+    /// - Returns: The contents that went, and how many stayed because something names them by now that the cloud does not have.
+    /// - Throws: ``StoreError`` `busy` while others take files in.
+    package func evict(_ ids: Set<String>, hook: Hook = { _ in }) async throws -> AssetRemoval {
+        try requireAllStores()
+        guard !ids.isEmpty else { return AssetRemoval() }
+        let lock = try await lockExclusively()
+        defer { lock.release() }
+        hook(.found)
+        var gone = ids
+        for store in stores { gone.subtract(try await store.held(gone)) }
+        for store in stores { gone = try await store.markAbsent(gone) }
+        hook(.unlisted)
+        var removed = AssetRemoval()
+        removed.kept = ids.count - gone.count
+        for id in gone.sorted() where AssetFiles.isHere(id, in: container.assets) {
+            try AssetFiles.remove([id], in: container.assets)
+            removed.assets += 1
+            removed.bytes += AssetIdentifier.size(of: id)
+            hook(.fileRemoved)
+        }
+        hook(.filesRemoved)
+        return removed
+    }
+
+    /// The files that nothing names: listed by a store, or by none.
+    private func unnamed() async throws -> [String: Int64] {
+        var (listed, unnamed): (Set<String>, [String: Int64]) = ([], [:])
+        var perStore: [(all: Set<String>, unnamed: [String: Int64])] = []
+        for store in stores { perStore.append((try await store.listedAssets(), try await store.unnamedAssets())) }
+        for store in perStore { listed.formUnion(store.all) }
+        for store in perStore {
+            for (id, size) in store.unnamed {
+                // Another store may name it.
+                let isNamed = perStore.contains { $0.all.contains(id) && $0.unnamed[id] == nil }
+                if !isNamed { unnamed[id] = size }
+            }
+        }
+        for id in try AssetFiles(in: container.assets).ids where !listed.contains(id) {
+            unnamed[id] = AssetIdentifier.size(of: id)
+        }
+        return unnamed
+    }
+
+    private func requireAllStores() throws(StoreError) {
+        // What a store names that is missing, or is not asked, must not be taken for unnamed.
+        guard container.hasStore(.private) else { throw container.storeIsMissing(.private) }
+        for scope in ContainerDirectory.scopes where container.hasStore(scope) && !stores.contains(where: { $0.scope == scope }) {
+            throw StoreError(.core, "the \(scope.name) store of \(container.url.path) was not asked which assets it names")
+        }
+    }
+
+    private func lockExclusively() async throws -> StoreLock {
+        try Folder.make(container.staging, mode: 0o700)
+        let lock = try StoreLock(at: container.staging.appendingPathComponent("lock"))
+        // Saves take files in for a moment; imports and copies for long.
+        for _ in 0..<20 {
+            if try lock.acquireIfFree() { return lock }
+            try await Task.sleep(for: .milliseconds(50))
+        }
+        throw StoreError(
+            .busy, "others take files into \(container.url.path), or copy it; no content is removed meanwhile. Try again later")
+    }
+
+    private func makeMarker() throws(StoreError) -> URL {
+        let marker = container.staging.appendingPathComponent(
+            "\(ProcessInfo.processInfo.processIdentifier)-\(UUID().uuidString).open")
+        guard FileManager.default.createFile(atPath: marker.path, contents: nil) else {
+            throw StoreError(.io, "cannot make the file \(marker.path)")
+        }
+        return marker
+    }
+}
+
+extension AssetRemoval {
+    init(of sizes: [String: Int64]) {
+        self.init()
+        assets = sizes.count
+        bytes = sizes.values.reduce(0, +)
+    }
+}
