@@ -299,8 +299,12 @@ static tide_status preview_column(tide_batch *batch, uint32_t column, uint32_t *
     memcpy(name + length, TIDE_PREVIEW_SUFFIX, suffix_length);
     tide_status status = tide_batch_column(batch, name, length + suffix_length, previews, NULL);
     if (status == TIDE_REJECTED) *previews = UINT32_MAX;
-    else if (!status) tide_batch_column_set_type(batch, *previews, TIDE_TYPE_ASSET);
-    return status == TIDE_REJECTED ? TIDE_OK : status;
+    if (status) return status == TIDE_REJECTED ? TIDE_OK : status;
+    tide_type type = tide_batch_column_type(batch, *previews);
+    if (type == TIDE_TYPE_UNKNOWN) tide_batch_column_set_type(batch, *previews, TIDE_TYPE_ASSET);
+    // The source has a list there.
+    else if (type != TIDE_TYPE_ASSET) *previews = UINT32_MAX;
+    return TIDE_OK;
 }
 
 bool tide_preview_is_field(const char *name, size_t length) {

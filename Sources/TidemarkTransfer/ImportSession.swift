@@ -288,9 +288,6 @@ extension ImportSession {
         for field in declared(options)?.fields ?? [] where !known.contains(where: { $0.name == field.name }) {
             known.append(.init(name: field.name, type: field.type, isBoolean: field.isBoolean))
         }
-        for name in thumbnailFields(options, known: known) where !known.contains(where: { $0.name == name }) {
-            known.append(.init(name: name, type: .asset))
-        }
         for field in options.references where !known.contains(where: { $0.name == field.field }) {
             known.append(.init(name: field.field, type: .reference, mayBeList: true))
         }
@@ -302,6 +299,10 @@ extension ImportSession {
             }
         }
         for name in options.assetFields where !known.contains(where: { $0.name == name }) {
+            known.append(.init(name: name, type: .asset, mayBeList: true))
+        }
+        // Behind the pictures, as they are seen; one that turns out to be a list gets no thumbnails.
+        for name in thumbnailFields(options, known: known) where !known.contains(where: { $0.name == name }) {
             known.append(.init(name: name, type: .asset, mayBeList: true))
         }
         return known

@@ -220,6 +220,23 @@ static void test_previews(bool dry_run) {
     store_close(store);
 }
 
+/// A source whose field of previews is a list keeps it.
+static void test_list_of_previews(void) {
+    tide_blob_store *store = store_open(false, "with previews");
+    tide_batch *batch;
+    check(!tide_batch_create(1000, 1 << 20, &batch), "batch");
+    row_add(batch), path_add(batch, "image", "a.gif");
+    row_add(batch), path_add(batch, "image", "b.gif"), cell_add(batch, "imageThumbnail", TIDE_KIND_PATHS, "a.gif\0b.gif", 11);
+    found found = {0};
+    tide_error error;
+    check(!tide_intake_batch(workers, 2, batch, true, visit, &found, &error), "%s", error.message);
+    char text[200];
+    check(!strcmp(cell_text(batch, 0, "imageThumbnail", text), "absent"), "%s", text);
+    check(cell_text(batch, 1, "imageThumbnail", text)[0] == '[', "%s", text);
+    tide_batch_destroy(batch);
+    store_close(store);
+}
+
 static void test_others(void) {
     // Without previews there are none, and the same file has the same identifier.
     tide_blob_store *store = store_open(false, NULL);
@@ -260,6 +277,7 @@ int main(void) {
     check(file && fputs("text", file) >= 0 && fclose(file) == 0, "text");
     test_previews(true);
     test_previews(false);
+    test_list_of_previews();
     test_others();
     snprintf(path, sizeof path, "rm -r %s", folder);
     check(system(path) == 0, "%s", path);
