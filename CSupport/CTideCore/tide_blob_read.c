@@ -267,9 +267,13 @@ static tide_status content_convert(
 ) {
     if (image->media == TIDE_MEDIA_UNKNOWN) return TIDE_OK;
     tide_bytes bytes = {.memory = content->memory, .descriptor = content->descriptor, .size = content->size};
-    tide_error detail;
+    tide_error detail = {0};
     tide_status status = intake->conversion.convert(intake->conversion.context, bytes, image, converted, &detail);
     if (status == TIDE_REJECTED) return tide_error_reject(error, detail.reject, "'%.150s': %.340s", path, detail.message);
+    // One file that can't be read is refused, as it is without a conversion, and the others go on.
+    if (status == TIDE_IO_ERROR) {
+        return tide_error_reject(error, TIDE_REJECT_ASSET_UNREADABLE, "'%.150s' cannot be read: %.340s", path, detail.message);
+    }
     if (status && error) *error = detail;
     return status;
 }
@@ -340,12 +344,18 @@ tide_status tide_intake_bytes(
     if (length == 0) return tide_error_reject(error, TIDE_REJECT_ASSET_EMPTY, "'%.300s' is empty", name);
     tide_origin origin = {.descriptor = -1, .bytes = bytes};
     tide_content content = {.descriptor = -1, .size = length};
-    tide_status status = length <= small_file ? read_small(intake, origin, name, &content, error)
-                                              : stream(intake, origin, name, &content, error);
-    // A dry run has no staged copy to look into.
-    bool is_there = content.memory || content.descriptor >= 0;
-    if (!status && is_there) status = image_check(&content, name, false, &blob->image, error);
-    if (!status && is_there) status = tide_content_put(intake, &content, blob, error);
+    tide_status status = TIDE_OK;
+    if (length <= small_file) {
+        status = read_small(intake, origin, name, &content, error);
+    } else if (intake->store->dry_run) {
+        // A dry run stages nothing.
+        content.memory = bytes;
+        content.digest = XXH3_128bits(bytes, length);
+    } else {
+        status = stream(intake, origin, name, &content, error);
+    }
+    if (!status) status = image_check(&content, name, false, &blob->image, error);
+    if (!status) status = tide_content_put(intake, &content, blob, error);
     if (status) tide_stage_drop(intake->store, &content);
     if (content.descriptor >= 0) close(content.descriptor);
     return status;

@@ -141,7 +141,10 @@ static tide_status profile_read(tide_picture_job *job, bool is_grey) {
 
 /// Whether the first quantisation table is as coarse as the one of the quality asked for, or coarser.
 static bool is_coarse(reader *it, const tide_picture_job *job) {
-    const JQUANT_TBL *own = it->info.quant_tbl_ptrs[it->info.comp_info[0].quant_tbl_no];
+    // The file says the number; libjpeg checks it when the decoding starts.
+    int number = it->info.comp_info[0].quant_tbl_no;
+    const JQUANT_TBL *own = number >= 0 && number < NUM_QUANT_TBLS ? it->info.quant_tbl_ptrs[number] : NULL;
+    if (!own) return false;
     it->copy.err = it->info.err;
     jpeg_create_compress(&it->copy);
     it->copy.in_color_space = JCS_GRAYSCALE;
@@ -149,7 +152,7 @@ static bool is_coarse(reader *it, const tide_picture_job *job) {
     jpeg_set_defaults(&it->copy);
     jpeg_set_quality(&it->copy, (int)job->options->quality, TRUE);
     uint32_t own_sum = 0, asked_sum = 0;
-    for (int i = 0; i < DCTSIZE2 && own; i++) {
+    for (int i = 0; i < DCTSIZE2; i++) {
         own_sum += own->quantval[i];
         asked_sum += it->copy.quant_tbl_ptrs[0]->quantval[i];
     }

@@ -40,11 +40,20 @@ static _Noreturn void error_exit(j_common_ptr info) {
     tide_jpeg_leave(info);
 }
 
+/// Whether a picture of one scan is being read, in which a decoder would go on at the next restart marker and leave what is missing grey.
+static bool is_within_scan(j_common_ptr info) {
+    if (!info->is_decompressor) return false;
+    j_decompress_ptr reading = (j_decompress_ptr)info;
+    return reading->output_height > 0 && reading->output_scanline < reading->output_height && !jpeg_has_multiple_scans(reading);
+}
+
 /// Warnings tell of damage that libjpeg would make grey of; those below tell of sloppy writers.
 static void emit_message(j_common_ptr info, int level) {
     if (level >= 0) return;
     switch (info->err->msg_code) {
     case JWRN_EXTRANEOUS_DATA:
+        if (is_within_scan(info)) error_exit(info);
+        return;
     case JWRN_JFIF_MAJOR:
     case JWRN_ADOBE_XFORM: return;
     default: error_exit(info);

@@ -58,6 +58,14 @@ bool tide_picture_input_next(tide_picture_input *input, const uint8_t **bytes, s
 
 // The job
 
+uint32_t tide_picture_concurrency(uint64_t cores, uint64_t memory) {
+    enum { most = 16 };
+    uint64_t count = memory / 2 / TIDE_PICTURE_MEMORY_LIMIT;
+    if (count > cores) count = cores;
+    if (count > most) count = most;
+    return count > 0 ? (uint32_t)count : 1;
+}
+
 void tide_picture_stop(int32_t *stop, bool stops) { __atomic_store_n(stop, stops ? 1 : 0, __ATOMIC_RELAXED); }
 
 bool tide_picture_job_is_stopped(const tide_picture_job *job) {
@@ -110,8 +118,9 @@ tide_status tide_picture_job_begin(
     size_t size = tide_pixels_size(pixels);
     uint64_t canvas_size = (uint64_t)job->out_width * job->out_height * size;
     uint64_t rows_size = (uint64_t)width * row_count * size;
-    // An encoder holds the coefficients, of two bytes each, or what it has compressed.
-    uint64_t encoder_size = (uint64_t)job->out_width * job->out_height * (job->options->quality < 90 ? 3 : 6);
+    // An encoder holds the coefficients, of two bytes each, and what it has compressed, in a buffer that doubles as it grows.
+    uint64_t encoder_size = (uint64_t)job->out_width * job->out_height * (job->options->quality < 90 ? 4 : 8);
+    if (tide_pixels_are_transparent(pixels) && encoder_size < 2 * canvas_size) encoder_size = 2 * canvas_size;
     uint64_t sum = decoder_size + rows_size + canvas_size + encoder_size + tide_scaler_size(width, height, job->out_width, job->out_height);
     if (sum > TIDE_PICTURE_MEMORY_LIMIT) {
         return tide_error_reject(
@@ -228,7 +237,11 @@ static tide_status files_make(tide_picture_job *job, tide_picture *picture) {
     uint32_t width = job->canvas.width, height = job->canvas.height;
     tide_picture_fit(job->options->thumbnail_pixel_size, &width, &height);
     if (!status && job->options->thumbnail_pixel_size > 0) {
-        if (width == job->canvas.width && height == job->canvas.height) {
+        bool is_small = width == job->canvas.width && height == job->canvas.height;
+        if (is_small && job->exif_length > 0) {
+            // A thumbnail has no metadata.
+            status = canvas_encode(job, &job->canvas, false, &file, &media);
+        } else if (is_small) {
             if (!tide_growing_add(&file, picture->image.bytes, picture->image.length)) {
                 status = tide_error_set(&job->error, TIDE_NO_MEMORY, 0, "out of memory");
             }
@@ -313,7 +326,13 @@ tide_status tide_picture_convert(
 ) {
     if (image->media != TIDE_MEDIA_JPEG && image->media != TIDE_MEDIA_PNG) return TIDE_OK;
     tide_picture picture;
-    tide_status status = tide_picture_create(bytes, context, &picture, error);
+    tide_error detail = {0};
+    tide_status status = tide_picture_create(bytes, context, &picture, &detail);
+    // What stays as it is needs no thumbnail: it is stored as pictures of other formats are.
+    bool is_kept = ((const tide_picture_options *)context)->thumbnail_only
+        && (detail.reject == TIDE_REJECT_PICTURE_TOO_LARGE || detail.reject == TIDE_REJECT_PICTURE_UNSUPPORTED);
+    if (status == TIDE_REJECTED && is_kept) return TIDE_OK;
+    if (status && error) *error = detail;
     if (status) return status;
     converted->bytes = picture.image.bytes;
     converted->length = picture.image.length;

@@ -10,6 +10,7 @@ enum {
     signature_size = 8,
     chunk_frame = 12,
     cached_chunk_limit = 64,
+    chunk_limit = 16 << 20,
     compression_level = 6,
 };
 
@@ -118,7 +119,10 @@ static tide_status pixels_read(reader *it) {
     if (setjmp(png_jmpbuf(png))) return job->error.status;
     png_set_read_fn(png, it, source_read);
     png_set_user_limits(png, tide_edge_limit, tide_edge_limit);
-    png_set_chunk_malloc_max(png, tide_profile_limit + (64 << 10));
+    // A profile that is too long is refused, and not left out.
+    png_set_chunk_malloc_max(png, chunk_limit);
+    // What else is damaged, such as what is transparent, would be left out.
+    png_set_crc_action(png, PNG_CRC_ERROR_QUIT, PNG_CRC_ERROR_QUIT);
     png_set_chunk_cache_max(png, cached_chunk_limit);
     png_set_keep_unknown_chunks(png, PNG_HANDLE_CHUNK_NEVER, unread, (int)(sizeof unread / 5));
 
@@ -184,9 +188,10 @@ static bool is_kept(const uint8_t *name) {
 }
 
 /// Copies a PNG without its metadata, and puts the job's EXIF data before its pixels.
-static tide_status chunks_copy(tide_picture_job *job, const tide_picture_input *from, bool exif, tide_growing *file) {
+tide_status tide_png_copy(tide_picture_job *job, tide_growing *file) {
+    const tide_picture_input *from = &job->input;
     uint8_t head[8];
-    bool is_added = !exif || job->exif_length == 0, is_whole = tide_picture_input_read(from, 0, head, signature_size);
+    bool is_added = job->exif_length == 0, is_whole = tide_picture_input_read(from, 0, head, signature_size);
     bool has_room = is_whole && tide_growing_add(file, head, signature_size);
     for (uint64_t at = signature_size; is_whole && has_room;) {
         is_whole = tide_picture_input_read(from, at, head, 8);
@@ -213,19 +218,17 @@ static tide_status chunks_copy(tide_picture_job *job, const tide_picture_input *
     return has_room ? TIDE_OK : tide_error_set(&job->error, TIDE_NO_MEMORY, 0, "out of memory");
 }
 
-tide_status tide_png_copy(tide_picture_job *job, tide_growing *file) { return chunks_copy(job, &job->input, true, file); }
-
 // Writing
 
 typedef struct writer {
     png_structp png;
     png_infop info;
-    tide_growing file;
+    tide_growing *file;
 } writer;
 
 static void piece_add(png_structp png, png_bytep bytes, size_t length) {
     writer *it = png_get_io_ptr(png);
-    if (tide_growing_add(&it->file, bytes, length)) return;
+    if (tide_growing_add(it->file, bytes, length)) return;
     tide_picture_job *job = png_get_error_ptr(png);
     tide_error_set(&job->error, TIDE_NO_MEMORY, 0, "out of memory");
     png_error(png, "out of memory");
@@ -233,7 +236,7 @@ static void piece_add(png_structp png, png_bytep bytes, size_t length) {
 
 static void flush_nothing(png_structp png) { (void)png; }
 
-static tide_status canvas_write(writer *it, tide_picture_job *job, const tide_canvas *canvas) {
+static tide_status canvas_write(writer *it, tide_picture_job *job, const tide_canvas *canvas, bool exif) {
     png_structp png = it->png;
     if (setjmp(png_jmpbuf(png))) return job->error.status;
     png_set_write_fn(png, it, piece_add, flush_nothing);
@@ -246,6 +249,7 @@ static tide_status canvas_write(writer *it, tide_picture_job *job, const tide_ca
         png_set_iCCP(png, it->info, "icc", PNG_COMPRESSION_TYPE_BASE, job->profile, (png_uint_32)job->profile_length);
     }
     png_write_info(png, it->info);
+    if (exif && job->exif_length > 0) png_write_chunk(png, (png_const_bytep)"eXIf", job->exif_block, job->exif_length);
     size_t stride = canvas->width * tide_pixels_size(canvas->pixels);
     for (uint32_t y = 0; y < canvas->height; y++) {
         if (tide_picture_job_is_stopped(job)) return tide_picture_job_stop(job);
@@ -256,13 +260,11 @@ static tide_status canvas_write(writer *it, tide_picture_job *job, const tide_ca
 }
 
 tide_status tide_png_encode(tide_picture_job *job, const tide_canvas *canvas, bool exif, tide_growing *file) {
-    writer it = {0};
+    writer it = {.file = file};
     it.png = png_create_write_struct(PNG_LIBPNG_VER_STRING, job, fail, pass_over);
     if (it.png) it.info = png_create_info_struct(it.png);
-    tide_status status = it.info ? canvas_write(&it, job, canvas) : tide_error_set(&job->error, TIDE_NO_MEMORY, 0, "out of memory");
+    tide_status status =
+        it.info ? canvas_write(&it, job, canvas, exif) : tide_error_set(&job->error, TIDE_NO_MEMORY, 0, "out of memory");
     png_destroy_write_struct(&it.png, &it.info);
-    tide_picture_input made = {.bytes = {.memory = it.file.bytes, .descriptor = -1, .size = it.file.length}};
-    if (!status) status = chunks_copy(job, &made, exif, file);
-    free(it.file.bytes);
     return status;
 }

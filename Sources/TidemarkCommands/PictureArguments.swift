@@ -19,7 +19,7 @@ struct PictureArguments: ParsableArguments {
             valueName: "number"))
     var thumbnails: Int?
 
-    @Flag(help: "Keeps the place where a photo was taken in scaled pictures. Without it, only their time and colours are kept.")
+    @Flag(help: "Keeps the place where a photo was taken in scaled pictures. Without it, they keep only time and colours; the field position of photos has the place.")
     var keepLocation = false
 
     func validate() throws {

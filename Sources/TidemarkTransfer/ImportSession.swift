@@ -1,4 +1,5 @@
 import CTideManifest
+import CTidePictures
 import Foundation
 import TidemarkContainers
 import TidemarkModel
@@ -32,7 +33,9 @@ actor ImportSession {
     /// Threads that ingest files: more than a small machine has cores, as each waits for the disk most of its time; and as many as it has
     /// cores to scale pictures, which computes, and takes memory for each.
     private static func workerCount(_ options: ImportOptions) -> Int {
-        options.pictures == nil ? 4 : ProcessInfo.processInfo.activeProcessorCount
+        guard options.pictures != nil else { return 4 }
+        let machine = ProcessInfo.processInfo
+        return Int(tide_picture_concurrency(UInt64(machine.activeProcessorCount), machine.physicalMemory))
     }
 
     init(
@@ -351,8 +354,9 @@ extension ImportSession {
         _ options: ImportOptions, isFolder: Bool, fields: [RecordTypeSchema.Field]
     ) throws(ImportError) {
         guard options.pictures?.thumbnailPixelSize != nil else { return }
-        let names = isFolder ? ["image"] : options.assetFields.filter { !isOfThumbnails($0) }
-        for name in names.map(thumbnailField) where !fields.contains(where: { $0.name == name }) {
+        let known = fields.map { ManifestReader.KnownField(name: $0.name, type: $0.type) }
+        let names = isFolder ? [thumbnailField("image")] : thumbnailFields(options, known: known)
+        for name in names where !fields.contains(where: { $0.name == name }) {
             throw ImportError(
                 .options, "the type '\(options.type)' has no field '\(name)' for thumbnails; in production the schema is fixed")
         }

@@ -711,15 +711,18 @@ static void test_hostile(void) {
             tide_picture_destroy(&picture);
             free(cut.bytes);
         }
+        // Scaled, of the size that they have, and as a thumbnail alone.
+        tide_picture_options forms[] = {options, {.quality = 80}, {.quality = 80, .thumbnail_pixel_size = 64, .thumbnail_only = true}};
         for (size_t at_byte = 0; at_byte < files[i].length; at_byte++) {
-            for (int bit = 0; bit < 8; bit += 1 + at_byte % 3) {
+            for (int bit = 0; bit < 8; bit++) {
                 buffer broken = buffer_copy(files[i].bytes, files[i].length);
                 broken.bytes[at_byte] ^= (uint8_t)(1 << bit);
                 tide_picture picture;
                 tide_error error = {0};
-                tide_status status = make_of(broken, options, &picture, &error);
-                check(status == TIDE_OK || status == TIDE_REJECTED, "%d, bit %d of %zu: %d %s", i, bit, at_byte, status, error.message);
-                // Each chunk of a PNG that matters has a check sum.
+                tide_status status = make_of(broken, forms[(at_byte + (size_t)bit) % 3], &picture, &error);
+                // Each chunk of a PNG has a check sum; a JPEG has none, so that other colours may come of it.
+                bool is_seen = status == TIDE_REJECTED || (i > 0 && status == TIDE_OK);
+                check(is_seen, "%d, bit %d of %zu: %d %s", i, bit, at_byte, status, error.message);
                 if (status == TIDE_OK) tide_picture_destroy(&picture);
                 free(broken.bytes);
             }

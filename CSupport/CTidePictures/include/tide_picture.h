@@ -4,7 +4,7 @@
 /// A picture with transparency becomes a PNG, every other a JPEG; the ICC profile is kept, the time of EXIF too, the position only on
 /// request, all other metadata not. A picture that fits already and is upright is copied without a loss, less its metadata, where encoding
 /// it again could not make it smaller: a JPEG whose quality is not above the one asked for, a PNG that is transparent or smaller than its
-/// JPEG. So what was made once comes out of a second run byte for byte. The thumbnail has the same form, and is a picture by itself.
+/// JPEG. So what was made once comes out of a second run byte for byte. The thumbnail is a picture by itself, without metadata.
 ///
 /// How: libjpeg-turbo or libpng yields rows; these are filtered in linear light (as sRGB; Catmull-Rom, widened to the reduction), in
 /// both directions, with only as many rows in memory as the filter spans. Before that libjpeg reduces by 2, 4 or 8, as long as twice the
@@ -12,7 +12,7 @@
 ///
 /// Rules: all bytes are hostile. Limits are checked from the header, before anything of the picture's size is allocated: edges of 65,500
 /// pixels, `TIDE_PICTURE_PIXEL_LIMIT` in all, `TIDE_PICTURE_MEMORY_LIMIT` bytes of memory. The time is bounded by the pixels: a JPEG
-/// with more scans than encoders write is refused. A picture that is damaged anywhere is refused, not shown in part.
+/// with more scans than encoders write is refused. A picture with damage that its decoder notices is refused, not shown in part; a JPEG has no check sums.
 ///
 /// Threads: any number at once; nothing is shared and nothing is kept.
 ///
@@ -34,6 +34,10 @@ TIDE_ASSUME_NONNULL_BEGIN
 #define TIDE_PICTURE_PIXEL_LIMIT 250000000u
 /// Bytes of memory that one picture may take while it is made.
 #define TIDE_PICTURE_MEMORY_LIMIT (512ull << 20)
+
+/// How many pictures are to be made at once: as many as there are cores, 16 at the most, and so many that they take half of the memory in
+/// all; at least one.
+uint32_t tide_picture_concurrency(uint64_t cores, uint64_t memory);
 
 /// What is to be made.
 typedef struct tide_picture_options {

@@ -17,7 +17,7 @@ public struct PictureError: Error, Sendable {
         public static let unreadable = Code(rawValue: "unreadable")
         /// The content is neither a JPEG nor a PNG, or is of a kind that can't be decoded: 12 bits, lossless.
         public static let unsupported = Code(rawValue: "unsupported")
-        /// The picture is cut off, or damaged anywhere.
+        /// The picture is cut off, or has damage that its decoder notices.
         public static let damaged = Code(rawValue: "damaged")
         /// The picture has more pixels, or would take more memory, than is allowed.
         public static let tooLarge = Code(rawValue: "tooLarge")

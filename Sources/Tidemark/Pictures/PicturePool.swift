@@ -1,13 +1,17 @@
+import CTidePictures
 import Dispatch
 import Foundation
 import Synchronization
 
 /// Runs the making of pictures on threads of its own, at most one for each core, in the order in which it was asked for.
 ///
-/// Each takes up to half a GiB of memory, so more at once would only take more memory.
+/// Each takes up to half a GiB of memory; all together take half of what the machine has at the most.
 final class PicturePool: Sendable {
     /// The pool of the process.
-    static let shared = PicturePool(limit: ProcessInfo.processInfo.activeProcessorCount)
+    static let shared = PicturePool(
+        limit: Int(
+            tide_picture_concurrency(
+                UInt64(ProcessInfo.processInfo.activeProcessorCount), ProcessInfo.processInfo.physicalMemory)))
 
     private let limit: Int
     private let queue = DispatchQueue(label: "tidemark.pictures", attributes: .concurrent)

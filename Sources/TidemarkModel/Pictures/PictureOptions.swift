@@ -13,7 +13,8 @@ public struct PictureOptions: Hashable, Sendable {
     public var quality: Double?
     /// The longest edge of the thumbnail; `nil`: none is made.
     public var thumbnailPixelSize: Int?
-    /// Whether the place where the photo was taken is kept. Without it nobody learns from a shared photo where its owner lives.
+    /// Whether the place where the photo was taken is kept in the picture. Without it, nobody learns from the picture where its owner lives. An
+    /// import of photos has the place in the field `position`, too, whatever this says.
     public var keepsLocation: Bool
 
     /// Makes options; see the properties.
