@@ -33,10 +33,14 @@ enum Screen {
             if let place = part.stop.location { print("       \(place.text)") }
             if let guide = part.guide { print("       mit \(guide)") }
             for entry in part.entries { print("       \(entry.heading): \(entry.text)") }
-            for photo in part.photos { print("       [\(photo.caption), \(photo.image.size ?? 0) Bytes]") }
+            for photo in part.photos {
+                print("       [\(photo.caption), \(bytes(photo.image))\(photo.image.isDownloaded ? "" : ", noch in der Cloud")]")
+            }
         }
         for booking in page.bookings { print("  gebucht: \(booking.provider), \(page.trip.currency.text(booking.price))") }
     }
+
+    static func bytes(_ asset: Asset?) -> String { "\(((asset?.size ?? 0) + 500) / 1000) KB" }
 
     static func hits(_ hits: [DiaryHit]) {
         for hit in hits { print("  \(hit.place), \(hit.entry.day.dayText): \(hit.excerpt.marked("[", "]"))") }

@@ -8,6 +8,8 @@ public struct Photo: Record, Identifiable, Equatable {
     public var caption: String
     public var takenAt: Date
     public var image: Asset
+    /// What lists show: it comes with the record, also where the picture comes on demand. Is new in version 2.
+    public var imageThumbnail: Asset?
 
     public init(of stop: Stop, caption: String, takenAt: Date, image: Asset) {
         self.stop = Reference(stop)

@@ -27,6 +27,7 @@ struct Device: Sendable {
         var configuration = SyncConfiguration()
         // An app leaves it at half a second; the story is not to wait.
         configuration.exportDelay = .milliseconds(20)
+        PhotoAlbum.configure(&configuration)
         container.startSyncing(with: databases, configuration: configuration)
     }
 

@@ -36,9 +36,8 @@ extension Story {
             try await laptop.container.save(
                 DiaryEntry(at: reine, on: reine.arrival + Double(day) * 86_400, heading: heading, text: text))
         }
-        let picture = laptop.folder.appendingPathComponent("reine.png")
-        try DemoPicture.png.write(to: picture)
-        try await PhotoAlbum(of: reine, in: laptop.book).add(picture, caption: "Blick vom Gipfel", takenAt: reine.arrival)
+        try await PhotoAlbum(of: reine, in: laptop.book)
+            .add(DemoPicture.file, caption: "Blick vom Gipfel", takenAt: reine.arrival)
         try await shows(laptop)
     }
 
@@ -54,14 +53,23 @@ extension Story {
         tells("The tablet tells of its account: \(monitor.accountNews.joined(separator: ", "))")
         if let page = try await TripPage(of: tablet.trip("Norwegen").id, in: try tablet.container.snapshot()) {
             Screen.page(page)
+            try await looking(at: page.parts[1])
         }
+    }
+
+    /// Thumbnails come with their photos; a picture comes when somebody looks at it.
+    @MainActor private func looking(at part: TripPage.Part) async throws {
+        let (album, photo) = (PhotoAlbum(of: part.stop, in: tablet.book), part.photos[0])
+        tells("The list shows the thumbnail, of \(Screen.bytes(photo.imageThumbnail))")
+        let picture = try await album.open(photo)
+        tells("She looks at the picture: it has come now, \(picture.count == photo.image.size ? Screen.bytes(photo.image) : "?")")
     }
 }
 
-/// A picture of one pixel.
+/// A photo of the repository's sample data.
 enum DemoPicture {
-    static let png =
-        Data(
-            base64Encoded:
-                "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==") ?? Data()
+    static let file: URL = {
+        let folder = (0..<5).reduce(URL(fileURLWithPath: #filePath)) { url, _ in url.deletingLastPathComponent() }
+        return folder.appendingPathComponent("journal/pictures/reine.jpg")
+    }()
 }
