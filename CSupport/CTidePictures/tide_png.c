@@ -249,7 +249,7 @@ static tide_status canvas_write(writer *it, tide_picture_job *job, const tide_ca
         png_set_iCCP(png, it->info, "icc", PNG_COMPRESSION_TYPE_BASE, job->profile, (png_uint_32)job->profile_length);
     }
     png_write_info(png, it->info);
-    if (exif && job->exif_length > 0) png_write_chunk(png, (png_const_bytep)"eXIf", job->exif_block, job->exif_length);
+    if (exif && job->exif_length > 0) png_write_chunk(png, (png_const_bytep) "eXIf", job->exif_block, job->exif_length);
     size_t stride = canvas->width * tide_pixels_size(canvas->pixels);
     for (uint32_t y = 0; y < canvas->height; y++) {
         if (tide_picture_job_is_stopped(job)) return tide_picture_job_stop(job);

@@ -19,7 +19,10 @@ struct PictureArguments: ParsableArguments {
             valueName: "number"))
     var thumbnails: Int?
 
-    @Flag(help: "Keeps the place where a photo was taken in scaled pictures. Without it, they keep only time and colours; the field position of photos has the place.")
+    @Flag(
+        help:
+            "Keeps the place where a photo was taken in scaled pictures. Without it, they keep only time and colours; the field position of photos has the place."
+    )
     var keepLocation = false
 
     func validate() throws {

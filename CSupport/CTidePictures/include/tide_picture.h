@@ -12,7 +12,8 @@
 ///
 /// Rules: all bytes are hostile. Limits are checked from the header, before anything of the picture's size is allocated: edges of 65,500
 /// pixels, `TIDE_PICTURE_PIXEL_LIMIT` in all, `TIDE_PICTURE_MEMORY_LIMIT` bytes of memory. The time is bounded by the pixels: a JPEG
-/// with more scans than encoders write is refused. A picture with damage that its decoder notices is refused, not shown in part; a JPEG has no check sums.
+/// with more scans than encoders write is refused. A picture with damage that its decoder notices is refused, not shown in part; a JPEG
+/// has no check sums.
 ///
 /// Threads: any number at once; nothing is shared and nothing is kept.
 ///

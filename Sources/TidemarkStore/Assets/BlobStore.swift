@@ -27,7 +27,8 @@ package final class BlobStore: @unchecked Sendable {
         package let isPreview: Bool
 
         package init(
-            id: String, size: Int64, media: Int, isNew: Bool, sha256: String? = nil, sourceSize: Int64 = 0, isConverted: Bool = false,
+            id: String, size: Int64, media: Int, isNew: Bool, sha256: String? = nil, sourceSize: Int64 = 0,
+            isConverted: Bool = false,
             isPreview: Bool = false
         ) {
             (self.id, self.size, self.media, self.isNew, self.sha256) = (id, size, media, isNew, sha256)

@@ -65,7 +65,9 @@ import TidemarkStore
         try await journal.fetchAll(type).map(\.recordName).sorted()
     }
 
-    @Test func `a damaged record is not deleted with a record that becomes one with another, and does not forbid it`() async throws {
+    @Test func `a damaged record is not deleted with a record that becomes one with another, and does not forbid it`()
+        async throws
+    {
         try await journal.save([
             Code(id: "m", text: "x"), Part(id: "p1", code: Reference("m")), Part(id: "p2", code: Reference("m")),
             Pass(id: "s1", code: Reference("m")),

@@ -152,7 +152,8 @@ import TidemarkTransfer
         // A shared owner takes all of it with it.
         try await anna.container.share(Part(id: "c0", of: nil, stop: nil), title: "chain", in: anna.databases)
         #expect(try await shared("Part", "c\(count - 1)", anna))
-        try await anna.container.save((count..<count + 5).reversed().map { Part(id: "c\($0)", of: Reference("c\($0 - 1)"), stop: nil) })
+        try await anna.container.save(
+            (count..<count + 5).reversed().map { Part(id: "c\($0)", of: Reference("c\($0 - 1)"), stop: nil) })
         #expect(try await shared("Part", "c\(count + 4)", anna))
     }
 

@@ -146,7 +146,9 @@ import TidemarkStore
         try expectWhole()
     }
 
-    @Test func `what goes where devices meet comes back by an undo, also when other records have moved into a share`() async throws {
+    @Test func `what goes where devices meet comes back by an undo, also when other records have moved into a share`()
+        async throws
+    {
         try await one.container.share(Trip(id: "norway"), title: "Norway", in: one.databases)
         try await one.container.delete(Stop(id: "s0", trip: Reference("t0")))
         try await one.sync()
@@ -165,7 +167,9 @@ import TidemarkStore
         #expect(try await two.container.fetchAll(Photo.self).map(\.id).sorted() == ["p1", "p2"])
     }
 
-    @Test func `what others had deleted before rules were declared stays as it is, also after the cloud was forgotten`() async throws {
+    @Test func `what others had deleted before rules were declared stays as it is, also after the cloud was forgotten`()
+        async throws
+    {
         struct Plain: Tidemark.Record {
             static let recordType = "Leg"
             var id: String
