@@ -30,7 +30,7 @@ extension RecordStore {
         let here = blobs.filter { $0.media < StoredMedia.absent || AssetFiles.isHere($0.id, in: source.assets) }
         try AssetCopying(from: source.assets, to: container.assets, mayLink: true)
             .copy(here.map(\.id)) { _ in }
-        if !blobs.isEmpty { try AssetCopying(from: source.assets, to: container.assets, mayLink: true).synchronize() }
+        if !here.isEmpty { try AssetCopying(from: source.assets, to: container.assets, mayLink: true).synchronize() }
         let outcome = try transactOrRefuse(
             "restore what was set aside", author: TransactionAuthor(author, origin: .save, role: role)
         ) { transaction in
