@@ -39,7 +39,14 @@ extension RecordStore {
                 try transaction.declare(schema, environment: container.description.environment)
             }
             try RefusedSaves(transaction.db).add(copies: setAside.refused)
-            return try transaction.restore(setAside.edits, blobs: blobs, policy: policy)
+            let copied = Set(here.map(\.id))
+            return try transaction.restore(
+                setAside.edits,
+                blobs: blobs.map { blob in
+                    BlobStore.Blob(
+                        id: blob.id, size: blob.size, media: copied.contains(blob.id) ? StoredMedia.kind(blob.media) : blob.media,
+                        isNew: false, sha256: blob.sha256)
+                }, policy: policy)
         }
         assets.close()
         return outcome
