@@ -337,6 +337,7 @@ public actor PersistentContainer: RecordReading {
         assets.known = { [unowned self] blob in try self.assumeIsolated { try $0.knownContent(of: blob) } }
         let parts = try prepare(assets)
         try spreadRelationships(parts.lazy.flatMap(\.schemas))
+        if parts.contains(where: \.namesAssets) { try assets.open() }
         try assets.sync()
         let blobs = assets.blobs
         var committed = Committed()
@@ -406,4 +407,9 @@ struct StoreSave: Sendable {
     let policy: @Sendable (String) -> MergePolicy
     /// Calls the hooks of the records, with the match in the store for each edit.
     let validate: @Sendable (Database, RecordSource, [StoredMatch]) throws -> Void
+
+    /// Whether an edit gives a field an asset.
+    var namesAssets: Bool {
+        edits.contains { edit in (edit.values ?? [:]).values.contains { $0.type.scalar == .asset && !$0.assetIDs.isEmpty } }
+    }
 }

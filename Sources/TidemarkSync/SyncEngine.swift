@@ -338,6 +338,7 @@ public actor SyncEngine {
         for zoneSync in try await zoneSyncs.all() {
             resolved += try await zoneSync.resolver.resolve(record: record, policy: policy, limits: limits)
         }
+        await assets.close()
         return resolved
     }
 

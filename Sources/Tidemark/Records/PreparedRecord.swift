@@ -163,6 +163,9 @@ final class AssetIngest {
         return id
     }
 
+    /// Keeps contents from being removed until the save has ended.
+    func open() throws { store = try store ?? BlobStore(container: container) }
+
     /// Makes the ingested assets durable; nothing may name them before.
     func sync() throws { try store?.sync() }
 

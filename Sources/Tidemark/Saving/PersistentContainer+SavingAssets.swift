@@ -11,9 +11,10 @@ extension PersistentContainer {
         for store in stores.all where try store.assumeIsolated({ try $0.hasDigestNames() }) {
             let known = try digest ?? computedDigest(of: blob)
             digest = known
-            let id = try store.assumeIsolated { try $0.digestName(known) }
+            let id = try store.assumeIsolated { try $0.digestName(known, size: blob.size) }
             guard let id else { continue }
-            try AssetFiles.give(blob.id, otherName: id, in: directory.assets)
+            // Where a file can't have two names, the record gets the identifier of the file.
+            guard try AssetFiles.give(blob.id, otherName: id, in: directory.assets) else { return nil }
             return BlobStore.Blob(id: id, size: blob.size, media: blob.media, isNew: false, sha256: digest)
         }
         return nil

@@ -47,8 +47,9 @@ struct AssetsDownload: AsyncParsableCommand {
     func run() async throws {
         try await reportingErrors {
             let directory = try containerToWrite(container, isDryRun: dryRun)
-            let inventory = try AssetInventory(of: directory, findsRecords: !records.isEmpty || type != nil)
-            let missing = try inventory.contents(of: records, type: type).filter { !$0.isDownloaded }
+            let inventory = try AssetInventory(of: directory, findsRecords: true)
+            // What only history names, the cloud has let go of as a rule.
+            let missing = try inventory.contents(of: records, type: type).filter { !$0.isDownloaded && !$0.records.isEmpty }
             if !dryRun, !missing.isEmpty { try await download(missing, into: directory) }
             let bytes = missing.reduce(0) { $0 + $1.size }
             if json { return try Output.json(Report(downloaded: missing.count, bytes: bytes, dryRun: dryRun)) }

@@ -38,9 +38,9 @@ final class DatabaseSnapshot: Sendable {
                 guard AssetFiles.isIdentifier(id) else {
                     throw StoreError(.corrupt, "\(path) names an asset '\(id.prefix(100))', which is no identifier of one")
                 }
-                // What is in the cloud alone is no part of a copy, also where its file is just being removed.
+                // What is in the cloud alone is no part of a copy. What is here is, also where an interruption has left its mark.
                 let media: Int = try row.stored("media", of: "tide_assets")
-                if media >= StoredMedia.absent { return }
+                if media >= StoredMedia.absent, !AssetFiles.isHere(id, in: container.assets) { return }
                 assets[id] = try row.stored("size", of: "tide_assets")
             }
             let pages = try Int64.fetchOne(db, sql: "PRAGMA page_count") ?? 0

@@ -8,6 +8,11 @@ package final class StoreExecutor: SerialExecutor {
         queue = DispatchQueue(label: label)
     }
 
+    /// Runs `body` on the queue, and returns when it has ended. Not from the queue itself.
+    package func sync<Result>(_ body: () throws -> Result) rethrows -> Result { try queue.sync(execute: body) }
+
+    package func checkIsolated() { dispatchPrecondition(condition: .onQueue(queue)) }
+
     package func enqueue(_ job: consuming ExecutorJob) {
         let job = UnownedJob(job)
         queue.async { job.runSynchronously(on: self.asUnownedSerialExecutor()) }

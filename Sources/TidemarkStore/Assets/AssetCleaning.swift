@@ -51,24 +51,25 @@ package struct AssetCleaning: Sendable {
     /// - Parameter isDryRun: Whether nothing is removed.
     /// - Throws: ``StoreError`` `busy` while others take files in.
     /// - Complexity: O(n) in the records of types with assets, in the history, and in the contents.
-    package func removeUnnamed(isDryRun: Bool = false, hook: Hook = { _ in }) async throws -> AssetRemoval {
+    package func removeUnnamed(isDryRun: Bool = false, hook: @escaping Hook = { _ in }) async throws -> AssetRemoval {
         try requireAllStores()
         guard FileManager.default.fileExists(atPath: container.staging.path) else { return AssetRemoval() }
-        if isDryRun { return AssetRemoval(of: try await unnamed()) }
-        let lock = try await lockExclusively()
-        defer { lock.release() }
-        var oldest: [Int64] = []
-        for store in stores { oldest.append(try await store.oldestChange()) }
-        let found = try await unnamed()
+        if isDryRun { return try await stores[0].inOneJob { AssetRemoval(of: try unnamed()) } }
+        return try await locked { try removeUnnamed(hook) }
+    }
+
+    private func removeUnnamed(_ hook: Hook) throws -> AssetRemoval {
+        let oldest = try stores.map { store in try ask(store) { try $0.oldestChange() } }
+        let found = try unnamed()
         hook(.found)
         guard !found.isEmpty else {
-            try await noteCleaned(oldest)
+            try noteCleaned(oldest)
             return AssetRemoval()
         }
         // Whoever opens the assets after an interruption removes what no store lists.
         let marker = try makeMarker()
         // From the lists first: a store that lists a content has it.
-        for store in stores { _ = try await store.unregisterUnnamedAssets(Set(found.keys)) }
+        for store in stores { _ = try ask(store) { try $0.unregisterUnnamedAssets(Set(found.keys)) } }
         hook(.unlisted)
         var removed = AssetRemoval()
         for id in try IngestRecovery(container: container).strays(among: Array(found.keys)).sorted() {
@@ -82,29 +83,34 @@ package struct AssetCleaning: Sendable {
         }
         hook(.filesRemoved)
         try FileManager.default.removeItem(at: marker)
-        try await noteCleaned(oldest)
+        try noteCleaned(oldest)
         return removed
     }
 
-    private func noteCleaned(_ oldest: [Int64]) async throws {
-        for (store, change) in zip(stores, oldest) where try await store.assetCleaningIsDue() {
-            try await store.noteAssetsCleaned(change)
+    private func noteCleaned(_ oldest: [Int64]) throws {
+        for (store, change) in zip(stores, oldest) {
+            try ask(store) { if try $0.assetCleaningIsDue() { try $0.noteAssetsCleaned(change) } }
         }
     }
 
     /// Removes contents that the cloud has, as their callers have made sure.
     ///
-    /// - Returns: The contents that went, and how many stayed because something names them by now that the cloud does not have.
+    /// - Returns: The contents that went, and how many stayed because no record names them any more that the cloud has, or something names
+    ///   them by now that it does not have.
     /// - Throws: ``StoreError`` `busy` while others take files in.
-    package func evict(_ ids: Set<String>, hook: Hook = { _ in }) async throws -> AssetRemoval {
+    package func evict(_ ids: Set<String>, hook: @escaping Hook = { _ in }) async throws -> AssetRemoval {
         try requireAllStores()
         guard !ids.isEmpty else { return AssetRemoval() }
-        let lock = try await lockExclusively()
-        defer { lock.release() }
+        return try await locked { try evict(ids, hook) }
+    }
+
+    private func evict(_ ids: Set<String>, _ hook: Hook) throws -> AssetRemoval {
         hook(.found)
-        var gone = ids
-        for store in stores { gone.subtract(try await store.held(gone)) }
-        for store in stores { gone = try await store.markAbsent(gone) }
+        var clean: Set<String> = []
+        for store in stores { clean.formUnion(try ask(store) { try Set($0.evictable().keys) }) }
+        var gone = ids.intersection(clean)
+        for store in stores { gone.subtract(try ask(store) { [gone] in try $0.held(gone) }) }
+        for store in stores { gone = try ask(store) { [gone] in try $0.markAbsent(gone) } }
         hook(.unlisted)
         var removed = AssetRemoval()
         removed.kept = ids.count - gone.count
@@ -119,11 +125,12 @@ package struct AssetCleaning: Sendable {
     }
 
     /// The files that nothing names: listed by a store, or by none.
-    private func unnamed() async throws -> [String: Int64] {
-        var (listed, unnamed): (Set<String>, [String: Int64]) = ([], [:])
-        var perStore: [(all: Set<String>, unnamed: [String: Int64])] = []
-        for store in stores { perStore.append((try await store.listedAssets(), try await store.unnamedAssets())) }
-        for store in perStore { listed.formUnion(store.all) }
+    private func unnamed() throws -> [String: Int64] {
+        let perStore = try stores.map { store in
+            try ask(store) { (all: try $0.listedAssets(), unnamed: try $0.unnamedAssets()) }
+        }
+        let listed = perStore.reduce(into: Set<String>()) { $0.formUnion($1.all) }
+        var unnamed: [String: Int64] = [:]
         for store in perStore {
             for (id, size) in store.unnamed {
                 // Another store may name it.
@@ -137,24 +144,40 @@ package struct AssetCleaning: Sendable {
         return unnamed
     }
 
+    /// Asks a store within the job of ``locked(_:)``, which runs on the executor of the first store. All stores of a `PersistentContainer`
+    /// have that one.
+    private func ask<Result: Sendable>(
+        _ store: RecordStore, _ body: @Sendable (isolated RecordStore) throws -> Result
+    ) rethrows -> Result {
+        if store.executor === stores[0].executor { return try store.assumeIsolated(body) }
+        return try store.executor.sync { try store.assumeIsolated(body) }
+    }
+
+    /// Runs `body` with the ingest lock, in one job of the first store: a save that waits for the lock in that executor would keep the
+    /// removal from ending.
+    private func locked<Result: Sendable>(_ body: @escaping @Sendable () throws -> Result) async throws -> Result {
+        try Folder.make(container.staging, mode: 0o700)
+        // Saves take files in for a moment; imports and copies for long.
+        for _ in 0..<20 {
+            let result: Result? = try await stores[0].inOneJob { [container] in
+                let lock = try StoreLock(at: container.staging.appendingPathComponent("lock"))
+                guard try lock.acquireIfFree() else { return nil }
+                defer { lock.release() }
+                return try body()
+            }
+            if let result { return result }
+            try await Task.sleep(for: .milliseconds(50))
+        }
+        throw StoreError(
+            .busy, "others take files into \(container.url.path), or copy it; no content is removed meanwhile. Try again later")
+    }
+
     private func requireAllStores() throws(StoreError) {
         // What a store names that is missing, or is not asked, must not be taken for unnamed.
         guard container.hasStore(.private) else { throw container.storeIsMissing(.private) }
         for scope in ContainerDirectory.scopes where container.hasStore(scope) && !stores.contains(where: { $0.scope == scope }) {
             throw StoreError(.core, "the \(scope.name) store of \(container.url.path) was not asked which assets it names")
         }
-    }
-
-    private func lockExclusively() async throws -> StoreLock {
-        try Folder.make(container.staging, mode: 0o700)
-        let lock = try StoreLock(at: container.staging.appendingPathComponent("lock"))
-        // Saves take files in for a moment; imports and copies for long.
-        for _ in 0..<20 {
-            if try lock.acquireIfFree() { return lock }
-            try await Task.sleep(for: .milliseconds(50))
-        }
-        throw StoreError(
-            .busy, "others take files into \(container.url.path), or copy it; no content is removed meanwhile. Try again later")
     }
 
     private func makeMarker() throws(StoreError) -> URL {

@@ -50,12 +50,21 @@ extension AssetFiles {
         }
     }
 
-    /// Gives a content a second name, where nothing has it yet: contents never change.
-    package static func give(_ id: String, otherName: String, in assets: URL) throws(StoreError) {
+    /// Gives a content a second name. A file that has it stays if it is whole: contents never change.
+    ///
+    /// - Returns: Whether the content has that name; not where files can't have two.
+    package static func give(_ id: String, otherName: String, in assets: URL) throws(StoreError) -> Bool {
         let (file, other) = (url(of: id, in: assets), url(of: otherName, in: assets))
         try Folder.make(other.deletingLastPathComponent(), mode: 0o700)
-        guard link(file.path, other.path) == 0 || errno == EEXIST else { throw Folder.failure("make the file", other.path) }
+        if link(file.path, other.path) != 0 {
+            guard errno == EEXIST else { return false }
+            if examine(otherName, in: assets) == .whole { return true }
+            let fresh = other.path + ".new"
+            unlink(fresh)
+            guard link(file.path, fresh) == 0, rename(fresh, other.path) == 0 else { return false }
+        }
         try Folder(at: other.deletingLastPathComponent()).synchronize()
+        return true
     }
 
     /// The SHA-256 of a file from its beginning, in hexadecimal digits, and its size.

@@ -67,8 +67,9 @@ struct NamedAssets {
             let rows = try Row.fetchCursor(db, sql: sql)
             while let row = try rows.next() {
                 let (zone, isUnknown, pending): (Int64, Bool, DatabaseValue) = (row[0], row[1], row[2])
-                for (index, field) in fields.enumerated() {
-                    let isHeld = isUnknown || PendingRow.isPending(field.ordinal, in: pending)
+                // A record with edits is sent as a whole where the cloud has lost it.
+                let isHeld = isUnknown || !pending.isNull
+                for index in fields.indices {
                     Self.forEach(namedIn: row[index + 3]) { id in
                         if isHeld {
                             standings[id, default: Standing()].isHeld = true

@@ -40,7 +40,7 @@ extension RecordStore {
     ///
     /// - Complexity: O(n) in the assets, the first time.
     package func hasDigestNames() throws(StoreError) -> Bool {
-        if let listsDigestNames { return listsDigestNames }
+        if listsDigestNames { return true }
         let lists = try connection.read("look for assets") { db in
             try Bool.fetchOne(
                 db, sql: "SELECT EXISTS (SELECT 1 FROM tide_assets WHERE id LIKE '%-256' AND sha256 IS NOT NULL)") ?? false
@@ -50,10 +50,10 @@ extension RecordStore {
     }
 
     /// The identifier, made of a SHA-256, under which the store knows a content from its cloud.
-    package func digestName(_ digest: String) throws(StoreError) -> String? {
+    package func digestName(_ digest: String, size: Int64) throws(StoreError) -> String? {
         try connection.read("look for assets") { db in
-            let select = try db.cachedStatement(sql: "SELECT id FROM tide_assets WHERE sha256 = ?")
-            return try String.fetchAll(select, arguments: [digest]).first(where: AssetIdentifier.isOfDigest)
+            let select = try db.cachedStatement(sql: "SELECT id FROM tide_assets WHERE sha256 = ? AND size = ?")
+            return try String.fetchAll(select, arguments: [digest, size]).first(where: AssetIdentifier.isOfDigest)
         }
     }
 
@@ -66,6 +66,22 @@ extension RecordStore {
             let note = try db.cachedStatement(
                 sql: "UPDATE tide_assets SET media = ? WHERE id = ? AND media >= \(StoredMedia.absent)")
             for (id, media) in media { try note.execute(arguments: [StoredMedia.kind(media), id]) }
+            return ((), .commit)
+        }
+    }
+
+    /// Removes the marks of contents that are here.
+    package func unmarkPresent(_ ids: Set<String>) throws(StoreError) {
+        guard !ids.isEmpty else { return }
+        let marked: [String] = try connection.read("look for assets") { db in
+            let find = try db.cachedStatement(sql: "SELECT 1 FROM tide_assets WHERE id = ? AND media >= \(StoredMedia.absent)")
+            return try ids.filter { try Int.fetchOne(find, arguments: [$0]) != nil }
+        }
+        guard !marked.isEmpty else { return }
+        try connection.locked("note assets that are here") { db in
+            let note = try db.cachedStatement(
+                sql: "UPDATE tide_assets SET media = media & \(StoredMedia.absent - 1) WHERE id = ?")
+            for id in marked { try note.execute(arguments: [id]) }
             return ((), .commit)
         }
     }
@@ -106,8 +122,9 @@ extension RecordStore {
             if zones.count < 2 { return Dictionary(uniqueKeysWithValues: ids.map { ($0, zones) }) }
             let standings = try NamedAssets(db: db, types: connection.types).standings()
             return ids.reduce(into: [:]) { found, id in
-                let named = standings[id]?.zones ?? []
-                found[id] = zones.filter { named.contains($0.id) }
+                let named = zones.filter { standings[id]?.zones.contains($0.id) ?? false }
+                // The cloud may still have what only an unsent record, or history, names here.
+                found[id] = named.isEmpty ? zones : named
             }
         }
     }

@@ -41,6 +41,9 @@ extension RecordStore {
 }
 
 extension RecordStore {
+    /// Runs `body` as one job of the store, without a pause.
+    func inOneJob<Result: Sendable>(_ body: @Sendable () throws -> Result) throws -> Result { try body() }
+
     private static let cleanedKey = "cleaned_change"
 
     /// Whether history was purged since contents were removed that nothing names. Only a purge takes the last name from a content.

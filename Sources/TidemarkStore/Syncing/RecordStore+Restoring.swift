@@ -30,7 +30,7 @@ extension RecordStore {
         let here = blobs.filter { $0.media < StoredMedia.absent || AssetFiles.isHere($0.id, in: source.assets) }
         try AssetCopying(from: source.assets, to: container.assets, mayLink: true)
             .copy(here.map(\.id)) { _ in }
-        if !blobs.isEmpty { try AssetCopying(from: source.assets, to: container.assets, mayLink: true).synchronize() }
+        if !here.isEmpty { try AssetCopying(from: source.assets, to: container.assets, mayLink: true).synchronize() }
         let outcome = try transactOrRefuse(
             "restore what was set aside", author: TransactionAuthor(author, origin: .save, role: role)
         ) { transaction in
@@ -39,7 +39,14 @@ extension RecordStore {
                 try transaction.declare(schema, environment: container.description.environment)
             }
             try RefusedSaves(transaction.db).add(copies: setAside.refused)
-            return try transaction.restore(setAside.edits, blobs: blobs, policy: policy)
+            let copied = Set(here.map(\.id))
+            return try transaction.restore(
+                setAside.edits,
+                blobs: blobs.map { blob in
+                    BlobStore.Blob(
+                        id: blob.id, size: blob.size, media: copied.contains(blob.id) ? StoredMedia.kind(blob.media) : blob.media,
+                        isNew: false, sha256: blob.sha256)
+                }, policy: policy)
         }
         assets.close()
         return outcome

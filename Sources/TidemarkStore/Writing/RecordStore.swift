@@ -46,8 +46,8 @@ public actor RecordStore {
     nonisolated var now: @Sendable () -> Int64 { clock.withLock(\.self) }
     /// What observers of ``reader`` know of.
     private var noticed: Noticed
-    /// Whether the store lists contents under identifiers that are made of a SHA-256; `nil` before it was looked up.
-    var listsDigestNames: Bool?
+    /// Whether the store is known to list contents under identifiers that are made of a SHA-256. Another process may begin to.
+    var listsDigestNames = false
 
     private struct Noticed {
         var transaction: Int64

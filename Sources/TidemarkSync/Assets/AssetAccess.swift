@@ -47,14 +47,17 @@ package struct AssetAccess: Sendable {
         _ ids: Set<String>, priority: TaskPriority, progress: (@Sendable (AssetProgress) -> Void)?,
         arrived: @escaping @Sendable (String) -> Void = { _ in }
     ) async throws {
-        let missing = ids.filter { !AssetFiles.isHere($0, in: container.assets) }
+        var missing = ids.filter { !AssetFiles.isHere($0, in: container.assets) }
+        for store in stores { try await store.unmarkPresent(ids.subtracting(missing)) }
         guard !missing.isEmpty else { return }
         // A content may be in both stores: the second cloud is asked where the first one does not have it.
         var sources: [String: [AssetSource]] = [:]
         for engine in engines {
             for source in try await engine.sources(of: missing) { sources[source.content.id, default: []].append(source) }
         }
-        if let unknown = missing.subtracting(sources.keys).min() { throw try await unavailable(unknown) }
+        // What no cloud can have doesn't keep the others from coming.
+        let unknown = missing.subtracting(sources.keys).min()
+        missing.formIntersection(sources.keys)
         let meter = ProgressMeter(
             missing.count, bytes: missing.reduce(0) { $0 + AssetIdentifier.size(of: $1) }, progress, arrived)
         var gone: CloudError?
@@ -67,7 +70,12 @@ package struct AssetAccess: Sendable {
                 if let next = rest.popFirst() { group.addTask { try await Self.download(next, priority, meter) } }
             }
         }
+        // Both stores may list a content.
+        for store in stores {
+            try await store.unmarkPresent(missing.filter { AssetFiles.isHere($0, in: container.assets) })
+        }
         if let gone { throw gone }
+        if let unknown { throw try await unavailable(unknown) }
     }
 
     /// Returns the error of a content that no cloud has any more; other errors are thrown.
@@ -116,7 +124,7 @@ package struct AssetAccess: Sendable {
     /// - Throws: `CloudError` where the cloud can't be asked; ``ContainerEvent/Failure`` where no account is signed in; ``StoreError`` `busy`
     ///   while others take files in.
     package func evict(
-        _ ids: Set<String>? = nil, to limit: Int64 = 0, isDryRun: Bool = false, hook: AssetCleaning.Hook = { _ in }
+        _ ids: Set<String>? = nil, to limit: Int64 = 0, isDryRun: Bool = false, hook: @escaping AssetCleaning.Hook = { _ in }
     ) async throws -> AssetRemoval {
         let here = try AssetFiles(in: container.assets).ids
         var excess =

@@ -63,9 +63,11 @@ actor AssetDownloadQueue {
                 let transfer = transfers[content.id] ?? Transfer(number, content, zones, limits, priority)
                 transfer.waiters[number] = Waiter(continuation: continuation, progress: progress)
                 transfer.priority = max(transfer.priority, priority)
-                guard transfers[content.id] == nil else { return }
-                transfers[content.id] = transfer
-                waiting[transfer.number] = transfer
+                if transfers[content.id] == nil {
+                    transfers[content.id] = transfer
+                    waiting[transfer.number] = transfer
+                }
+                // A prefetch that waits may go by now, because a person has joined it.
                 start()
             }
         } onCancel: {

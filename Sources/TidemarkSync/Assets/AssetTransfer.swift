@@ -174,8 +174,12 @@ actor AssetTransfer {
         _ assets: Set<CloudAsset>, zone: CloudZoneID, limits: CloudLimits, progress: @Sendable (Int64) async -> Void
     ) async throws -> [String: String] {
         guard !assets.isEmpty else { return [:] }
+        // Nothing is removed that is registered here and named by no record yet: until `close()`, which follows the commit.
+        try openBlobs()
         var known = try await store.assets(Set(assets.map(\.digest)))
-        var missing = assets.filter { known[$0.digest] == nil }
+        let sizes = Dictionary(grouping: assets, by: \.digest).mapValues(\.count)
+        // A digest with two sizes is no digest of either.
+        var missing = assets.filter { known[$0.digest] == nil && sizes[$0.digest] == 1 }
         let absent = missing.filter { !policy.includes($0.size) && Self.isValid($0, limits) }
         known.merge(try await register(absent)) { one, _ in one }
         missing = missing.filter { known[$0.digest] == nil }
@@ -330,13 +334,18 @@ actor AssetTransfer {
         throw CloudError(.assetNotAvailable, "what came is not the content of the digest \(asset.digest)")
     }
 
+    private func openBlobs() throws {
+        guard openAssets == nil else { return }
+        try FileManager.default.createDirectory(
+            at: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+        let blobs = try BlobStore(container: store.container)
+        openAssets = (blobs, try IngestWorkers(store: blobs, root: folder, count: 1))
+    }
+
     /// Ingests files; then they are the store's.
     private func ingest(_ files: [(asset: CloudAsset, file: URL)]) async throws -> [String: String] {
         guard !files.isEmpty else { return [:] }
-        if openAssets == nil {
-            let blobs = try BlobStore(container: store.container)
-            openAssets = (blobs, try IngestWorkers(store: blobs, root: folder, count: 1))
-        }
+        try openBlobs()
         guard let openAssets else { return [:] }
         var noted: [SyncedAsset] = []
         for (asset, file) in files {
