@@ -165,6 +165,72 @@ import TidemarkSync
         #expect(ids.allSatisfy { devices.isHere($0) })
     }
 
+    @Test func `a person who asks for a content that waits as a prefetch is served before the prefetches end`() async throws {
+        let devices = try await LazyDevices()
+        for number in 0..<8 { try await LazyDevices.save(LazyDevices.picture(number), as: "r\(number)", on: devices.maker) }
+        try await devices.sync()
+        let ids = try (0..<8).map { try devices.asset("r\($0)") }
+        let digests = Dictionary(
+            try await devices.viewer.store.remoteAssets(Set(ids)).map { ($0.sha256, $0.id) }, uniquingKeysWith: { $1 })
+        let (asked, ask) = AsyncStream.makeStream(of: String.self)
+        let (release, go) = AsyncStream.makeStream(of: Void.self)
+        let wanted = Mutex<String?>(nil)
+        devices.database.beforeDownload { download in
+            ask.yield(download.digest)
+            if digests[download.digest] != wanted.withLock(\.self) { for await _ in release { break } }
+        }
+        let access = devices.access
+        let prefetch = Task { try await access.download(Set(ids), priority: .utility, progress: nil) }
+        var hanging: Set<String> = []
+        for await digest in asked {
+            if let id = digests[digest] { hanging.insert(id) }
+            if hanging.count == 3 { break }
+        }
+        let waiting = try #require(ids.first { !hanging.contains($0) })
+        wanted.withLock { $0 = waiting }
+        try await access.download([waiting], priority: .userInitiated, progress: nil)
+        #expect(devices.isHere(waiting))
+        devices.database.beforeDownload(nil)
+        go.finish()
+        try await prefetch.value
+    }
+
+    @Test func `nothing is removed that a synchronisation has registered for records that are still to come`() async throws {
+        let devices = try await LazyDevices(.upTo(bytes: 10_000))
+        try await LazyDevices.save(LazyDevices.picture(1), as: "small", on: devices.maker)
+        try await LazyDevices.save(LazyDevices.picture(2, bytes: 20_000), as: "large", on: devices.maker)
+        _ = try await devices.maker.engine.sync()
+        let (begun, begin) = AsyncStream.makeStream(of: Void.self)
+        let (release, go) = AsyncStream.makeStream(of: Void.self)
+        devices.database.beforeDownload { _ in
+            begin.yield()
+            for await _ in release { break }
+        }
+        let engine = devices.viewer.engine
+        let sync = Task { try await engine.sync() }
+        for await _ in begun { break }
+        let cleaning = AssetCleaning(devices.viewer.container, stores: [devices.viewer.store])
+        await #expect(throws: StoreError(.busy, "")) { try await cleaning.removeUnnamed() }
+        devices.database.beforeDownload(nil)
+        go.finish()
+        _ = try await sync.value
+        #expect(try devices.verified().notDownloaded == 1)
+        try await devices.access.download([devices.asset("large")], priority: .userInitiated, progress: nil)
+        #expect(try devices.content(devices.asset("large")) == LazyDevices.picture(2, bytes: 20_000))
+    }
+
+    @Test func `a content stays whose record was edited or deleted since it was chosen to be evicted`() async throws {
+        let devices = try await LazyDevices(.all)
+        for number in 0..<3 { try await LazyDevices.save(LazyDevices.picture(number), as: "r\(number)", on: devices.maker) }
+        try await devices.sync()
+        let ids = try (0..<3).map { try devices.asset("r\($0)") }
+        try await devices.viewer.set("r0", ["caption": .string("edited, and not sent")])
+        try await devices.viewer.delete("r1")
+        let removal = try await AssetCleaning(devices.viewer.container, stores: [devices.viewer.store]).evict(Set(ids))
+        #expect(removal.assets == 1 && removal.kept == 2)
+        #expect(ids.map { devices.isHere($0) } == [true, true, false])
+    }
+
     @Test func `a content that the cloud does not have any more, and a cloud that is away, are told apart`() async throws {
         let devices = try await LazyDevices()
         for name in ["gone", "there"] {
