@@ -127,8 +127,8 @@ import TidemarkSync
         // The second has joined when it has asked the store; it does so before it can be cancelled below.
         first.cancel()
         await #expect(throws: CancellationError.self) { try await first.value }
-        go.yield()
-        go.yield()
+        devices.database.beforeDownload(nil)
+        go.finish()
         try await second.value
         #expect(devices.isHere(id))
         #expect(devices.database.downloads.count <= 2)
