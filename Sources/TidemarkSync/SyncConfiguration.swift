@@ -7,7 +7,7 @@ public import TidemarkStore
 /// The others stay in the cloud until they are asked for, by `PersistentContainer.download(_:priority:progress:)`, `ContainerSync` or
 /// `tidemark assets download`. A record whose contents are not here is fetched, saved, merged, shared and moved like any other.
 public enum AssetDownloads: Hashable, Sendable {
-    /// All contents.
+    /// All contents of records that come. What another choice has left in the cloud stays there until it is asked for.
     case all
     /// Contents of at most so many bytes, as thumbnails.
     case upTo(bytes: Int64)
