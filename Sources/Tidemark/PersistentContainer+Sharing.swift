@@ -261,8 +261,15 @@ extension PersistentContainer {
     func adopt(_ databases: CloudDatabases) async throws {
         guard try await !checkAccount(databases) else { return }
         // The program's own synchronisation has the container's right to synchronise, or is about to acquire it, and may not have run yet.
-        if let automatic = syncing.automatic { return try await automatic.opened().adoptAccount(startsByItself: true) }
-        if let sync = syncing.sync { return try await sync.adoptAccount() }
+        if let automatic = syncing.automatic {
+            // One that ended meanwhile is followed by another, or by an error.
+            while try await !automatic.opened().adoptAccount(startsByItself: true) {}
+            return
+        }
+        if let sync = syncing.sync {
+            guard try await sync.adoptAccount() else { throw CancellationError() }
+            return
+        }
         var configuration = SyncConfiguration()
         let settings = try StoreReader(container: directory).accountSettings()
         if let choice = settings.signIn.flatMap(SignInChoice.init(rawValue:)) { configuration.signIn = choice }

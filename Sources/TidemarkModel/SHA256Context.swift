@@ -20,21 +20,21 @@
         private let context: OpaquePointer
 
         package init() {
-            // It fails only without memory.
+            // It fails only without memory, or without the library's own algorithms. A digest that is none would be an identity.
             context = EVP_MD_CTX_new()!
-            EVP_DigestInit_ex(context, EVP_sha256(), nil)
+            precondition(EVP_DigestInit_ex(context, EVP_sha256(), nil) == 1, "libcrypto has no SHA-256")
         }
 
         deinit { EVP_MD_CTX_free(context) }
 
         package mutating func update(_ bytes: UnsafeRawBufferPointer) {
-            EVP_DigestUpdate(context, bytes.baseAddress, bytes.count)
+            precondition(EVP_DigestUpdate(context, bytes.baseAddress, bytes.count) == 1, "libcrypto can't compute a SHA-256")
         }
 
         package consuming func finish() -> [UInt8] {
             var bytes = [UInt8](repeating: 0, count: Int(EVP_MAX_MD_SIZE))
             var count: UInt32 = 0
-            EVP_DigestFinal_ex(context, &bytes, &count)
+            precondition(EVP_DigestFinal_ex(context, &bytes, &count) == 1 && count == 32, "libcrypto can't end a SHA-256")
             return Array(bytes.prefix(Int(count)))
         }
     }

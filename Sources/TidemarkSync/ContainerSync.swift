@@ -77,9 +77,21 @@ public final class ContainerSync: Sendable {
     /// Makes both stores belong to the account that is signed in, also while they are synchronised.
     ///
     /// - Parameter startsByItself: Whether ``run()`` is about to be called, if it was not yet.
-    /// - Throws: ``ContainerEvent/Failure`` when no account is signed in, or a person has to decide; `CloudError`; ``StoreError``.
-    package func adoptAccount(startsByItself: Bool = false) async throws {
-        for engine in [privateEngine, sharedEngine] { try await engine.waitForAccount(startsByItself: startsByItself) }
+    /// - Returns: Whether they do; not where the synchronisation ended before.
+    /// - Throws: ``ContainerEvent/Failure`` when no account is signed in, or a person has to decide; `CloudError`; ``StoreError``;
+    ///   `CancellationError`.
+    @discardableResult
+    package func adoptAccount(startsByItself: Bool = false) async throws -> Bool {
+        for engine in [privateEngine, sharedEngine] {
+            guard try await engine.waitForAccount(startsByItself: startsByItself) else { return false }
+        }
+        return true
+    }
+
+    /// Ends the streams of its events, when it will synchronise no more.
+    func endEvents() {
+        for engine in [privateEngine, sharedEngine] { engine.endEvents() }
+        broadcaster.finish()
     }
 
     /// Fetches and sends until there is nothing left to do now, the private store first.

@@ -28,8 +28,9 @@ public enum AssetDownloads: Hashable, Sendable {
 public struct SyncConfiguration: Sendable {
     /// The zone of the private database that has the container's records.
     public var zoneName = "TidemarkZone"
-    /// The merge policy of a type, by its name. All devices should have the same.
-    public var mergePolicy: @Sendable (String) -> MergePolicy = { _ in .mergeByPropertyObjectTrump }
+    /// The merge policy of a type, by its name; `nil` for those of the types and of the container that a `PersistentContainer` knows, and for
+    /// `mergeByPropertyObjectTrump` without one. All devices should have the same.
+    public var mergePolicy: (@Sendable (String) -> MergePolicy)?
     /// Whether the container may be synchronised at all: see ``AccountState``.
     public var accountState: @Sendable () -> AccountState = { AccountState(isSignedIn: true) }
     /// The treatment of records that are already here when an account signs in.
@@ -43,15 +44,18 @@ public struct SyncConfiguration: Sendable {
     /// How many bytes of assets the container keeps on the disk; `nil` for no limit. After a synchronisation, contents that the cloud has are
     /// evicted until the others fit, the least recently used first. Contents that the cloud does not have yet stay.
     public var assetLimit: Int64?
-    /// How long ``SyncEngine/run()`` waits after a save before it sends, so that the saves of that time go together. Without a pause it
-    /// sends at once.
-    public var exportDelay = Duration.zero
+    /// How long ``SyncEngine/run()`` waits after a save before it sends, so that the saves of that time go together; `nil` for half a second in
+    /// a container that synchronises by itself, and for none elsewhere.
+    public var exportDelay: Duration?
     /// Returns, for the name of a record type, the field whose value is the title of a share of such a record; `nil` for types whose
     /// shares have a title of their own. A `PersistentContainer` returns what its types say, by `Record.shareTitle`.
     public var shareTitleField: @Sendable (String) -> String? = { _ in nil }
 
     /// Makes a configuration with the default settings.
     public init() {}
+
+    /// The policy of each type.
+    var policy: @Sendable (String) -> MergePolicy { mergePolicy ?? { _ in .mergeByPropertyObjectTrump } }
 }
 
 /// The result of a synchronisation.

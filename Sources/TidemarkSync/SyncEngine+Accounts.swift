@@ -44,7 +44,7 @@ extension SyncEngine {
     public func restore(
         _ quarantine: Quarantine, options: QuarantineRestoration = [], policy: MergePolicy? = nil
     ) async throws -> ChangeCounts {
-        let configured = configuration.mergePolicy
+        let configured = configuration.policy
         return try await alone { store in
             try await store.restore(
                 quarantine, options: options, author: "quarantine", role: .sync, policy: { policy ?? configured($0) }

@@ -203,7 +203,7 @@ public actor SyncEngine {
 
     private func note(_ wake: Wake?) {
         switch wake {
-        case .store: machine.saved(at: environment.now(), delay: configuration.exportDelay)
+        case .store: machine.saved(at: environment.now(), delay: configuration.exportDelay ?? .zero)
         case .cloud: machine.cloudNotified(at: environment.now())
         case .network: machine.networkChanged(at: environment.now())
         case .request:
@@ -389,17 +389,26 @@ public actor SyncEngine {
     /// Makes the store belong to the account that is signed in; where it is being synchronised, waits for the set-up that does so.
     ///
     /// - Parameter startsByItself: Whether ``run()`` is about to be called, if it was not yet.
-    /// - Throws: As ``adoptAccount()``, but not 134417.
-    func waitForAccount(startsByItself: Bool) async throws {
-        guard isRunning || startsByItself else { return try await adoptAccount() }
-        guard !machine.isSetUp else { return }
+    /// - Returns: Whether it does; not where the synchronisation ended before.
+    /// - Throws: As ``adoptAccount()``, but not 134417; `CancellationError`.
+    func waitForAccount(startsByItself: Bool) async throws -> Bool {
+        guard isRunning || startsByItself else {
+            try await adoptAccount()
+            return true
+        }
+        guard !machine.isSetUp else { return true }
         let events = recorder.broadcaster.stream(replaying: false)
         requestSyncSoon()
         for await event in events where event.kind == .setup && event.end != nil {
             if let failure = event.failure { throw failure }
-            return
+            return true
         }
+        try Task.checkCancellation()
+        return false
     }
+
+    /// Ends the streams of its events: nothing more will happen.
+    nonisolated func endEvents() { recorder.broadcaster.finish() }
 
     /// Passes the events on.
     package nonisolated func forwardEvents(to broadcaster: EventBroadcaster) { recorder.broadcaster.forward(to: broadcaster) }

@@ -28,7 +28,7 @@ struct ZoneSync: Sendable {
         let mapping = RecordMapping(zone: cloudZone, number: zone.id, scope: parts.store.scope)
         resolver = ConflictResolver(
             store: parts.store, assets: parts.assets, mapping: mapping, author: parts.configuration.author,
-            policy: parts.configuration.mergePolicy)
+            policy: parts.configuration.policy)
         exports = ExportScheduler(
             store: parts.store, database: parts.database, assets: parts.assets, resolver: resolver, mapping: mapping,
             environment: parts.environment)

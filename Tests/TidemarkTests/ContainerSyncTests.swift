@@ -43,6 +43,36 @@ import TidemarkEmbeddedCloud
         #expect(found?.tags == senja.tags)
     }
 
+    private struct Visit: Tidemark.Record {
+        static let mergePolicy: MergePolicy? = .mergeByPropertyStoreTrump
+        var id: String
+        var title: String
+        var recordName: String { id }
+    }
+
+    @Test func `devices meet under the policy of a type, also with a configuration that names none`() async throws {
+        let scratch = try Scratch()
+        let place = try TwoUserFixture(scratch)
+        let devices = [try await place.person("anna", device: "1"), try await place.person("anna", device: "2")]
+        var configuration = SyncConfiguration()
+        configuration.assets = .upTo(bytes: 1000)
+        func sync(_ device: Person) async throws {
+            let sync = try await device.container.sync(with: device.databases, configuration: configuration)
+            defer { sync.close() }
+            _ = try await sync.sync()
+        }
+        try await devices[0].container.save(Visit(id: "v", title: "before"))
+        for device in devices { try await sync(device) }
+        for (device, title) in zip(devices, ["first", "second"]) {
+            try await device.container.save(Visit(id: "v", title: title))
+        }
+        for _ in 0..<2 { for device in devices { try await sync(device) } }
+        // By the container's own policy the one that comes later would win.
+        for device in devices {
+            #expect(try await device.container.fetch(Visit.self, named: "v")?.title == "first")
+        }
+    }
+
     @Test func `a context's edit meets what came from the cloud, by the container's policy`() async throws {
         let scratch = try Scratch()
         let cloud = try EmbeddedCloud(at: scratch["cloud"])

@@ -76,10 +76,11 @@ public struct ScaledPicture: Sendable {
     /// - Parameters:
     ///   - url: The file, which is not changed.
     ///   - maxPixelSize: The longest edge of the picture; `nil`: as it is.
-    ///   - quality: The quality of a JPEG, above 0 and up to 1.
+    ///   - quality: The quality of a JPEG, above 0 and up to 1. `nil`: ``PictureOptions/defaultQuality`` where the picture is scaled; where it
+    ///     is not, the picture stays the file that it was, with its metadata.
     ///   - thumbnailPixelSize: The longest edge of the thumbnail; `nil`: none is made.
     public init(
-        contentsOf url: URL, maxPixelSize: Int?, quality: Double = PictureOptions.defaultQuality, thumbnailPixelSize: Int? = nil
+        contentsOf url: URL, maxPixelSize: Int?, quality: Double? = nil, thumbnailPixelSize: Int? = nil
     ) async throws {
         try await self.init(
             contentsOf: url,

@@ -48,8 +48,8 @@ public protocol Record: Codable, Sendable {
     static var relationships: [Relationship<Self>] { get }
     /// The indexes that make queries of this type fast; by default none but those of references and names.
     static var indexes: [RecordIndex<Self>] { get }
-    /// The policy of this type where a save names none; `nil` for the container's. A synchronisation asks
-    /// `SyncConfiguration.mergePolicy` instead, by the type's name: it can't know the program's types.
+    /// The policy of this type where a save names none, and where devices meet; `nil` for the container's. A synchronisation knows it once the
+    /// program has used the type, as ``PersistentContainer/declare(_:)`` does, and `SyncConfiguration.mergePolicy` goes before it.
     static var mergePolicy: MergePolicy? { get }
     /// An instance with values for properties that a record has no value for, such as `nights = 1` for records from before the
     /// property `nights`. Reading, predicates and sorts use its values of properties that are not optional. By default `nil`: then

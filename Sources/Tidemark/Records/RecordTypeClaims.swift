@@ -1,4 +1,5 @@
 import Synchronization
+import TidemarkModel
 import TidemarkSQLite
 
 /// The Swift types that a program uses for the record types of a container.
@@ -10,14 +11,21 @@ final class RecordTypeClaims: Sendable {
     /// The fields that have the titles of shares, by record type; `nil` for a type without one.
     private let titleFields = Mutex<[String: String?]>([:])
 
+    /// The policies of types that have one of their own.
+    private let policies = Mutex<[String: MergePolicy]>([:])
+
+    /// Returns the merge policy of a record type, as far as the program has used a Swift type for it that has one.
+    func mergePolicy(of type: String) -> MergePolicy? { policies.withLock { $0[type] } }
+
     /// Returns the field that has the title of shares of a record type, as far as the program has used a Swift type for it.
     func shareTitleField(of type: String) -> String? { titleFields.withLock { $0[type] ?? nil } }
 
-    /// Notes which field has the title of shares.
-    private func noteTitle<R: Record>(of type: R.Type, _ name: String) throws(StoreError) {
+    /// Notes the merge policy, and which field has the title of shares.
+    private func note<R: Record>(of type: R.Type, _ name: String) throws(StoreError) {
         guard titleFields.withLock({ $0[name] }) == nil else { return }
         let field: String?
         if let path = R.shareTitle { field = try PropertyNames.name(of: path) } else { field = nil }
+        if let policy = R.mergePolicy { policies.withLock { $0[name] = policy } }
         titleFields.withLock { $0[name] = .some(field) }
     }
 
@@ -26,7 +34,7 @@ final class RecordTypeClaims: Sendable {
     /// - Throws: ``StoreError`` `schema`; `invalid` where ``Record/shareTitle`` names no field.
     func check<R: Record>(_ type: R.Type) throws(StoreError) {
         let name = R.recordType
-        try noteTitle(of: type, name)
+        try note(of: type, name)
         guard ImplicitRecordTypes.contains(type) else { return }
         let other = claims.withLock { claims -> (any Record.Type)? in
             guard let known = claims[name] else {

@@ -9,7 +9,7 @@ extension PersistentContainer {
     ///
     /// - Returns: Their names.
     /// - Throws: ``DeletionDenied`` where a delete rule or a permission forbids it, ``PermissionDenied``: then nothing is deleted in either
-    ///   store. ``StoreError``.
+    ///   store, unless another process saves between the look at both stores and their transactions. ``StoreError``.
     @discardableResult
     public func deleteAll<R: Record>(_ type: R.Type, where predicate: RecordPredicate<R>? = nil) throws -> [String] {
         try batch(type, predicate) { store, query, author, isDryRun in

@@ -49,13 +49,14 @@ extension PersistentContainer {
     ///
     /// - Parameters:
     ///   - databases: The databases of the account.
-    ///   - configuration: The settings; by default those of the container: its merge policy, and an `exportDelay` of half a second.
+    ///   - configuration: The settings. What they leave open, the container knows: the merge policies of its types, else its own, and an
+    ///     `exportDelay` of half a second.
     ///   - environment: The clock and the waiting, which tests replace.
     public nonisolated func startSyncing(
         with databases: CloudDatabases, configuration: SyncConfiguration? = nil, environment: SyncEnvironment = .system
     ) {
         var chosen = configured(configuration)
-        if configuration == nil { chosen.exportDelay = .milliseconds(500) }
+        if chosen.exportDelay == nil { chosen.exportDelay = .milliseconds(500) }
         let settings = chosen
         let stores = stores
         syncing.start { previous in
@@ -162,8 +163,8 @@ extension PersistentContainer {
     /// A configuration with what the container knows.
     private nonisolated func configured(_ configuration: SyncConfiguration?) -> SyncConfiguration {
         var chosen = configuration ?? SyncConfiguration()
-        if configuration == nil { chosen.mergePolicy = { [policy] _ in policy.value } }
         let (own, claims) = (chosen.shareTitleField, recordSources.claims)
+        if chosen.mergePolicy == nil { chosen.mergePolicy = { [policy] type in claims.mergePolicy(of: type) ?? policy.value } }
         chosen.shareTitleField = { own($0) ?? claims.shareTitleField(of: $0) }
         return chosen
     }

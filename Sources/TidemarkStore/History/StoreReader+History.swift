@@ -13,8 +13,9 @@ extension StoreReader {
         }
     }
 
-    /// Returns whether a transaction can be undone: history has it, and it did not move records into another zone, as sharing does. What was
-    /// changed since can still be a conflict.
+    /// Returns whether a transaction is one that can be undone: history has it, and it did not move records into another zone, as sharing does.
+    ///
+    /// The undo can still be refused: where records were changed since, by damage, by a field that is gone, by a permission or a delete rule.
     ///
     /// - Complexity: O(n) in the changes of the transaction.
     public func canUndo(transaction id: Int64) throws(StoreError) -> Bool {

@@ -37,11 +37,20 @@ extension StoreTransaction {
 }
 
 extension StoreTransaction {
-    /// Makes the indexes that the program has declared for a type, as soon as the type has their fields.
+    /// Makes the indexes that the program has declared for a type, as soon as the type has their fields. It has none of those that it can't
+    /// have, such as one of a field that came as a list: records must not wait for them, and a save tells what is wrong.
     func declareProgramIndexes(of type: String) throws {
-        guard let indexes = connection.programIndexes[type] else { return }
+        guard let indexes = connection.programIndexes[type], let stored = self.type(named: type) else { return }
         var schema = RecordTypeSchema(name: type)
-        schema.indexes = indexes
+        schema.indexes = try indexes.filter { index in
+            guard Set(stored.fields.map(\.name)).isSuperset(of: index.fields) else { return true }
+            do {
+                try stored.check(index)
+                return true
+            } catch let error as StoreError where error.code == .schema {
+                return false
+            }
+        }
         try declareIndexes(schema, origin: .program)
     }
 }
@@ -51,8 +60,10 @@ extension RecordStore {
     /// yet get theirs when they come, whoever brings them.
     ///
     /// - Parameter indexes: All indexes of each type.
+    /// - Throws: ``StoreError`` `schema` for what is no language.
     /// - Complexity: O(n log n) in the records of the types whose indexes change; otherwise a look at the schema.
     package func declareIndexes(_ indexes: [String: [FieldIndex]]) throws(StoreError) {
+        for index in indexes.values.joined() { if let language = index.language { try TextIndex.checkLanguage(language) } }
         connection.programIndexes.merge(indexes) { $1 }
         let changed = try connection.read("read the schema") { db in
             try connection.refreshSchema(db)

@@ -29,7 +29,7 @@ package struct TextIndex {
     }
 
     /// - Throws: ``StoreError`` `schema` unless the text is a language tag, such as `de` or `en-GB`.
-    static func checkLanguage(_ language: String) throws {
+    static func checkLanguage(_ language: String) throws(StoreError) {
         let parts = language.split(separator: "-", omittingEmptySubsequences: false)
         guard language.utf8.count <= 35, (2...3).contains(parts[0].utf8.count),
             parts.allSatisfy({ !$0.isEmpty && $0.utf8.allSatisfy { (UInt8(ascii: "a")...UInt8(ascii: "z")).contains($0 | 0x20) } }

@@ -60,6 +60,10 @@ private struct RelationshipResolution {
     private static let isFromCloud =
         "(SELECT t.origin FROM tide_transactions t WHERE t.id = c.transaction_id) = '\(HistoryOrigin.cloud.rawValue)'"
 
+    /// SQL that holds for a change `c` that a program has saved.
+    private static let isSaved =
+        "(SELECT t.origin FROM tide_transactions t WHERE t.id = c.transaction_id) = '\(HistoryOrigin.save.rawValue)'"
+
     init(transaction: StoreTransaction, zone: Int64) { (self.transaction, self.zone) = (transaction, zone) }
 
     /// What was looked at.
@@ -120,7 +124,8 @@ private struct RelationshipResolution {
         return try Bool.fetchOne(db.cachedStatement(sql: sql), arguments: StatementArguments(names)) ?? true
     }
 
-    /// Records that were deleted earlier, and to which changes refer that did not know of it, from here or from the cloud.
+    /// Records that were deleted earlier, and to which changes refer that did not know of it: those from the cloud, and references that a
+    /// program here has saved since. What an undo or an import brings back is wanted.
     private func deletedBefore(_ changes: Range<Int64>) throws -> Set<GoneRecord> {
         var (gone, known): (Set<GoneRecord>, Set<GoneRecord>) = ([], [])
         for type in types {
@@ -132,10 +137,15 @@ private struct RelationshipResolution {
                 let sql = """
                     SELECT DISTINCT \(column) FROM tide_changes c JOIN "\(type.table)" r ON r._id BETWEEN c.first_row AND c.last_row
                     WHERE c.id >= ?1 AND c.id < ?2 AND c.type_id = ?3 AND c.kind <> \(ChangeKind.delete.rawValue) AND r._zone = ?4
-                        AND \(column) IS NOT NULL
+                        AND \(column) IS NOT NULL AND (\(Self.isFromCloud) OR \(Self.isSaved) AND (
+                            c.kind = \(ChangeKind.insert.rawValue) AND c.previous IS NULL
+                            OR c.kind = \(ChangeKind.update.rawValue) AND json_type(c.before, ?5) IS NOT NULL))
                     """
                 let rows = try Row.fetchAll(
-                    db.cachedStatement(sql: sql), arguments: [changes.lowerBound, changes.upperBound, type.id, zone])
+                    db.cachedStatement(sql: sql),
+                    arguments: [
+                        changes.lowerBound, changes.upperBound, type.id, zone, "$.\(relationship.field.name)",
+                    ])
                 for row in rows {
                     for name in FieldValue(row[0], type: relationship.field.type)?.referenceNames ?? [] {
                         let record = GoneRecord(type: target.name, name: name, zone: nil)

@@ -13,6 +13,8 @@ extension StoreTransaction {
     /// - Complexity: Without relationships O(1). Else a look-up for each deleted record in each relationship to its type.
     @discardableResult
     func enforceRelationships() throws -> [RecordName] {
+        // What the caller tells of this transaction has them.
+        try redirectReferences()
         let types = connection.types
         guard !leavesRelationships, nextChange > firstChange, types.contains(where: { !$0.relationships.isEmpty }) else {
             return []

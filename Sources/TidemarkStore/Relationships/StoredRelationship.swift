@@ -98,6 +98,7 @@ extension StoredType {
                 "\(name) has two owning relationships, \(owners.map { "'\($0)'" }.joined(separator: " and ")): a record has one owner at the most"
             )
         }
+        let hadRules = try Bool.fetchOne(db, sql: "SELECT EXISTS (SELECT 1 FROM tide_relationships)") ?? false
         for (name, it) in before where known[name] != it {
             try db.execute(sql: "DELETE FROM tide_relationships WHERE type_id = ? AND field = ?", arguments: [id, name])
         }
@@ -111,7 +112,7 @@ extension StoredType {
         let last = try Int64.fetchOne(db, sql: "SELECT max(id) FROM tide_changes") ?? 0
         for zone in try StoreZone.fetchAll(db) {
             let old = try SyncState(db, zone: zone.id)
-            guard old.resolvedChange == nil else { continue }
+            guard old.resolvedChange == nil || !hadRules else { continue }
             var state = old
             state.resolvedChange = last
             try state.store(db, insteadOf: old, zone: zone.id)

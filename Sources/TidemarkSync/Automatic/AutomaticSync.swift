@@ -34,16 +34,22 @@ package final class AutomaticSync: Sendable {
         /// Returns what synchronises; waits for the first try.
         func opened() async throws -> ContainerSync {
             while true {
+                try Task.checkCancellation()
                 let (sync, failure) = state.withLock { ($0.sync, $0.failure) }
                 if let sync, sync.isOpen { return sync }
                 if let failure { throw failure }
-                await withCheckedContinuation { continuation in
-                    let isKnown = state.withLock { state in
-                        if state.failure != nil || state.sync?.isOpen == true { return true }
-                        state.waiting.append(continuation)
-                        return false
+                await withTaskCancellationHandler {
+                    await withCheckedContinuation { continuation in
+                        let isKnown = state.withLock { state in
+                            if Task.isCancelled || state.failure != nil || state.sync?.isOpen == true { return true }
+                            state.waiting.append(continuation)
+                            return false
+                        }
+                        if isKnown { continuation.resume() }
                     }
-                    if isKnown { continuation.resume() }
+                } onCancel: {
+                    // All look again; the others wait on.
+                    set { _ in }
                 }
             }
         }
@@ -126,7 +132,10 @@ package final class AutomaticSync: Sendable {
         _ open: @Sendable (SyncLock) throws -> ContainerSync
     ) async throws {
         let sync = try open(lock)
-        defer { sync.close() }
+        defer {
+            sync.close()
+            sync.endEvents()
+        }
         sync.broadcaster.forward(to: events)
         failures.forget()
         current.begin(sync)

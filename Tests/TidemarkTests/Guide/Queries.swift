@@ -28,6 +28,14 @@ enum Queries {
         var rating: Int?
     }
 
+    static func conditions(_ journal: PersistentContainer) async throws -> [Destination] {
+        let norwegian = TextOrder.localized(Locale(identifier: "nb_NO"))
+        let good = try await journal.fetchAll(
+            Destination.self, where: \.rating >= 4 && .field(\.caption).contains("fjord", options: .caseInsensitive),
+            sortedBy: [.ascending(\.caption, order: norwegian)])
+        return good
+    }
+
     static func pages(_ journal: PersistentContainer, _ show: ([Destination]) -> Void) async throws {
         var page = try await journal.fetchPage(Destination.self, sortedBy: [.descending(\.createdAt)], limit: 50)
         show(page.records)
@@ -48,9 +56,10 @@ enum Queries {
 
     static func counts(_ journal: PersistentContainer) async throws -> ([Stop], [String]) {
         let sections = try await journal.counts(Stop.self, by: \.day)
-        let first = try await journal.fetchAll(Stop.self, where: \.day == sections[0].value)
+        let first = sections.first?.value ?? 1
+        let stops = try await journal.fetchAll(Stop.self, where: \.day == first)
         let countries = try await journal.distinctValues(of: \Stop.country)
-        return (first, countries)
+        return (stops, countries)
     }
 
     static func sections(_ journal: PersistentContainer) async throws -> Int {

@@ -155,6 +155,15 @@ import TidemarkTransfer
         try await anna.container.save(
             (count..<count + 5).reversed().map { Part(id: "c\($0)", of: Reference("c\($0 - 1)"), stop: nil) })
         #expect(try await shared("Part", "c\(count + 4)", anna))
+        // A participant's chain goes into the store of what others share.
+        try await anna.container.save(Part(id: "b0", of: nil, stop: nil))
+        let (_, link) = try await anna.share(Part(id: "b0", of: nil, stop: nil), with: ben)
+        try await anna.sync()
+        _ = try await ben.container.acceptInvitation(link, in: ben.databases)
+        try await ben.sync()
+        try await ben.container.save((1..<300).reversed().map { Part(id: "b\($0)", of: Reference("b\($0 - 1)"), stop: nil) })
+        #expect(try await shared("Part", "b299", ben))
+        #expect(try await ben.container.count(Part.self) == 300)
     }
 
     /// A part that belongs to another of its type.

@@ -35,7 +35,7 @@ struct TripOptions: ParsableArguments {
 
     func open() async throws -> (TravelBook, Trip) {
         let book = try await options.open()
-        guard let found = try await book.trip(trip) else { throw CleanExit.message("Es gibt keine Reise „\(trip)“.") }
+        guard let found = try await book.trip(trip) else { throw ArgumentParser.ValidationError("Es gibt keine Reise „\(trip)“.") }
         return (book, found)
     }
 }
@@ -45,7 +45,7 @@ extension Date {
     @Sendable static func day(_ text: String) throws -> Date {
         let parts = text.split(separator: "-").compactMap { Int($0) }
         guard parts.count == 3, (1...12).contains(parts[1]), (1...31).contains(parts[2]) else {
-            throw CleanExit.message("„\(text)“ ist kein Tag. Ein Tag ist zum Beispiel 2025-06-03.")
+            throw ArgumentParser.ValidationError("„\(text)“ ist kein Tag. Ein Tag ist zum Beispiel 2025-06-03.")
         }
         return Date(year: parts[0], month: parts[1], day: parts[2])
     }

@@ -119,8 +119,10 @@ extension RecordStore {
             var state = SyncState()
             state.user = user
             state.initialImportIsComplete = old.initialImportIsComplete && old.user == user
-            // Delete rules were applied to what another cloud had deleted.
-            state.resolvedChange = try Int64.fetchOne(db, sql: "SELECT max(id) FROM tide_changes")
+            // Where there are rules, what another cloud had deleted stays as it is. Else they begin when they are declared.
+            if connection.types.contains(where: { !$0.relationships.isEmpty }) {
+                state.resolvedChange = try Int64.fetchOne(db, sql: "SELECT max(id) FROM tide_changes")
+            }
             try state.store(db, insteadOf: old, zone: StoreFormat.defaultZone)
             return ((), .commit)
         }

@@ -124,6 +124,8 @@ struct RemoteChangeApplier {
             try transaction.mergeUniqueKeys(
                 of: type, changes: transaction.firstChange..<first, planner.uniqueKeyPolicy(type.name))
         }
+        // References follow records that have become one, and are sent like these.
+        try transaction.redirectReferences()
         try send(from: first)
     }
 

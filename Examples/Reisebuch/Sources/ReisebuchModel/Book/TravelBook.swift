@@ -37,10 +37,12 @@ public struct TravelBook: Sendable {
 
     static let name = "Reisebuch"
 
-    /// The trip with a title, or whose identifier begins so.
+    /// The trip with a title; else the newest one whose title begins with the text, whatever the case and accents.
     public func trip(_ text: String) async throws -> Trip? {
         if let trip = try await container.fetchAll(Trip.self, where: \.title == text, limit: 1).first { return trip }
-        return try await container.fetchAll(Trip.self, where: .field(\.title).begins(with: text, options: .lenient)).first
+        return try await container.fetchAll(
+            Trip.self, where: .field(\.title).begins(with: text, options: .lenient), sortedBy: [.descending(\.begins)], limit: 1
+        ).first
     }
 }
 

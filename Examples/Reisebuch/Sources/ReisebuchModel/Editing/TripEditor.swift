@@ -91,6 +91,8 @@ import Tidemark
         // A save checks the records, too, but not before it has made fields of their values: what can't be stored would be no text for a person.
         try trip.validate()
         for stop in stops { try stop.validate() }
+        // What a save before this one has begun, and could not end.
+        await context.rollback()
         if isNew { await context.insert(trip) } else { try await context.update(trip) }
         for stop in stops {
             if inserted.contains(stop.id) { await context.insert(stop) } else { try await context.update(stop) }

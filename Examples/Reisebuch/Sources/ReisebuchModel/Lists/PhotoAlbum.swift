@@ -25,7 +25,7 @@ public struct PhotoAlbum: Sendable {
 
     public func photos() async throws -> [Photo] { try await book.container.fetchAll(Stop.photos, of: stop) }
 
-    /// Takes in the picture of a file: upright, scaled, without the place where it was taken, unless the stop has one already.
+    /// Adds the picture of a file: upright, scaled, with a thumbnail, and without the place where it was taken.
     ///
     /// - Parameter takenAt: The time where the picture does not say it.
     @discardableResult

@@ -51,7 +51,7 @@ struct Write: AsyncParsableCommand {
     func run() async throws {
         let (book, trip) = try await about.open()
         guard let stop = try await book.container.fetchAll(Trip.stops, of: trip).last else {
-            throw CleanExit.message("„\(trip.title)“ hat noch keinen Halt.")
+            throw ArgumentParser.ValidationError("„\(trip.title)“ hat noch keinen Halt.")
         }
         try await book.container.save(DiaryEntry(at: stop, on: stop.arrival, heading: heading, text: text))
         print("Geschrieben: \(stop.place), \(heading)")
@@ -68,7 +68,7 @@ struct AddPhoto: AsyncParsableCommand {
     func run() async throws {
         let (book, trip) = try await about.open()
         guard let stop = try await book.container.fetchAll(Trip.stops, of: trip).last else {
-            throw CleanExit.message("„\(trip.title)“ hat noch keinen Halt.")
+            throw ArgumentParser.ValidationError("„\(trip.title)“ hat noch keinen Halt.")
         }
         let photo = try await PhotoAlbum(of: stop, in: book)
             .add(URL(fileURLWithPath: file), caption: caption, takenAt: stop.arrival)
