@@ -34,6 +34,9 @@ import Testing
         #expect(!replacements.contains(GoneRecord(type: "Code", name: "x", zone: 1)))
         #expect(!replacements.contains(GoneRecord(type: "Note", name: "x", zone: nil)))
         let groups = replacements.takePending()
-        #expect(groups.map { "\($0.type) \($0.zone) \($0.names.values.sorted())" } == ["Code 1 [\"a\"]", "Code 2 [\"b\"]", "Part 1 [\"c\"]"])
+        #expect(
+            groups.map { "\($0.type) \($0.zone) \($0.names.values.sorted())" } == [
+                "Code 1 [\"a\"]", "Code 2 [\"b\"]", "Part 1 [\"c\"]",
+            ])
     }
 }

@@ -69,7 +69,8 @@ extension RecordReading {
     ///
     /// ```swift
     /// let sections = try await journal.counts(Stop.self, by: \.day)
-    /// let first = try await journal.fetchAll(Stop.self, where: \.day == sections[0].value)
+    /// let first = sections.first?.value ?? 1
+    /// let stops = try await journal.fetchAll(Stop.self, where: \.day == first)
     /// ```
     ///
     /// - Parameters:

@@ -30,7 +30,7 @@ extension Guide {
     static func hasChanged(_ journal: ReadOnlyContainer, since saved: ContainerToken?) throws -> ContainerToken? {
         let token = try journal.historyToken()
         guard token != saved else { return nil }
-        // Read anew, show it, and keep the token for the next time.
+        // Read again, show it, and keep the token for the next time.
         return token
     }
 

@@ -174,7 +174,8 @@ import TidemarkStore
         var recordName: String { id }
     }
 
-    @Test func `references that follow a merge are sent, also those without a rule, so that a new device has them`() async throws {
+    @Test func `references that follow a merge are sent, also those without a rule, so that a new device has them`() async throws
+    {
         try await one.container.save(Tag(id: "a", name: "rain"))
         try await two.container.save([Tag(id: "b", name: "rain"), Note(id: "1", tag: Reference("b"))])
         try await two.sync()

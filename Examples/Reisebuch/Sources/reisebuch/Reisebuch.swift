@@ -35,7 +35,9 @@ struct TripOptions: ParsableArguments {
 
     func open() async throws -> (TravelBook, Trip) {
         let book = try await options.open()
-        guard let found = try await book.trip(trip) else { throw ArgumentParser.ValidationError("Es gibt keine Reise „\(trip)“.") }
+        guard let found = try await book.trip(trip) else {
+            throw ArgumentParser.ValidationError("Es gibt keine Reise „\(trip)“.")
+        }
         return (book, found)
     }
 }
