@@ -61,12 +61,14 @@ import: build ## Installs what is missing, builds, imports the sample journal an
 	$(CLI) records $(JOURNAL) --type Destination --sort createdAt --descending --limit 10
 	$(CLI) verify $(JOURNAL)
 
-# What goes over connections runs by itself: beside the simulations a client would wait for longer than servers do.
+# What goes over connections runs by itself: beside the simulations a client would wait for longer than servers do. All tests at once would
+# open more files than a process may.
+TESTS_AT_ONCE := --experimental-maximum-parallelization-width 64
 .PHONY: test
 test: deps ## Passes the tests
 	swift build --build-tests --explicit-target-dependency-import-check error
-	swift test --skip-build --skip 'TidemarkServerTests|TidemarkHTTPTests'
-	swift test --skip-build --filter 'TidemarkServerTests|TidemarkHTTPTests'
+	swift test --skip-build $(TESTS_AT_ONCE) --skip 'TidemarkServerTests|TidemarkHTTPTests'
+	swift test --skip-build $(TESTS_AT_ONCE) --filter 'TidemarkServerTests|TidemarkHTTPTests'
 	$(MAKE) --no-print-directory test-core
 
 .PHONY: test-core

@@ -133,7 +133,7 @@ import Testing
         let history = try await tool.run(["history", container, "--json"]).json()
         #expect((history["transactions"] as? [[String: Any]])?.first?["inserted"] as? Int == 2)
         let verify = try await tool.run(["verify", container, "--json"])
-        #expect(verify.output == "{\"assets\":1,\"ok\":true,\"problems\":[],\"records\":2}\n")
+        #expect(verify.output == "{\"assets\":1,\"notDownloaded\":0,\"notDownloadedBytes\":0,\"ok\":true,\"problems\":[],\"records\":2}\n")
         #expect(verify.status == 0)
     }
 
