@@ -12,6 +12,11 @@ import Tidemark
             Stats.self,
             Widget.self, SignIn.self, ShareTrip.self, Accept.self, Sync.self, Demo.self,
         ])
+
+    static func main() async {
+        ErrorLanguage.use(.german)
+        await main(nil)
+    }
 }
 
 /// What all commands are told.
@@ -22,7 +27,6 @@ struct BookOptions: ParsableArguments {
     var folder: URL { URL(fileURLWithPath: book, isDirectory: true) }
 
     func open() async throws -> TravelBook {
-        ErrorLanguage.use(.german)
         if sql { SQLTrace.start() }
         return try await TravelBook(in: folder)
     }

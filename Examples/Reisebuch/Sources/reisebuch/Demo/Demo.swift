@@ -12,7 +12,6 @@ struct Demo: AsyncParsableCommand {
     @Flag(help: "Keeps the folder, to look at it with 'tidemark' or 'sqlite3'.") var keep = false
 
     func run() async throws {
-        ErrorLanguage.use(.german)
         if sql { SQLTrace.start() }
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent("reisebuch-\(UUID().uuidString.prefix(8))")
         defer { if !keep { try? FileManager.default.removeItem(at: folder) } }
