@@ -133,7 +133,8 @@ import Testing
         let history = try await tool.run(["history", container, "--json"]).json()
         #expect((history["transactions"] as? [[String: Any]])?.first?["inserted"] as? Int == 2)
         let verify = try await tool.run(["verify", container, "--json"])
-        #expect(verify.output == "{\"assets\":1,\"notDownloaded\":0,\"notDownloadedBytes\":0,\"ok\":true,\"problems\":[],\"records\":2}\n")
+        let counts = #"{"assets":1,"notDownloaded":0,"notDownloadedBytes":0,"ok":true,"problems":[],"records":2}"#
+        #expect(verify.output == counts + "\n")
         #expect(verify.status == 0)
     }
 
