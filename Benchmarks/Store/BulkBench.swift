@@ -105,13 +105,13 @@ extension BulkBench {
         _ records: [Destination], _ save: @escaping @Sendable (PersistentContainer) async throws -> Void
     ) async throws -> Double {
         let journal = try container("Waiting-\(UUID())")
-        let isDone = Mutex(false)
+        let isDone = Flag()
         let bulk = Task {
-            defer { isDone.withLock { $0 = true } }
+            defer { isDone.raise() }
             try await save(journal)
         }
         var (longest, number) = (0.0, 0)
-        while !isDone.withLock({ $0 }) {
+        while !isDone.isRaised {
             number += 1
             let start = StoreBench.now()
             try await journal.save(Small(id: "\(number)"))
@@ -121,6 +121,13 @@ extension BulkBench {
         try await bulk.value
         return longest
     }
+}
+
+/// What one task tells another, which waits for it.
+private final class Flag: Sendable {
+    private let value = Mutex(false)
+    var isRaised: Bool { value.withLock(\.self) }
+    func raise() { value.withLock { $0 = true } }
 }
 
 /// A record that is saved during the save of many.
