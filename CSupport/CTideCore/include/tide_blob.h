@@ -69,12 +69,12 @@ tide_status tide_intake_create(
 /// Frees a worker. NULL does nothing.
 void tide_intake_destroy(tide_intake *TIDE_NULLABLE intake);
 
-/// What a conversion has made of a file; the bytes were allocated with malloc, and who called the conversion frees them.
+/// The result of converting a file. Its bytes are allocated with malloc; the caller frees them.
 typedef struct tide_converted {
-    /// What is ingested in place of the file; NULL: the file itself.
+    /// The content that is ingested in place of the file; NULL: the file itself is.
     uint8_t *TIDE_NULLABLE bytes;
     size_t length;
-    /// What is ingested besides, to be seen first; NULL: nothing.
+    /// A preview, which is ingested besides; NULL: none.
     uint8_t *TIDE_NULLABLE preview;
     size_t preview_length;
 } tide_converted;
@@ -92,10 +92,10 @@ typedef struct tide_conversion {
 /// Has the files that `tide_intake_file` and `tide_intake_batch` read converted from now on.
 void tide_intake_set_conversion(tide_intake *intake, tide_conversion conversion);
 
-/// What batches call the field of a preview: the name of the asset's field with this behind it.
+/// The suffix of a preview's field: its name is that of the asset's field with this suffix.
 #define TIDE_PREVIEW_SUFFIX "Thumbnail"
 
-/// Whether the name of a field is one of previews.
+/// Whether the field of that name has previews.
 bool tide_preview_is_field(const char *name, size_t length);
 
 /// The memory for the EXIF block of an image. A call with such a block accepts images only.

@@ -1,6 +1,6 @@
 /// Makes a smaller picture, and a thumbnail of it, from a JPEG or a PNG.
 ///
-/// What is made: the picture upright (as its EXIF orientation asks for), with its longest edge at most as long as asked, never enlarged.
+/// The result is the picture upright (as its EXIF orientation asks for), with its longest edge at most as long as asked, never enlarged.
 /// A picture with transparency becomes a PNG, every other a JPEG; the ICC profile is kept, the time of EXIF too, the position only on
 /// request, all other metadata not. A picture that fits already and is upright is copied without a loss, less its metadata, where encoding
 /// it again could not make it smaller: a JPEG whose quality is not above the one asked for, a PNG that is transparent or smaller than its
@@ -36,11 +36,11 @@ TIDE_ASSUME_NONNULL_BEGIN
 /// Bytes of memory that one picture may take while it is made.
 #define TIDE_PICTURE_MEMORY_LIMIT (512ull << 20)
 
-/// How many pictures are to be made at once: as many as there are cores, 16 at the most, and so many that they take half of the memory in
+/// The number of pictures to be made at once: as many as there are cores, 16 at the most, and so many that they take half of the memory in
 /// all; at least one.
 uint32_t tide_picture_concurrency(uint64_t cores, uint64_t memory);
 
-/// What is to be made.
+/// The options of a result.
 typedef struct tide_picture_options {
     /// The longest edge of the picture, in pixels; 0: as long as it is.
     uint32_t max_pixel_size;

@@ -72,10 +72,11 @@ extension Asset: Hashable {
     ///
     /// Saved assets are compared by their identifiers, and assets of the same file are equal; no content is read. Other assets are
     /// equal when their sizes and their bytes are equal; the bytes are read only if the sizes are equal. A file that can't be read
-    /// equals no other content.
+    /// equals no other content. The bytes are compared, too, of two saved assets of which one has come from the cloud by its digest and the other from a file,
+    /// if both contents are here.
     ///
-    /// - Complexity: O(1) when both assets are saved, come from the same file or have different sizes; otherwise O(n) in the bytes
-    ///   up to the first difference.
+    /// - Complexity: O(1) when both assets are saved and neither or both have come from the cloud by their digests, when they come from
+    ///   the same file, or have different sizes; otherwise O(n) in the bytes up to the first difference.
     public static func == (left: Asset, right: Asset) -> Bool {
         if let one = left.identifier, let other = right.identifier { return one == other || isSameContent(left, right) }
         if left.content == right.content { return true }
