@@ -10,19 +10,6 @@
 #include "tide_log_format.h"
 #include "tide_reader_index.h"
 
-/// Reads bytes of a file. Returns how many there are, or -1.
-static ssize_t bytes_read(int descriptor, void *bytes, size_t count, off_t offset) {
-    size_t done = 0;
-    while (done < count) {
-        ssize_t got = pread(descriptor, (char *)bytes + done, count - done, offset + (off_t)done);
-        if (got < 0 && errno == EINTR) continue;
-        if (got < 0) return -1;
-        if (got == 0) break;
-        done += (size_t)got;
-    }
-    return (ssize_t)done;
-}
-
 /// Counts the frames of a log that are whole, up to `limit`. Returns 0, or errno.
 static int whole_frames(int descriptor, const unsigned char *header, uint32_t limit, uint32_t *count) {
     const tide_log_header log = tide_log_header_decode(header);
@@ -32,7 +19,7 @@ static int whole_frames(int descriptor, const unsigned char *header, uint32_t li
     uint32_t checksum[2] = {log.checksum[0], log.checksum[1]};
     int failure = 0;
     for (*count = 0; *count < limit; ++*count) {
-        ssize_t got = bytes_read(descriptor, frame, size, TIDE_LOG_HEADER_SIZE + (off_t)size * *count);
+        ssize_t got = tide_log_read(descriptor, frame, size, TIDE_LOG_HEADER_SIZE + (off_t)size * *count);
         if (got < 0) failure = errno;
         if (got != (ssize_t)size || !tide_log_frame_is_whole(&log, frame, checksum)) break;
     }
@@ -43,7 +30,7 @@ static int whole_frames(int descriptor, const unsigned char *header, uint32_t li
 /// Examines an open log. Returns 0, or errno.
 static int examine(int descriptor, const tide_index_header *index, tide_log_state *state) {
     unsigned char header[TIDE_LOG_HEADER_SIZE];
-    ssize_t got = bytes_read(descriptor, header, sizeof header, 0);
+    ssize_t got = tide_log_read(descriptor, header, sizeof header, 0);
     if (got < 0) return errno;
     // A log that was emptied, or begun again by a process that had no index to write to, is another than the index's.
     if (got != (ssize_t)sizeof header) return 0;

@@ -3,10 +3,13 @@
 #ifndef TIDE_LOG_FORMAT_H
 #define TIDE_LOG_FORMAT_H
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/types.h>
+#include <unistd.h>
 
 enum {
     /// Bytes before the first frame, and before each frame's page.
@@ -70,12 +73,28 @@ static inline bool tide_log_header_is_whole(const unsigned char *header) {
     return checksum[0] == decoded.checksum[0] && checksum[1] == decoded.checksum[1];
 }
 
+/// Tells whether a frame ends a transaction: its header has the size of the database then.
+static inline bool tide_log_frame_is_commit(const unsigned char *frame) { return tide_log_number(frame + 4) != 0; }
+
 /// Tells whether a frame, header and page, is the next one of a log, and moves the checksum on behind it.
 static inline bool tide_log_frame_is_whole(const tide_log_header *log, const unsigned char *frame, uint32_t checksum[2]) {
     if (tide_log_number(frame) == 0 || memcmp(frame + 8, log->salt, sizeof log->salt) != 0) return false;
     tide_log_checksum_add(checksum, frame, 8, log->is_big_endian);
     tide_log_checksum_add(checksum, frame + TIDE_LOG_FRAME_HEADER_SIZE, log->page_size, log->is_big_endian);
     return checksum[0] == tide_log_number(frame + 16) && checksum[1] == tide_log_number(frame + 20);
+}
+
+/// Reads bytes of a file. Returns how many there are, or -1.
+static inline ssize_t tide_log_read(int descriptor, void *bytes, size_t count, off_t offset) {
+    size_t done = 0;
+    while (done < count) {
+        ssize_t got = pread(descriptor, (char *)bytes + done, count - done, offset + (off_t)done);
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0) return -1;
+        if (got == 0) break;
+        done += (size_t)got;
+    }
+    return (ssize_t)done;
 }
 
 #endif

@@ -28,6 +28,8 @@ typedef struct reader_log {
     reader_database *database;
     /// -1 while there is none.
     int descriptor;
+    /// The header of the last log that was seen to have a commit. What is committed is not written over under the same header.
+    unsigned char header[TIDE_LOG_HEADER_SIZE];
 } reader_log;
 
 enum { DATABASE_SIZE = (sizeof(reader_database) + 15) / 16 * 16 };
@@ -79,35 +81,48 @@ static int log_read(sqlite3_file *file, void *bytes, int count, sqlite3_int64 of
     reader_log *log = (reader_log *)file;
     int code = log_find(log);
     if (code != SQLITE_OK) return code;
-    int done = 0;
-    while (log->descriptor >= 0 && done < count) {
-        ssize_t got = pread(log->descriptor, (char *)bytes + done, (size_t)(count - done), offset + done);
-        if (got < 0 && errno == EINTR) continue;
-        if (got < 0) return SQLITE_IOERR_READ;
-        if (got == 0) break;
-        done += (int)got;
-    }
+    ssize_t done = log->descriptor >= 0 ? tide_log_read(log->descriptor, bytes, (size_t)count, offset) : 0;
+    if (done < 0) return SQLITE_IOERR_READ;
     if (log->database && !tide_index_is_undisturbed(&log->database->index)) return SQLITE_BUSY_SNAPSHOT;
     if (done == count) return SQLITE_OK;
     memset((char *)bytes + done, 0, (size_t)(count - done));
     return SQLITE_IOERR_SHORT_READ;
 }
 
-/// Tells by its header whether a log can hold frames.
-static bool log_has_header(int descriptor) {
+/// Finds out whether a log has a commit: a whole header, and behind it whole frames up to one that ends a transaction.
+static int log_has_commit(reader_log *log, bool *has_commit) {
+    *has_commit = false;
     unsigned char header[TIDE_LOG_HEADER_SIZE];
-    ssize_t got;
-    do got = pread(descriptor, header, sizeof header, 0);
-    while (got < 0 && errno == EINTR);
-    return got == (ssize_t)sizeof header && tide_log_header_is_whole(header);
+    ssize_t got = tide_log_read(log->descriptor, header, sizeof header, 0);
+    if (got < 0) return SQLITE_IOERR_READ;
+    if (got != (ssize_t)sizeof header || !tide_log_header_is_whole(header)) return SQLITE_OK;
+    *has_commit = memcmp(header, log->header, sizeof header) == 0;
+    if (*has_commit) return SQLITE_OK;
+    const tide_log_header decoded = tide_log_header_decode(header);
+    const size_t size = TIDE_LOG_FRAME_HEADER_SIZE + decoded.page_size;
+    unsigned char *frame = sqlite3_malloc64(size);
+    if (!frame) return SQLITE_NOMEM;
+    uint32_t checksum[2] = {decoded.checksum[0], decoded.checksum[1]};
+    off_t offset = TIDE_LOG_HEADER_SIZE;
+    do {
+        got = tide_log_read(log->descriptor, frame, size, offset);
+        offset += (off_t)size;
+        if (got != (ssize_t)size || !tide_log_frame_is_whole(&decoded, frame, checksum)) break;
+        *has_commit = tide_log_frame_is_commit(frame);
+    } while (!*has_commit);
+    sqlite3_free(frame);
+    if (*has_commit) memcpy(log->header, header, sizeof header);
+    return got < 0 ? SQLITE_IOERR_READ : SQLITE_OK;
 }
 
 /// Tells the size of a log; 0 where no frame of it can count.
 ///
-/// SQLite asks for the size where it builds an index of its own, and compares the salt of that index with the log's header before it
-/// reads. A log that ends with its header, or whose header is damaged, has no frames to take a salt from: SQLite would build the index
-/// again and again, and give up with SQLITE_PROTOCOL. A write error, a kill or a power cut between the first two writes to an empty log
-/// leaves such a log. For one of 0 bytes SQLite has an answer: the database alone counts.
+/// SQLite asks for the size where it builds an index of its own, and compares that index with the log before it reads: the salt with the
+/// header's, and the checksum with the next frame's. A log without a commit leaves it no frame to take them from. If the log ends with
+/// its header, or the header is damaged, SQLite would build the index again and again, and give up with SQLITE_PROTOCOL. If frames of an
+/// earlier log follow the header, SQLite would keep the salt without a checksum, and never see what is committed to this log later.
+/// A write error, a kill or a power cut before the end of the first commit leaves such a log. For one of 0 bytes SQLite has an answer: the
+/// database alone counts.
 static int log_size(sqlite3_file *file, sqlite3_int64 *size) {
     reader_log *log = (reader_log *)file;
     int code = log_find(log);
@@ -115,8 +130,11 @@ static int log_size(sqlite3_file *file, sqlite3_int64 *size) {
     struct stat status = {.st_size = 0};
     if (log->descriptor >= 0 && fstat(log->descriptor, &status) != 0) return SQLITE_IOERR_FSTAT;
     *size = status.st_size;
-    if (log->database && *size > 0 && (*size <= TIDE_LOG_HEADER_SIZE || !log_has_header(log->descriptor))) *size = 0;
-    return SQLITE_OK;
+    if (!log->database || *size == 0) return SQLITE_OK;
+    bool has_commit;
+    code = log_has_commit(log, &has_commit);
+    if (!has_commit) *size = 0;
+    return code;
 }
 
 static int log_lock(sqlite3_file *file, int level) {
