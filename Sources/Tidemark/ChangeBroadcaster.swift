@@ -1,4 +1,4 @@
-import Synchronization
+import TidemarkModel
 
 /// Tells whoever waits in this process that history may have gone on.
 final class ChangeBroadcaster: Sendable {
@@ -8,7 +8,7 @@ final class ChangeBroadcaster: Sendable {
         var all: [Int: (continuation: AsyncStream<Void>.Continuation, hearsOwn: Bool)] = [:]
     }
 
-    private let listeners = Mutex(Listeners())
+    private let listeners = LockedValue(Listeners())
 
     /// - Parameter isOwn: Whether it was this container that has written.
     func post(isOwn: Bool) {

@@ -1,11 +1,10 @@
-import Synchronization
 import TidemarkModel
 
 /// The merge policy of a container, which its synchronisations ask as well.
 final class CurrentMergePolicy: Sendable {
-    private let policy: Mutex<MergePolicy>
+    private let policy: LockedValue<MergePolicy>
 
-    init(_ policy: MergePolicy) { self.policy = Mutex(policy) }
+    init(_ policy: MergePolicy) { self.policy = LockedValue(policy) }
 
     var value: MergePolicy {
         get { policy.withLock(\.self) }

@@ -1,6 +1,5 @@
 public import Foundation
 import GRDB
-import Synchronization
 public import TidemarkModel
 import TidemarkSQLite
 import TidemarkStore
@@ -458,7 +457,7 @@ private final class Turns: Sendable {
         var waiting: [CheckedContinuation<Void, Never>] = []
     }
 
-    private let state = Mutex(State())
+    private let state = LockedValue(State())
 
     func take() async {
         await withCheckedContinuation { continuation in

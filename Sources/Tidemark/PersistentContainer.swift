@@ -29,9 +29,9 @@ public actor PersistentContainer: RecordReading {
     nonisolated let sources: PerScope<RecordSource>
     nonisolated let changeBroadcaster: ChangeBroadcaster
     private nonisolated let notifier: StoreChangeNotifier
-    private nonisolated let listener = Mutex<StoreChangeListener?>(nil)
+    private nonisolated let listener = LockedValue<StoreChangeListener?>(nil)
     private nonisolated let readersFollowOthers = Atomic(false)
-    nonisolated let reporter = Mutex<PermissionReporter?>(nil)
+    nonisolated let reporter = LockedValue<PermissionReporter?>(nil)
 
     /// What synchronises the container in this process.
     nonisolated let syncing = ContainerSyncing()

@@ -1,6 +1,5 @@
 import ArgumentParser
 import Foundation
-import Synchronization
 import TidemarkContainers
 import TidemarkModel
 import TidemarkSQLite
@@ -54,7 +53,7 @@ struct Verify: AsyncParsableCommand {
             }
             if !accept.isEmpty { repaired = try await (repaired ?? []) + acceptRecords(of: container) }
             // The examination reports from several threads.
-            let bar = Mutex(ProgressBar(progress))
+            let bar = LockedValue(ProgressBar(progress))
             var report = try StoreVerification(of: container).run { state in
                 bar.withLock { $0.show("\(Wording.count(state.assets)) assets", done: state.assets, total: state.total) }
             }

@@ -1,6 +1,5 @@
 package import Foundation
 import GRDB
-import Synchronization
 import TidemarkModel
 import TidemarkSQLite
 package import TidemarkStore
@@ -9,7 +8,7 @@ package import TidemarkStore
 package final class NewContainer: Sendable {
     private let url: URL
     /// The container that was made here, if any.
-    private let made = Mutex<ContainerDirectory?>(nil)
+    private let made = LockedValue<ContainerDirectory?>(nil)
     /// The folders that were not there, the container's first, then those that it is in.
     private let missing: [URL]
 

@@ -1,6 +1,5 @@
 public import Foundation
 import GRDB
-import Synchronization
 public import TidemarkCloud
 public import TidemarkCloudEngine
 public import TidemarkModel
@@ -22,7 +21,7 @@ public final class EmbeddedCloud: Sendable {
     var accountStore: AccountStore { accounts }
     private let isInMemory: Bool
     private let limits: CloudLimits
-    private let opened = Mutex<[String: CloudContainer]>([:])
+    private let opened = LockedValue<[String: CloudContainer]>([:])
     private let now: @Sendable () -> Int64
     private let random: @Sendable (Int) -> [UInt8]
     private let lanes: QueryLanes

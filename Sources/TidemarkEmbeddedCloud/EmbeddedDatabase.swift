@@ -1,5 +1,4 @@
 public import Foundation
-import Synchronization
 public import TidemarkCloud
 import TidemarkCloudEngine
 public import TidemarkModel
@@ -240,8 +239,8 @@ public struct EmbeddedDatabase: CloudDatabase {
     private final class LastSeen: Sendable {
         enum Order { case same, newer, older }
 
-        private let change: Mutex<Int64>
-        init(_ change: Int64) { self.change = Mutex(change) }
+        private let change: LockedValue<Int64>
+        init(_ change: Int64) { self.change = LockedValue(change) }
 
         /// How a change stands to the last; a newer one is the last from now on.
         func compare(_ newest: Int64) -> Order {

@@ -1,5 +1,4 @@
 import Foundation
-import Synchronization
 import TidemarkCloud
 import TidemarkCloudEngine
 import TidemarkModel
@@ -18,7 +17,7 @@ final class ZoneChangeNotifier: ChangeSignal {
 
     private let folder: URL
     private let notifier: StoreChangeNotifier
-    private let state = Mutex(State())
+    private let state = LockedValue(State())
     private let looks = SharedLooks()
 
     init(_ folder: URL) throws(StoreError) {

@@ -1,4 +1,4 @@
-import Synchronization
+import TidemarkModel
 import TidemarkWire
 
 /// Packs the bodies of requests, where that spares more than it costs.
@@ -7,11 +7,11 @@ import TidemarkWire
 /// machine bytes cost nothing.
 final class BodyPacker: Sendable {
     private let least: Int
-    private let isOn: Mutex<Bool>
+    private let isOn: LockedValue<Bool>
 
     init(_ server: ServerAddress, _ timeouts: HTTPTimeouts) {
         least = timeouts.leastPacked
-        isOn = Mutex(timeouts.packsOnLoopback || !server.isLoopback)
+        isOn = LockedValue(timeouts.packsOnLoopback || !server.isLoopback)
     }
 
     /// The body of a call, packed; `nil` where it goes as it is.

@@ -1,5 +1,5 @@
-import Synchronization
 public import TidemarkCloud
+import TidemarkModel
 
 /// What a served cloud knows a device by: it has the account's rights until it expires or is ended.
 public struct CloudSession: Hashable, Sendable {
@@ -80,11 +80,11 @@ extension SessionStore {
 
 /// Keeps a session as long as the process runs.
 public final class SessionMemory: SessionStore {
-    private let kept: Mutex<CloudSession?>
-    private let devices = Mutex<[CloudDevice]>([])
+    private let kept: LockedValue<CloudSession?>
+    private let devices = LockedValue<[CloudDevice]>([])
 
     /// Makes a store that holds a session, or none.
-    public init(_ session: CloudSession? = nil) { kept = Mutex(session) }
+    public init(_ session: CloudSession? = nil) { kept = LockedValue(session) }
 
     /// Returns the session; `nil` without one.
     public func session() -> CloudSession? { kept.withLock { $0 } }

@@ -1,6 +1,5 @@
 import CCurl
 import Foundation
-import Synchronization
 
 /// A request on its way, and what has come of its answer.
 ///

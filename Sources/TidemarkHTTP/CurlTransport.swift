@@ -1,6 +1,6 @@
 import CCurl
 import Foundation
-import Synchronization
+import TidemarkModel
 
 /// HTTP/2 and HTTP/1.1 by libcurl.
 ///
@@ -54,7 +54,7 @@ final class CurlLoop: Sendable {
     }
 
     private let setup: Setup
-    private let state = Mutex(State())
+    private let state = LockedValue(State())
 
     init(_ setup: Setup) { self.setup = setup }
 
@@ -252,7 +252,7 @@ enum CurlProcess {
         var isExiting = false
     }
 
-    private static let gate = Mutex(Gate())
+    private static let gate = LockedValue(Gate())
 
     /// Whether libcurl could be set up.
     static let isReady: Bool = {

@@ -1,4 +1,3 @@
-import Synchronization
 public import TidemarkCloud
 public import TidemarkModel
 import TidemarkWire
@@ -30,7 +29,7 @@ public final class HTTPCloud: Sendable {
     private let store: any SessionStore
     /// What programs without an account ask with, where the server has given one out.
     private let apiToken: String?
-    private let kept = Mutex(Kept())
+    private let kept = LockedValue(Kept())
 
     private struct Kept {
         var isRead = false

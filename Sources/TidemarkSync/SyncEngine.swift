@@ -1,6 +1,5 @@
 package import Foundation
 package import Logging
-import Synchronization
 package import TidemarkCloud
 public import TidemarkModel
 import TidemarkSQLite
@@ -47,7 +46,7 @@ public actor SyncEngine {
     /// Whether the last set-up has found that the account has signed out.
     var accountIsOut = false
     /// Wakes ``run()``.
-    private let waker = Mutex<AsyncStream<Wake>.Continuation?>(nil)
+    private let waker = LockedValue<AsyncStream<Wake>.Continuation?>(nil)
 
     /// Why the engine looks again for work.
     private enum Wake: Sendable { case store, cloud, network, time, request }

@@ -1,5 +1,4 @@
 public import Foundation
-import Synchronization
 public import TidemarkCloud
 public import TidemarkModel
 
@@ -62,7 +61,7 @@ public final class FaultyDatabase: CloudDatabase {
 
     let base: any CloudDatabase
     private let sleep: @Sendable (Duration) async -> Void
-    private let state: Mutex<State>
+    private let state: LockedValue<State>
 
     /// - Parameter sleep: How a slow request waits; a simulation gives its own. A wait that is cancelled is over.
     public init(
@@ -71,7 +70,7 @@ public final class FaultyDatabase: CloudDatabase {
     ) {
         self.base = base
         self.sleep = sleep
-        state = Mutex(State(random: SeededRandom(plan.seed), plan: plan))
+        state = LockedValue(State(random: SeededRandom(plan.seed), plan: plan))
     }
 
     /// Has the next requests suffer these, one each, before the plan goes on.

@@ -1,5 +1,5 @@
 import Foundation
-import Synchronization
+import TidemarkModel
 public import TidemarkSync
 
 /// The time of a test of a synchronisation: pauses, such as those after failures, cost no real time.
@@ -38,7 +38,7 @@ public final class TestClock: Sendable {
         let continuation: CheckedContinuation<Void, Never>
     }
 
-    private let state: Mutex<State>
+    private let state: LockedValue<State>
     private let start: Int64
     private let movesWhenWaiting: Bool
 
@@ -51,7 +51,7 @@ public final class TestClock: Sendable {
     public init(start: Int64 = 1_763_712_000_000_000, movesWhenWaiting: Bool = false, seed: UInt64 = 1) {
         self.start = start
         self.movesWhenWaiting = movesWhenWaiting
-        state = Mutex(State(now: start, random: SeededRandom(seed)))
+        state = LockedValue(State(now: start, random: SeededRandom(seed)))
     }
 
     /// The time, in microseconds since 1970 UTC.

@@ -1,5 +1,4 @@
 import Foundation
-import Synchronization
 import TidemarkModel
 import TidemarkSQLite
 import TidemarkStore
@@ -9,9 +8,9 @@ import TidemarkStore
 /// `@unchecked Sendable`: the file is written in the store's transactions, one after another; the account is behind a mutex.
 final class RejectsLog: @unchecked Sendable {
     private let file: RejectsFile?
-    private let account: Mutex<ImportPosition>
-    private let firstRejections = Mutex<[ImportSummary.Rejection]>([])
-    private let failed = Mutex<ImportError?>(nil)
+    private let account: LockedValue<ImportPosition>
+    private let firstRejections = LockedValue<[ImportSummary.Rejection]>([])
+    private let failed = LockedValue<ImportError?>(nil)
     private static let shownRejections = 10
     /// Rows that an interrupted run had read.
     let resumedAfter: Int?
@@ -28,7 +27,7 @@ final class RejectsLog: @unchecked Sendable {
         try file?.begin(keeping: position?.rejectsLength ?? 0)
         let hasAll = position.map { $0.rejectsLength > 0 && $0.rejectsLength == file?.length } ?? true
         rejectedElsewhere = hasAll ? 0 : position?.rejected ?? 0
-        account = Mutex(position ?? ImportPosition(source: source))
+        account = LockedValue(position ?? ImportPosition(source: source))
         resumedAfter = position?.read
     }
 

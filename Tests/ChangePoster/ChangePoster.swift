@@ -152,7 +152,7 @@ struct ChangePoster {
 
     /// Listens to a `send` until its end, and prints how long each notification took.
     private func measure() throws {
-        let times = Mutex<[Int64: Int64]>([:])
+        let times = LockedValue<[Int64: Int64]>([:])
         let container = container
         let listener = try StoreChangeListener(container: container) {
             let heard = Self.now()

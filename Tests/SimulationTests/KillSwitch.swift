@@ -1,5 +1,5 @@
 import Foundation
-import Synchronization
+import TidemarkModel
 
 /// Kills a device at one of the moments that are counted: its container is kept as it is on disk then, and from then on no request of
 /// the old process reaches the cloud.
@@ -14,7 +14,7 @@ final class KillSwitch: Sendable {
     }
 
     private let folder: URL
-    private let state = Mutex(State())
+    private let state = LockedValue(State())
     private let makeImage: @Sendable (URL) throws -> URL
 
     /// - Parameter makeImage: Copies a container as it is now.

@@ -1,4 +1,3 @@
-import Synchronization
 import TidemarkCloud
 import TidemarkModel
 
@@ -10,7 +9,7 @@ final class SimulatedAccount: Sendable {
         var switches = AccountState(isSignedIn: true)
     }
 
-    private let state = Mutex(State())
+    private let state = LockedValue(State())
 
     /// The number of the account whose cloud a process that begins gets.
     var number: Int {

@@ -1,5 +1,5 @@
-import Synchronization
 import TidemarkCloud
+import TidemarkModel
 
 /// The cloud as a device's engine sees it: in front of everything that goes wrong. It tells the simulation of each request and each
 /// answer, where others may come between, and where the device may die.
@@ -66,7 +66,7 @@ struct SimulatedDatabase: ForwardingDatabase {
 
 /// A place for the database of an account, which is another one when the cloud was put back.
 final class DatabasePlace: Sendable {
-    private let current = Mutex<(any CloudDatabase)?>(nil)
+    private let current = LockedValue<(any CloudDatabase)?>(nil)
 
     var database: any CloudDatabase {
         get { current.withLock { $0 }! }

@@ -1,10 +1,10 @@
 import Foundation
-import Synchronization
+import TidemarkModel
 import TidemarkTesting
 
 /// The time of a run: stands still until it is moved.
 final class VirtualTime: Sendable {
-    private let elapsed = Mutex<Int64>(0)
+    private let elapsed = LockedValue<Int64>(0)
 
     /// Microseconds since 1970 UTC.
     var now: Int64 { 1_700_000_000_000_000 + elapsed.withLock { $0 } }
@@ -14,9 +14,9 @@ final class VirtualTime: Sendable {
 
 /// Random numbers for closures that are called from anywhere, one at a time.
 final class RandomSource: Sendable {
-    private let random: Mutex<SeededRandom>
+    private let random: LockedValue<SeededRandom>
 
-    init(_ seed: UInt64) { random = Mutex(SeededRandom(seed)) }
+    init(_ seed: UInt64) { random = LockedValue(SeededRandom(seed)) }
 
     func unit() -> Double { random.withLock { $0.unit() } }
 

@@ -1,7 +1,7 @@
 import ArgumentParser
 import Foundation
-import Synchronization
 import TestSupport
+import TidemarkModel
 import TidemarkSQLite
 import TidemarkStore
 
@@ -21,7 +21,7 @@ struct Migrate: AsyncParsableCommand {
     }
 
     private final class Counter: Sendable {
-        private let value = Mutex(0)
+        private let value = LockedValue(0)
         func next() -> Int {
             value.withLock { value in
                 defer { value += 1 }

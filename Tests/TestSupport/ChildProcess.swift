@@ -1,5 +1,5 @@
 import Foundation
-import Synchronization
+import TidemarkModel
 
 /// A process that a test starts, waits for and kills.
 ///
@@ -8,7 +8,7 @@ import Synchronization
 public final class ChildProcess: Sendable {
     private let identifier: pid_t
     /// Once it is waited for, the identifier may be another process's.
-    private let isWaitedFor = Mutex(false)
+    private let isWaitedFor = LockedValue(false)
 
     init(
         _ executable: URL, _ arguments: [String], environment: [String: String], input: String, output: String, errors: String

@@ -1,6 +1,6 @@
 import Foundation
-import Synchronization
 import TidemarkHTTP
+import TidemarkModel
 
 /// A port of this machine that nobody else gets while this is there. Connections to it are refused, but while a stub has it.
 package final class ReservedPort: Sendable {
@@ -85,7 +85,7 @@ package final class StubServer: Sendable {
     package let port: Int
     private let listening: Int32
     private let answer: @Sendable (Request, Int) -> Reply
-    private let seen = Mutex<[Request]>([])
+    private let seen = LockedValue<[Request]>([])
 
     /// - Parameters:
     ///   - reserved: Where it is; by default at any port that is free.

@@ -1,6 +1,6 @@
-import Synchronization
 import Testing
 import TidemarkCloud
+import TidemarkModel
 
 @testable import TidemarkCloudEngine
 @testable import TidemarkEmbeddedCloud
@@ -8,7 +8,7 @@ import TidemarkCloud
 /// Goal: a client that asks for much waits for itself. Method: queries that end when the test says so, and a clock of the test's.
 @Suite(.timeLimit(.minutes(30))) struct QueryLaneTests {
     private final class Trial: Sendable {
-        let order = Mutex<[String]>([])
+        let order = LockedValue<[String]>([])
         let lanes: QueryLanes
 
         init(_ change: (inout QueryLanes.Limits) -> Void = { _ in }) {
@@ -19,7 +19,7 @@ import TidemarkCloud
             lanes = QueryLanes(limits, now: { time.seconds.withLock { $0 } })
         }
 
-        final class Holder: Sendable { let seconds = Mutex(0.0) }
+        final class Holder: Sendable { let seconds = LockedValue(0.0) }
         let holder: Holder
 
         func pass(_ seconds: Double) { holder.seconds.withLock { $0 += seconds } }

@@ -1,5 +1,4 @@
 import Foundation
-import Synchronization
 import TestSupport
 import Testing
 import TidemarkCloud
@@ -102,7 +101,7 @@ private struct SharingRace {
 
     /// How far the owner has got.
     final class Progress: Sendable {
-        private let counts = Mutex((begun: 0, over: 0))
+        private let counts = LockedValue((begun: 0, over: 0))
         func begin() { counts.withLock { $0.begun += 1 } }
         func end() { counts.withLock { $0.over += 1 } }
         var over: Int { counts.withLock(\.over) }

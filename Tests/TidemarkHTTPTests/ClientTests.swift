@@ -1,5 +1,4 @@
 import Foundation
-import Synchronization
 import TestSupport
 import Testing
 import TidemarkCloud
@@ -486,7 +485,7 @@ import TidemarkModel
 
     @Test func `signing out leaves alone who has signed in anew meanwhile`() async throws {
         let store = SessionMemory()
-        let made = Mutex<CloudSession?>(nil)
+        let made = LockedValue<CloudSession?>(nil)
         let stub = try StubServer { _, _ in
             if let new = made.withLock({ $0 }) { store.keep(new) }
             return .json("{}")
@@ -554,7 +553,7 @@ import TidemarkModel
     }
 
     @Test func `who is answered at once again and again asks more slowly`() async throws {
-        let pauses = Mutex<[Duration]>([])
+        let pauses = LockedValue<[Duration]>([])
         var timeouts = Self.timeouts
         // However long the machine takes.
         timeouts.atOnce = .seconds(3600)

@@ -1,13 +1,13 @@
 import Foundation
-import Synchronization
 import TestSupport
 import TidemarkIdentity
+import TidemarkModel
 
 /// A clock that is set by hand: microseconds since 1970 UTC.
 final class HandClock: Sendable {
-    private let time: Mutex<Int64>
+    private let time: LockedValue<Int64>
 
-    init(_ seconds: Int64) { time = Mutex(seconds * 1_000_000) }
+    init(_ seconds: Int64) { time = LockedValue(seconds * 1_000_000) }
 
     var now: Int64 { time.withLock { $0 } }
     func advance(seconds: Int64) { time.withLock { $0 += seconds * 1_000_000 } }

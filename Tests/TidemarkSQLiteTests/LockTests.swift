@@ -1,7 +1,7 @@
 import Foundation
-import Synchronization
 import TestSupport
 import Testing
+import TidemarkModel
 
 @testable import TidemarkSQLite
 @testable import TidemarkStore
@@ -15,7 +15,7 @@ import Testing
     init() throws { scratch = try Scratch() }
 
     private final class Order: Sendable {
-        private let names = Mutex<[String]>([])
+        private let names = LockedValue<[String]>([])
         var all: [String] { names.withLock { $0 } }
         func note(_ name: String) { names.withLock { $0.append(name) } }
     }

@@ -1,5 +1,4 @@
 import Foundation
-import Synchronization
 import TestSupport
 import Testing
 import TidemarkModel
@@ -27,7 +26,7 @@ import TidemarkStore
 
     /// What the listener of a test has heard.
     private final class Ear: Sendable {
-        let calls = Mutex(0)
+        let calls = LockedValue(0)
         private let stream: AsyncStream<Void>
         private let continuation: AsyncStream<Void>.Continuation
 
@@ -183,7 +182,7 @@ import TidemarkStore
         let notifiers = try (0..<2).map { _ in try StoreChangeNotifier(container: container, role: .app) }
         let (begins, goesOn) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
         let ear = Ear()
-        let isFirst = Mutex(true)
+        let isFirst = LockedValue(true)
         let listener = try StoreChangeListener(container: container) {
             if isFirst.withLock({ first in
                 defer { first = false }
@@ -233,7 +232,7 @@ import TidemarkStore
         #expect(notifier.failures == 0)
 
         let third = Ear()
-        let itself = Mutex<StoreChangeListener?>(nil)
+        let itself = LockedValue<StoreChangeListener?>(nil)
         let closing = try StoreChangeListener(container: container) {
             itself.withLock { $0?.close() }
             third.hear()

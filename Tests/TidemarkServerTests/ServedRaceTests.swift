@@ -1,4 +1,3 @@
-import Synchronization
 import TestSupport
 import Testing
 import TidemarkCloud
@@ -29,7 +28,7 @@ import TidemarkModel
 
     /// How far the owner has got.
     private final class Progress: Sendable {
-        private let counts = Mutex((begun: 0, over: 0, isDone: false))
+        private let counts = LockedValue((begun: 0, over: 0, isDone: false))
         func begin() { counts.withLock { $0.begun += 1 } }
         func end() { counts.withLock { $0.over += 1 } }
         func finish() { counts.withLock { $0.isDone = true } }

@@ -1,5 +1,4 @@
 import Foundation
-import Synchronization
 import TestSupport
 import Testing
 import TidemarkCloud
@@ -77,7 +76,7 @@ import TidemarkSync
     }
 
     @Test func `a session of somebody else who came while the password was typed is not overwritten`() async throws {
-        let arrival = Mutex<(@Sendable () -> Void)?>(nil)
+        let arrival = LockedValue<(@Sendable () -> Void)?>(nil)
         let stub = try StubServer { request, _ in
             if request.line.hasSuffix("/session") {
                 arrival.withLock { $0 }?()
@@ -121,7 +120,7 @@ import TidemarkSync
     }
 
     @Test func `what is no cloud's answer has the same exit code wherever it is told`() async throws {
-        let isGone = Mutex(false)
+        let isGone = LockedValue(false)
         let stub = try StubServer { request, _ in
             if isGone.withLock({ $0 }) { return .page("404 Not Found") }
             return request.line.hasSuffix("/session")

@@ -1,7 +1,6 @@
 import Dispatch
 import Foundation
 import GRDB
-import Synchronization
 import TestSupport
 import Testing
 import TidemarkContainers
@@ -46,7 +45,7 @@ import TidemarkTransfer
         for round in 0..<3000 {
             let url = scratch["\(round).tidemark"]
             try FileManager.default.createDirectory(at: url, withIntermediateDirectories: true)
-            let made = Mutex<[Result<UUID, StoreError>]>([])
+            let made = LockedValue<[Result<UUID, StoreError>]>([])
             DispatchQueue.concurrentPerform(iterations: 3) { _ in
                 let result = Result { () throws(StoreError) in
                     try ContainerDirectory(openingOrCreatingAt: url).description.identity
@@ -62,7 +61,7 @@ import TidemarkTransfer
     @Test func `a container is made although its folder is removed again and again meanwhile`() async throws {
         let scratch = try Scratch()
         let urls = (0..<200).map { scratch["\($0).tidemark"] }
-        let isOver = Mutex(false)
+        let isOver = LockedValue(false)
         // What a process does that made a container for an import which was refused: it removes the folder if nothing is in it. As many such
         // processes as there may be, and no more: on a busy machine a loop without an end removes each folder that is made.
         let remover = Thread {

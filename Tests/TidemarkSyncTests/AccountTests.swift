@@ -1,5 +1,4 @@
 import Foundation
-import Synchronization
 import TestSupport
 import Testing
 import TidemarkCloud
@@ -223,8 +222,8 @@ import TidemarkSync
 
 /// A value that changes while others look at it.
 final class Box<Value: Sendable>: Sendable {
-    private let state: Mutex<Value>
-    init(_ value: Value) { state = Mutex(value) }
+    private let state: LockedValue<Value>
+    init(_ value: Value) { state = LockedValue(value) }
     var value: Value {
         get { state.withLock { $0 } }
         set { state.withLock { $0 = newValue } }

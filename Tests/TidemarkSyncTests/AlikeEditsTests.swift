@@ -1,5 +1,4 @@
 import Foundation
-import Synchronization
 import TestSupport
 import Testing
 import TidemarkModel
@@ -49,8 +48,8 @@ import TidemarkStore
 
     /// A moment later each time.
     private final class Clock: Sendable {
-        private let time: Mutex<Int64>
-        init(_ time: Int64) { self.time = Mutex(time) }
+        private let time: LockedValue<Int64>
+        init(_ time: Int64) { self.time = LockedValue(time) }
         func next() -> Int64 {
             time.withLock {
                 $0 += 1

@@ -1,5 +1,4 @@
 import Foundation
-import Synchronization
 import TidemarkCloud
 import TidemarkModel
 
@@ -27,7 +26,7 @@ final class RecordingDatabase: CloudDatabase {
     }
 
     private let base: any CloudDatabase
-    private let state = Mutex(State())
+    private let state = LockedValue(State())
 
     init(_ base: any CloudDatabase) { self.base = base }
 

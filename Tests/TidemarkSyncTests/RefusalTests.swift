@@ -1,5 +1,4 @@
 import Foundation
-import Synchronization
 import TestSupport
 import Testing
 import TidemarkCloud
@@ -86,7 +85,7 @@ import TidemarkTesting
         let cloud = try await TestCloud(scratch)
         let recording = RecordingDatabase(try cloud.database())
         recording.refuses("senja", with: code)
-        let clock = Mutex<Int64>(1_700_000_000_000_000)
+        let clock = LockedValue<Int64>(1_700_000_000_000_000)
         var environment = SyncEnvironment.system
         environment.now = { clock.withLock { $0 } }
         let a = try Device(scratch["a.tidemark"], database: recording, environment: environment)

@@ -1,5 +1,4 @@
 import Foundation
-import Synchronization
 import TestSupport
 import Testing
 import TidemarkCloud
@@ -87,7 +86,7 @@ import TidemarkStore
     /// Moved by whoever waits.
     private final class Waits: Sendable {
         private static let start: Int64 = 1_763_712_000_000_000
-        private let time = Mutex(Waits.start)
+        private let time = LockedValue(Waits.start)
         var now: Int64 { time.withLock { $0 } }
         /// Microseconds.
         var waited: Int64 { now - Self.start }

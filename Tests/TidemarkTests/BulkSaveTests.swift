@@ -1,5 +1,4 @@
 import Foundation
-import Synchronization
 import TestSupport
 import Testing
 import Tidemark
@@ -69,7 +68,7 @@ import TidemarkStore
 
     @Test func `hooks get the stored record, even if nothing changes`() async throws {
         struct Asked: Tidemark.Record, Identifiable, Equatable {
-            static let told = Mutex<[String]>([])
+            static let told = LockedValue<[String]>([])
             var id: String
             var n: Int
             func validateForInsert() throws { Self.told.withLock { $0.append("insert \(id) \(n)") } }
@@ -186,7 +185,7 @@ import TidemarkStore
         let scratch = try Scratch()
         let journal = try scratch.journal()
         let trips = Self.trips(250)
-        let progress = Mutex<[Int]>([])
+        let progress = LockedValue<[Int]>([])
         let result = try await journal.saveInBatches(trips, batchSize: 100) { saved in progress.withLock { $0.append(saved) } }
         #expect(result.counts == ChangeCounts(inserted: 250))
         #expect(progress.withLock { $0 } == [100, 200, 250])
@@ -200,7 +199,7 @@ import TidemarkStore
         let scratch = try Scratch()
         let journal = try scratch.journal()
         let trips = Self.trips(100)
-        let task = Mutex<Task<SaveResult, any Error>?>(nil)
+        let task = LockedValue<Task<SaveResult, any Error>?>(nil)
         let (begun, begin) = AsyncStream.makeStream(of: Void.self)
         let saving = Task {
             for await _ in begun { break }

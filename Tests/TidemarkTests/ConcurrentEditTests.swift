@@ -1,5 +1,4 @@
 import Foundation
-import Synchronization
 import TestSupport
 import Testing
 import Tidemark
@@ -39,7 +38,7 @@ import TidemarkStore
         }
     }
 
-    static let gates = Mutex<[String: Gate]>([:])
+    static let gates = LockedValue<[String: Gate]>([:])
 
     /// A context with one loaded record, and the gate at which saves of it wait while its caption begins with "slow".
     private func context(policy: MergePolicy) async throws -> (PersistentContainer, EditingContext, Gate, Place, Scratch) {

@@ -1,6 +1,5 @@
 import Foundation
 import GRDB
-import Synchronization
 import TestSupport
 import Testing
 import Tidemark
@@ -375,7 +374,7 @@ import TidemarkStore
         }
         try write(0)
         let reporter = journal.permissions
-        let isWritten = Mutex(false)
+        let isWritten = LockedValue(false)
         async let writing: Void = Task.detached {
             defer { isWritten.withLock { $0 = true } }
             for number in 1..<permissions.count { try write(number) }

@@ -1,5 +1,4 @@
 import Foundation
-import Synchronization
 import TestSupport
 import Testing
 import TidemarkModel
@@ -185,7 +184,7 @@ import TidemarkTransfer
         let path = try scratch.write(content, to: "in/growing.bin").path
         let file = try scratch.writeLines([#"{"id": "a", "image": "growing.bin"}"#, #"{"id": "b"}"#], to: "in/manifest.jsonl")
         // A thread of its own: those of tasks are few, and the import needs them.
-        let isRead = Mutex(false)
+        let isRead = LockedValue(false)
         let (done, end) = AsyncStream.makeStream(of: Void.self)
         Thread.detachNewThread {
             if let handle = FileHandle(forWritingAtPath: path) {

@@ -1,7 +1,7 @@
 import CTidePictures
 import Dispatch
 import Foundation
-import Synchronization
+import TidemarkModel
 
 /// Runs the making of pictures on threads of its own, at most one for each core, in the order in which it was asked for.
 ///
@@ -15,7 +15,7 @@ final class PicturePool: Sendable {
 
     private let limit: Int
     private let queue = DispatchQueue(label: "tidemark.pictures", attributes: .concurrent)
-    private let state = Mutex(State())
+    private let state = LockedValue(State())
 
     private enum Outcome { case begins, waits, cancelled }
 

@@ -1,5 +1,5 @@
 import Foundation
-import Synchronization
+import TidemarkModel
 import TidemarkSQLite
 
 /// Finds the names of fields for key paths of properties, and the coding keys of record types.
@@ -10,8 +10,8 @@ enum PropertyNames {
     }
 
     /// The names of stored properties only, so there are at most as many as the program has key paths.
-    private static let names = Mutex<[Path: String]>([:])
-    private static let keys = Mutex<[ObjectIdentifier: CodingKeyProbe]>([:])
+    private static let names = LockedValue<[Path: String]>([:])
+    private static let keys = LockedValue<[ObjectIdentifier: CodingKeyProbe]>([:])
 
     /// Returns the name of the field of a property.
     ///

@@ -1,4 +1,3 @@
-import Synchronization
 import TidemarkModel
 
 /// The former names and the prototype's values that stand for fields without a value. A type's are computed once.
@@ -11,7 +10,7 @@ final class RecordNaming: Sendable {
     /// Whether a property may have another value than its field.
     var isEmpty: Bool { formerNames.isEmpty && prototype == nil }
 
-    private static let known = Mutex<[ObjectIdentifier: RecordNaming]>([:])
+    private static let known = LockedValue<[ObjectIdentifier: RecordNaming]>([:])
 
     static func of<R: Record>(_ type: R.Type) -> RecordNaming {
         let id = ObjectIdentifier(type)

@@ -1,4 +1,3 @@
-import Synchronization
 import TidemarkModel
 import TidemarkSQLite
 
@@ -7,12 +6,12 @@ import TidemarkSQLite
 /// Two types of the same name, such as `Trip.Photo` and `Album.Photo`, would share one record type by mistake. A type that declares
 /// its ``Record/recordType`` shares it on purpose.
 final class RecordTypeClaims: Sendable {
-    private let claims = Mutex<[String: any Record.Type]>([:])
+    private let claims = LockedValue<[String: any Record.Type]>([:])
     /// The fields that have the titles of shares, by record type; `nil` for a type without one.
-    private let titleFields = Mutex<[String: String?]>([:])
+    private let titleFields = LockedValue<[String: String?]>([:])
 
     /// The policies of types that have one of their own.
-    private let policies = Mutex<[String: MergePolicy]>([:])
+    private let policies = LockedValue<[String: MergePolicy]>([:])
 
     /// Returns the merge policy of a record type, as far as the program has used a Swift type for it that has one.
     func mergePolicy(of type: String) -> MergePolicy? { policies.withLock { $0[type] } }
@@ -54,7 +53,7 @@ final class RecordTypeClaims: Sendable {
 
 /// The types whose record type is the name of the Swift type, because they declare none.
 enum ImplicitRecordTypes {
-    private static let names = Mutex<[ObjectIdentifier: String]>([:])
+    private static let names = LockedValue<[ObjectIdentifier: String]>([:])
 
     /// Returns the name of a type, and records that the type declares no record type.
     static func name(of type: any Record.Type) -> String {

@@ -1,4 +1,3 @@
-import Synchronization
 public import TidemarkModel
 import TidemarkSQLite
 
@@ -175,7 +174,7 @@ struct DeclaredRelationships: Sendable {
         (self.schemas, self.owner) = (schemas, owner)
     }
 
-    private static let known = Mutex<[ObjectIdentifier: DeclaredRelationships]>([:])
+    private static let known = LockedValue<[ObjectIdentifier: DeclaredRelationships]>([:])
 
     /// The record that owns a record; `nil` where it has none.
     static func owner<R: Record>(of record: R) throws(StoreError) -> RecordName? { try of(R.self).owner?(record) }

@@ -1,4 +1,3 @@
-import Synchronization
 import TidemarkModel
 import TidemarkSync
 
@@ -12,7 +11,7 @@ final class ContainerSyncing: Sendable {
         var isClosed = false
     }
 
-    private let state = Mutex(State())
+    private let state = LockedValue(State())
     /// Gets the events of all of them.
     let events = EventBroadcaster()
     /// Gets the assets whose contents have come.

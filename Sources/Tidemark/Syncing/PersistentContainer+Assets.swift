@@ -1,5 +1,4 @@
 import Foundation
-import Synchronization
 import TidemarkModel
 import TidemarkSQLite
 public import TidemarkStore
@@ -143,7 +142,7 @@ final class AssetArrivals: Sendable {
         var isFinished = false
     }
 
-    private let state = Mutex(State())
+    private let state = LockedValue(State())
 
     func post(_ asset: Asset) {
         for stream in state.withLock({ Array($0.streams.values) }) { stream.yield(asset) }

@@ -1,6 +1,5 @@
 import Foundation
 import Logging
-import Synchronization
 package import TidemarkCloud
 import TidemarkModel
 
@@ -88,7 +87,7 @@ package final class RemovalTask: Sendable {
     private let assetStorage: any AssetStorage
     private let notifier: any ChangeSignal
     private let logger = Logger(label: "tidemark.cloud")
-    private let state = Mutex(State.idle)
+    private let state = LockedValue(State.idle)
 
     package init(_ engine: CloudEngine, _ assetStorage: any AssetStorage, _ notifier: any ChangeSignal) {
         (self.engine, self.assetStorage, self.notifier) = (engine, assetStorage, notifier)

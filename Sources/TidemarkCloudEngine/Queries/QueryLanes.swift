@@ -1,5 +1,5 @@
-import Synchronization
 import TidemarkCloud
+import TidemarkModel
 
 /// Divides the time for queries between clients: accounts, and the addresses of those who are not signed in.
 ///
@@ -31,7 +31,7 @@ package final class QueryLanes: Sendable {
 
     let limits: Limits
     private let now: @Sendable () -> Double
-    private let state = Mutex(State())
+    private let state = LockedValue(State())
 
     /// - Parameter now: Seconds by a clock that does not go back.
     package init(_ limits: Limits = Limits(), now: @escaping @Sendable () -> Double = QueryLanes.seconds) {

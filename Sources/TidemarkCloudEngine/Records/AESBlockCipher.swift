@@ -1,3 +1,5 @@
+import TidemarkModel
+
 #if canImport(CommonCrypto)
     public import CommonCrypto
 
@@ -26,7 +28,6 @@
     }
 #else
     import COpenSSL
-    import Synchronization
 
     /// AES-128 of single blocks, by libcrypto.
     ///
@@ -50,13 +51,13 @@
             }
         }
 
-        private let contexts: Mutex<Contexts>
+        private let contexts: LockedValue<Contexts>
         private static let blockSize = 16
 
         /// - Parameter key: 16 bytes.
         init(key: [UInt8]) {
             precondition(key.count == Self.blockSize)
-            contexts = Mutex(Contexts(key: key))
+            contexts = LockedValue(Contexts(key: key))
         }
 
         /// - Parameter block: 16 bytes.

@@ -1,6 +1,5 @@
 import ArgumentParser
 import Foundation
-import Synchronization
 import TidemarkContainers
 import TidemarkModel
 import TidemarkSQLite
@@ -63,7 +62,7 @@ struct AssetsDownload: AsyncParsableCommand {
         try access.demandAccount()
         let sync = try access.sync()
         defer { sync.close() }
-        let bar = Mutex(ProgressBar(progress))
+        let bar = LockedValue(ProgressBar(progress))
         let work = Task {
             try await sync.download(contents.map(\.id), priority: .utility) { done in
                 bar.withLock {

@@ -1,13 +1,13 @@
-import Synchronization
 import TidemarkContainers
+import TidemarkModel
 import TidemarkSQLite
 import TidemarkStore
 
 /// How far the copying of a container is; told from several threads.
 final class CopyingBar: Sendable {
-    private let bar: Mutex<ProgressBar>
+    private let bar: LockedValue<ProgressBar>
 
-    init(_ mode: ProgressMode) { bar = Mutex(ProgressBar(mode)) }
+    init(_ mode: ProgressMode) { bar = LockedValue(ProgressBar(mode)) }
 
     func show(_ state: CopyProgress) {
         let label = state.total > 0 ? "\(state.phase.rawValue)  \(Wording.bytes(Int(state.bytes)))" : state.phase.rawValue

@@ -1,5 +1,4 @@
 import Foundation
-import Synchronization
 import TidemarkModel
 import TidemarkSQLite
 import TidemarkStore
@@ -48,7 +47,7 @@ final class Uploading: Sendable {
 
     /// Adds the records of one export after the other.
     private final class Counted: Sendable {
-        private let state = Mutex<(before: Int, event: Int, records: Int)>((0, 0, 0))
+        private let state = LockedValue<(before: Int, event: Int, records: Int)>((0, 0, 0))
 
         func note(_ event: Int, _ records: Int) -> Int {
             state.withLock { state in

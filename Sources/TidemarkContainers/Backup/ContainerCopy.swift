@@ -1,6 +1,5 @@
 import Foundation
 import GRDB
-import Synchronization
 import TidemarkModel
 import TidemarkSQLite
 import TidemarkStore
@@ -31,7 +30,7 @@ final class ContainerCopy: Sendable {
     /// What was set aside, each a container of its own.
     private let setAside: [(quarantine: Quarantine, copy: ContainerCopy)]
     /// What the stores hold, known when they are copied.
-    private let digests = Mutex<[StoreScope: ContentDigest]>([:])
+    private let digests = LockedValue<[StoreScope: ContentDigest]>([:])
 
     /// - Parameters:
     ///   - mayLink: Whether assets may get second names where copies would be on the same file system: they never change.
@@ -87,7 +86,7 @@ final class ContainerCopy: Sendable {
         try concurrently([
             { [self] in
                 for snapshot in snapshots {
-                    let before = Mutex<Int64>(0)
+                    let before = LockedValue<Int64>(0)
                     try snapshot.copy(to: folder) { done in
                         counter.add(
                             before.withLock { last in
@@ -162,7 +161,7 @@ final class ContainerCopy: Sendable {
         private let phase: CopyProgress.Phase
         private let total: Int64
         private let report: (@Sendable (CopyProgress) -> Void)?
-        private let done = Mutex<Int64>(0)
+        private let done = LockedValue<Int64>(0)
 
         init(_ phase: CopyProgress.Phase, total: Int64, report: (@Sendable (CopyProgress) -> Void)?) {
             (self.phase, self.total, self.report) = (phase, total, report)
@@ -181,7 +180,7 @@ final class ContainerCopy: Sendable {
 
 /// Does several things at once, and throws the first error when all have ended.
 func concurrently(_ jobs: [@Sendable () throws -> Void]) throws {
-    let failure = Mutex<(any Error)?>(nil)
+    let failure = LockedValue<(any Error)?>(nil)
     DispatchQueue.concurrentPerform(iterations: jobs.count) { index in
         guard failure.withLock({ $0 == nil }) else { return }
         do {

@@ -1,6 +1,5 @@
 import Foundation
 import GRDB
-import Synchronization
 import TidemarkModel
 public import TidemarkSQLite
 public import TidemarkStore
@@ -339,7 +338,7 @@ public struct StoreVerification: Sendable {
     ) throws {
         report.assets = referenced.count
         let ids = referenced.keys.sorted()
-        let found = Mutex<(problems: [VerificationReport.Problem], done: Int, absent: [String])>(([], 0, []))
+        let found = LockedValue<(problems: [VerificationReport.Problem], done: Int, absent: [String])>(([], 0, []))
         let assets = container.assets
         DispatchQueue.concurrentPerform(iterations: ids.count) { index in
             let id = ids[index]

@@ -1,5 +1,4 @@
 import GRDB
-import Synchronization
 import TidemarkCloud
 import TidemarkCloudEngine
 import TidemarkModel
@@ -13,7 +12,7 @@ final class AccountCache: Sendable {
     }
 
     private let connection: DatabaseQueue
-    private let state = Mutex(State())
+    private let state = LockedValue(State())
 
     init(_ connection: DatabaseQueue) { self.connection = connection }
 

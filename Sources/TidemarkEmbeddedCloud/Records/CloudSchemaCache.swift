@@ -1,14 +1,14 @@
 import Foundation
 import GRDB
-import Synchronization
 import TidemarkCloud
 import TidemarkCloudEngine
+import TidemarkModel
 
 /// The schema of a container as it was last decoded: every request that saves looks at it.
 ///
 /// The database names each state of the schema by a random number, so that a state that was rolled back is never taken for another.
 final class CloudSchemaCache: Sendable {
-    private let known = Mutex<(version: Int64, schema: CloudSchema)?>(nil)
+    private let known = LockedValue<(version: Int64, schema: CloudSchema)?>(nil)
 
     func schema(of version: Int64) -> CloudSchema? {
         known.withLock { known in known?.version == version ? known?.schema : nil }

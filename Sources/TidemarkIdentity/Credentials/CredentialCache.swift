@@ -1,6 +1,5 @@
 import Foundation
 import GRDB
-import Synchronization
 import TidemarkModel
 import TidemarkSQLite
 
@@ -22,7 +21,7 @@ final class CredentialCache: Sendable {
     }
 
     private let connection: DatabaseQueue
-    private let state = Mutex(State())
+    private let state = LockedValue(State())
 
     init(of file: URL) throws {
         connection = try SharedDatabase.watcher(of: file)

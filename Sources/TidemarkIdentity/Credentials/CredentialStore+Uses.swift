@@ -1,6 +1,5 @@
 import Foundation
 import GRDB
-import Synchronization
 import TidemarkModel
 
 /// Uses of sessions that are to be written. What comes while a write is under way goes with the next one.

@@ -1,6 +1,5 @@
 public import Foundation
 import GRDB
-import Synchronization
 import TidemarkCloud
 import TidemarkEmbeddedCloud
 import TidemarkModel
@@ -26,8 +25,8 @@ public final class CredentialStore: Sendable {
     let cache: CredentialCache
     let hashers: PasswordHashers
     let cost: PasswordHash.Cost
-    let replays = Mutex<[String: ReplayMemory]>([:])
-    let uses = Mutex(SessionUses())
+    let replays = LockedValue<[String: ReplayMemory]>([:])
+    let uses = LockedValue(SessionUses())
     /// The second in which the credential store was opened: what came before, or earlier in it, nobody remembers.
     let started: Int64
     let now: @Sendable () -> Int64
@@ -112,7 +111,7 @@ public final class CredentialStore: Sendable {
     }
 
     /// While the file is made, no other opening of this process has it open.
-    private static let beginning = Mutex(())
+    private static let beginning = LockedValue(())
 
     /// Gives a file what it lacks: the secret, and tables and columns that came later.
     private static func complete(_ database: SharedDatabase, _ random: (Int) -> [UInt8]) throws {

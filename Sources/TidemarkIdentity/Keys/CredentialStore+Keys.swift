@@ -1,6 +1,5 @@
 import Foundation
 import GRDB
-import Synchronization
 public import TidemarkModel
 
 extension CredentialStore {

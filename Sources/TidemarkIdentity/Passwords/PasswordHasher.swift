@@ -1,4 +1,4 @@
-import Synchronization
+import TidemarkModel
 import TidemarkSQLite
 
 /// Hashes passwords, one at a time, on a thread of its own.
@@ -42,7 +42,7 @@ final class PasswordHashers: Sendable {
         var nextTicket = 0
     }
 
-    private let state: Mutex<State>
+    private let state: LockedValue<State>
 
     /// - Parameters:
     ///   - count: How many hash at once. Each needs the memory of one hash.
@@ -52,7 +52,7 @@ final class PasswordHashers: Sendable {
         count: Int = 1, room: HashQueue.Room = .init(), choice: @escaping @Sendable (Int) -> Int = { Int.random(in: 0..<$0) }
     ) {
         let hashers = (0..<max(1, count)).map { _ in PasswordHasher() }
-        state = Mutex(State(queue: HashQueue(room, choice: choice), free: hashers))
+        state = LockedValue(State(queue: HashQueue(room, choice: choice), free: hashers))
     }
 
     /// How many wait.

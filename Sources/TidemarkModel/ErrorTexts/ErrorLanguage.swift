@@ -1,5 +1,4 @@
 import Foundation
-import Synchronization
 
 /// The language of the texts that errors have for people: `localizedDescription` and `recoverySuggestion`.
 ///
@@ -31,7 +30,7 @@ public enum ErrorLanguage: String, Hashable, Codable, CaseIterable, Sendable {
     /// The language in a task and its child tasks, whatever the program's is. For tests.
     @TaskLocal public static var override: ErrorLanguage?
 
-    private static let chosen = Mutex<ErrorLanguage?>(nil)
+    private static let chosen = LockedValue<ErrorLanguage?>(nil)
 
     /// The system's language, as it was when it was asked for first.
     public static let system = ErrorLanguage(preferred: preferredLanguages(ProcessInfo.processInfo.environment))

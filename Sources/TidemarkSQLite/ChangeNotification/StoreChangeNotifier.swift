@@ -1,5 +1,4 @@
 package import Foundation
-import Synchronization
 public import TidemarkModel
 
 /// Tells other processes that a store of a container has been written to.
@@ -57,7 +56,7 @@ public final class StoreChangeNotifier: Sendable {
     /// The kind of program that posts through this notifier.
     public let role: Role
     let folder: URL
-    private let state = Mutex(State())
+    private let state = LockedValue(State())
 
     /// Opens a notifier of what lies in a folder, container or not.
     package init(in place: URL, role: Role) throws(StoreError) {

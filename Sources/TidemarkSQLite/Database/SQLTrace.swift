@@ -1,6 +1,6 @@
 import Foundation
 package import GRDB
-import Synchronization
+import TidemarkModel
 
 /// Traces the SQL statements of stores with their time. As `-com.apple.CoreData.SQLDebug`.
 ///
@@ -22,7 +22,7 @@ public enum SQLTrace {
         public let database: String
     }
 
-    private static let handler = Mutex<(@Sendable (Statement) -> Void)?>(
+    private static let handler = LockedValue<(@Sendable (Statement) -> Void)?>(
         isRequested(ProcessInfo.processInfo.environment["TIDEMARK_LOG"]) ? writeToStandardError : nil)
 
     /// Traces the statements of connections that are opened from now on.

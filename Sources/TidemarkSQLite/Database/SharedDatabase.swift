@@ -1,7 +1,7 @@
 import CTideCore
 package import Foundation
 package import GRDB
-import Synchronization
+import TidemarkModel
 
 /// A SQLite file beside the stores that several processes write to: what commits is durable, and one lock guards writes and checkpoints, as
 /// it does for stores.
@@ -16,7 +16,7 @@ package final class SharedDatabase: @unchecked Sendable {
     private let migrations: FormatMigrations?
     private let path: String
     /// The lock tells processes apart and not threads.
-    private let turn = Mutex(())
+    private let turn = LockedValue(())
     private static let lockTimeout = Duration.seconds(30)
 
     /// Opens a file, making it with its tables if there is none.

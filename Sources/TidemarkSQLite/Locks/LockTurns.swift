@@ -1,5 +1,5 @@
 package import Foundation
-import Synchronization
+import TidemarkModel
 
 /// The order in which the threads of this process come to a lock file: that in which they have asked for it.
 ///
@@ -17,7 +17,7 @@ package final class LockTurns: @unchecked Sendable {
     private init(_ path: String) { self.path = path }
 
     private struct Weak { weak var turns: LockTurns? }
-    private static let all = Mutex<[String: Weak]>([:])
+    private static let all = LockedValue<[String: Weak]>([:])
 
     /// Those of a lock file.
     package static func of(_ url: URL) -> LockTurns {

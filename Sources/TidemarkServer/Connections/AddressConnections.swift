@@ -1,5 +1,5 @@
 import NIOCore
-import Synchronization
+import TidemarkModel
 
 /// The connections that each address has, so that one leaves room for the others.
 final class AddressConnections: Sendable {
@@ -8,10 +8,10 @@ final class AddressConnections: Sendable {
         var byAddress: [String: Int] = [:]
     }
 
-    private let connections: Mutex<Connections>
+    private let connections: LockedValue<Connections>
 
     /// - Parameter most: Of one address; 0 for no limit.
-    init(most: Int) { connections = Mutex(Connections(most: most)) }
+    init(most: Int) { connections = LockedValue(Connections(most: most)) }
 
     /// There is room for fewer than was thought.
     func lower(to most: Int) {

@@ -1,5 +1,5 @@
 import NIOCore
-import Synchronization
+import TidemarkModel
 
 /// The connections that rest between requests, so that they give way when others want to connect and there is room for no more.
 ///
@@ -23,10 +23,10 @@ final class IdleConnections: Sendable {
         var resting: [ObjectIdentifier: Resting] = [:]
     }
 
-    private let state: Mutex<State>
+    private let state: LockedValue<State>
 
     /// - Parameter limit: Connections that may be open.
-    init(limit: Int) { state = Mutex(State(limit: limit)) }
+    init(limit: Int) { state = LockedValue(State(limit: limit)) }
 
     /// Sets the number of connections that may be open.
     func lower(to limit: Int) { state.withLock { $0.limit = min($0.limit, max(1, limit)) } }

@@ -1,7 +1,7 @@
 import Foundation
 import NIOCore
-import Synchronization
 import TidemarkCloud
+import TidemarkModel
 import TidemarkSQLite
 
 /// A content on its way in: a file of its own, hashed as it comes.
@@ -99,7 +99,7 @@ struct RunningUpload: Hashable, Sendable {
     static let most = 32
 
     /// Those of this process.
-    private static let all = Mutex<Set<RunningUpload>>([])
+    private static let all = LockedValue<Set<RunningUpload>>([])
 
     /// - Throws: `CloudError` `requestRateLimited`, `serviceUnavailable` while there are too many.
     func begin() throws(CloudError) {

@@ -1,8 +1,8 @@
 import Logging
-import Synchronization
 import TidemarkCloud
 import TidemarkEmbeddedCloud
 import TidemarkIdentity
+import TidemarkModel
 
 /// Takes away what lies in the containers that are served and nobody needs: when it begins, and each hour, until it is told to end.
 final class Sweeper: Sendable {
@@ -10,7 +10,7 @@ final class Sweeper: Sendable {
     private let rest: @Sendable () async throws -> Void
     private let metrics: ServerMetrics
     private let logger: Logger?
-    private let task = Mutex<Task<Void, Never>?>(nil)
+    private let task = LockedValue<Task<Void, Never>?>(nil)
 
     convenience init(
         _ cloud: EmbeddedCloud, _ access: CredentialStore, _ subscriptions: SubscriptionStore? = nil, _ metrics: ServerMetrics,

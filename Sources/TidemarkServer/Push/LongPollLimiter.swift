@@ -1,12 +1,12 @@
-import Synchronization
 import TidemarkCloud
+import TidemarkModel
 
 /// Who waits for notifications, and how often at once: each wait holds a connection and a listener.
 final class LongPollLimiter: Sendable {
     /// Waits of one account at once, or of one address that nobody has signed in from.
     static let waitsMost = 20
 
-    private let waits = Mutex<[String: Int]>([:])
+    private let waits = LockedValue<[String: Int]>([:])
     private let metrics: ServerMetrics
 
     init(metrics: ServerMetrics = ServerMetrics()) { self.metrics = metrics }

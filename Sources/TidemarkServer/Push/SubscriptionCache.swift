@@ -1,4 +1,3 @@
-import Synchronization
 import TidemarkCloud
 import TidemarkEmbeddedCloud
 import TidemarkModel
@@ -45,7 +44,7 @@ final class SubscriptionCache: Sendable {
         var devices: [DeviceOwner: [Device]] = [:]
     }
 
-    private let state = Mutex(State())
+    private let state = LockedValue(State())
 
     // Subscriptions
 

@@ -1,4 +1,4 @@
-import Synchronization
+import TidemarkModel
 
 /// The bytes of bodies that are held at once: of all requests, and of those from one address, so that one leaves room for the others.
 final class BodyBudget: Sendable {
@@ -11,7 +11,7 @@ final class BodyBudget: Sendable {
     }
 
     private let limit, share: Int
-    private let taken = Mutex<(all: Int, byAddress: [String: Int])>((0, [:]))
+    private let taken = LockedValue<(all: Int, byAddress: [String: Int])>((0, [:]))
 
     /// - Parameter share: Bytes of one address.
     init(limit: Int, share: Int) { (self.limit, self.share) = (limit, share) }

@@ -1,4 +1,4 @@
-import Synchronization
+import TidemarkModel
 
 /// Says of each of many names whether it may go on: so many at once, then so many a second.
 ///
@@ -10,7 +10,7 @@ final class RequestRate: Sendable {
     }
 
     private let perSecond, burst: Double
-    private let buckets = Mutex<(names: [String: Bucket], sweepAt: Int)>(([:], 10_000))
+    private let buckets = LockedValue<(names: [String: Bucket], sweepAt: Int)>(([:], 10_000))
 
     /// - Parameter perSecond: 0 lets everything pass.
     init(perSecond: Double, burst: Double) {

@@ -1,6 +1,5 @@
 import Foundation
 public import Logging
-import Synchronization
 import TidemarkModel
 
 /// Writes logs a line each, as `time=… level=info message="…" name=value`.

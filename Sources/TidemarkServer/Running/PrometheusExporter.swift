@@ -1,5 +1,6 @@
 import Metrics
 import Synchronization
+import TidemarkModel
 
 /// Makes the metrics of one server, and writes them in the text format of Prometheus.
 ///
@@ -67,7 +68,7 @@ final class PrometheusExporter: MetricsFactory {
     }
 
     private let families: [Family]
-    private let state = Mutex(State())
+    private let state = LockedValue(State())
 
     /// - Parameter families: In the order of the text. A metric can be made only for one of these.
     init(_ families: [Family]) { self.families = families }
@@ -218,11 +219,11 @@ extension PrometheusExporter {
         }
 
         private let bounds: [Double]
-        private let values: Mutex<Values>
+        private let values: LockedValue<Values>
 
         init(_ bounds: [Double]) {
             self.bounds = bounds
-            values = Mutex(Values(counts: [Int](repeating: 0, count: bounds.count + 1)))
+            values = LockedValue(Values(counts: [Int](repeating: 0, count: bounds.count + 1)))
         }
 
         func recordNanoseconds(_ duration: Int64) { record(Double(duration) / 1e9) }

@@ -1,5 +1,5 @@
 import Metrics
-import Synchronization
+import TidemarkModel
 
 /// Figures of a server, for Prometheus.
 final class ServerMetrics: Sendable {
@@ -14,9 +14,9 @@ final class ServerMetrics: Sendable {
 
     private let exporter: PrometheusExporter
     /// By operation. The last one counts the requests for which there is no operation.
-    private let figures = Mutex<[Figures]>([Figures(operation: ServerMetrics.none)])
+    private let figures = LockedValue<[Figures]>([Figures(operation: ServerMetrics.none)])
     /// By the protocol's code.
-    private let refusals = Mutex<[String: Counter]>([:])
+    private let refusals = LockedValue<[String: Counter]>([:])
     private let counts: [Count: Counter]
     private let inFlight: Meter
     private let connections: Meter

@@ -1,7 +1,7 @@
 import HTTPTypes
-import Synchronization
 import TidemarkCloud
 import TidemarkIdentity
+import TidemarkModel
 
 /// What is told of the server itself.
 struct ServerPages: Sendable {
@@ -66,7 +66,7 @@ final class Readiness: Sendable {
     private let check: @Sendable () async throws -> Void
     /// Seconds since whenever.
     private let now: @Sendable () -> Double
-    private let looks = Mutex(Looks())
+    private let looks = LockedValue(Looks())
 
     init(check: @escaping @Sendable () async throws -> Void, now: @escaping @Sendable () -> Double = ServerTime.seconds) {
         (self.check, self.now) = (check, now)

@@ -1,6 +1,5 @@
 import Dispatch
 import Foundation
-import Synchronization
 import TidemarkModel
 
 /// The time as servers need it.
@@ -10,7 +9,7 @@ enum ServerTime {
         Double(DispatchTime.now().uptimeNanoseconds) / 1e9
     }
 
-    private static let shown = Mutex<(second: Int64, text: String)>((.min, ""))
+    private static let shown = LockedValue<(second: Int64, text: String)>((.min, ""))
 
     /// The present time as the header `Date` has it; made once a second.
     static func header() -> String {

@@ -1,4 +1,4 @@
-import Synchronization
+import TidemarkModel
 
 /// How many attempts to sign in are let through: so few that nobody guesses a password, and so that nobody keeps others out for good.
 ///
@@ -30,7 +30,7 @@ final class SignInLimits: Sendable {
     private let pairs, addresses, networks, accounts, devices: RequestRate
     private let choice: @Sendable (Int) -> Int
     /// Those that are given out, by account.
-    private let places = Mutex<[String: [Place]]>([:])
+    private let places = LockedValue<[String: [Place]]>([:])
 
     /// How much more than to one account from one address may come from an address, or to an account, in all.
     private static let breadth = 5

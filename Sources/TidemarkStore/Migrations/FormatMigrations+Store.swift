@@ -1,7 +1,6 @@
 import CTideCore
 import Foundation
 package import GRDB
-import Synchronization
 package import TidemarkModel
 package import TidemarkSQLite
 
@@ -40,7 +39,7 @@ extension FormatMigrations {
 
     /// Steps that a test sets before ``stores`` is first used.
     package final class TestOnlySteps: Sendable {
-        private let steps = Mutex<[Step]>([])
+        private let steps = LockedValue<[Step]>([])
 
         package var all: [Step] {
             get { steps.withLock { $0 } }

@@ -1,12 +1,12 @@
 import GRDB
-import Synchronization
+import TidemarkModel
 import TidemarkSQLite
 
 /// The record types of a store as the readers of one opening have seen them last.
 final class SchemaCache: Sendable {
-    private let seen = Mutex<(generation: Int64, types: [StoredType])>((-1, []))
+    private let seen = LockedValue<(generation: Int64, types: [StoredType])>((-1, []))
 
-    private let known = Mutex<(generation: Int64, identity: StoreIdentity)?>(nil)
+    private let known = LockedValue<(generation: Int64, identity: StoreIdentity)?>(nil)
 
     /// What tells the store from others. A store that was emptied has another history, and another number of the schema.
     func identity(_ db: Database, path: String) throws -> StoreIdentity {

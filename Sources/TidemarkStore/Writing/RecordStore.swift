@@ -1,6 +1,5 @@
 package import Foundation
 package import GRDB
-import Synchronization
 public import TidemarkModel
 public import TidemarkSQLite
 
@@ -39,9 +38,9 @@ public actor RecordStore {
     let connection: StoreConnection
     private let notifier: StoreChangeNotifier?
     /// The notifier of the synchronisation that uses this store, while there is one.
-    private nonisolated let syncNotifier = Mutex(WeakNotifier())
+    private nonisolated let syncNotifier = LockedValue(WeakNotifier())
     /// The clock.
-    private nonisolated let clock: Mutex<@Sendable () -> Int64>
+    private nonisolated let clock: LockedValue<@Sendable () -> Int64>
     /// Returns the time, in microseconds since 1970 UTC.
     nonisolated var now: @Sendable () -> Int64 { clock.withLock(\.self) }
     /// What observers of ``reader`` know of.
@@ -103,7 +102,7 @@ public actor RecordStore {
         now: @escaping @Sendable () -> Int64 = Timestamp.now
     ) throws(StoreError) {
         self.executor = executor
-        clock = Mutex(now)
+        clock = LockedValue(now)
         let connection = try StoreConnection(
             container: container, scope: scope, lockTimeout: lockTimeout, readsConcurrently: readsConcurrently, base: base)
         do {

@@ -1,5 +1,4 @@
 import Foundation
-import Synchronization
 import TidemarkCloud
 import TidemarkContainers
 import TidemarkModel
@@ -198,7 +197,7 @@ package struct AssetAccess: Sendable {
             var parts: [String: Int64] = [:]
         }
 
-        private let state: Mutex<State>
+        private let state: LockedValue<State>
         private let report: (@Sendable (AssetProgress) -> Void)?
         private let arrived: @Sendable (String) -> Void
 
@@ -208,7 +207,7 @@ package struct AssetAccess: Sendable {
         ) {
             var state = State()
             (state.progress.totalAssets, state.progress.totalBytes) = (assets, bytes)
-            self.state = Mutex(state)
+            self.state = LockedValue(state)
             (self.report, self.arrived) = (report, arrived)
         }
 

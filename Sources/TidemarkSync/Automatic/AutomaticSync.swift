@@ -1,5 +1,4 @@
 package import Foundation
-import Synchronization
 import TidemarkModel
 import TidemarkSQLite
 package import TidemarkStore
@@ -15,7 +14,7 @@ package final class AutomaticSync: Sendable {
             var failure: (any Error)?
             var waiting: [CheckedContinuation<Void, Never>] = []
         }
-        private let state = Mutex(State())
+        private let state = LockedValue(State())
 
         var sync: ContainerSync? { state.withLock(\.sync) }
 
@@ -147,7 +146,7 @@ package final class AutomaticSync: Sendable {
         private let history: UUID
         private let environment: SyncEnvironment
         private let events: EventBroadcaster
-        private let last = Mutex<ContainerEvent.Failure?>(nil)
+        private let last = LockedValue<ContainerEvent.Failure?>(nil)
 
         init(history: UUID, environment: SyncEnvironment, events: EventBroadcaster) {
             (self.history, self.environment, self.events) = (history, environment, events)

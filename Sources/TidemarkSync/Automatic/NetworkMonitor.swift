@@ -1,6 +1,5 @@
 @preconcurrency import Dispatch
 import Foundation
-import Synchronization
 
 #if canImport(Network)
     import Network

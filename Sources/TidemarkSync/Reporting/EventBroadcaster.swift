@@ -1,4 +1,3 @@
-import Synchronization
 package import TidemarkModel
 
 /// Gives the events of a synchronisation to all listeners.
@@ -16,7 +15,7 @@ package final class EventBroadcaster: Sendable {
 
     /// The number of events that wait for a listener.
     private static let limit = 1000
-    private let state = Mutex(State())
+    private let state = LockedValue(State())
 
     package init() {}
 

@@ -1,6 +1,5 @@
 import Foundation
 import GRDB
-import Synchronization
 import TestSupport
 import Testing
 import TidemarkContainers
@@ -80,7 +79,7 @@ import TidemarkStore
         for scope in ContainerDirectory.scopes {
             try DatabaseQueue.execute(container.store(scope), "INSERT INTO tide_meta (key, value) VALUES ('count', 0)")
         }
-        let isDone = Mutex(false)
+        let isDone = LockedValue(false)
         async let writing: Int = {
             let locks = try ContainerDirectory.scopes.map { try CountedStore(container, $0) }
             var count = 0

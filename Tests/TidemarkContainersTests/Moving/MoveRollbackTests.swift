@@ -1,5 +1,4 @@
 import Foundation
-import Synchronization
 import TestSupport
 import Testing
 import TidemarkContainers
@@ -37,7 +36,7 @@ import TidemarkTransfer
         var mover = StoreMover(from: movable.source, to: movable.target, keepsSource: true)
         try mover.run()
         let there = try ContainerDirectory(openingAt: movable.target)
-        let seen = Mutex<[StoreError.Code?]>([])
+        let seen = LockedValue<[StoreError.Code?]>([])
         mover.hook = { step in
             let code = try storeError { try there.checkPlace() }?.code
             if step != .copyRemoved { seen.withLock { $0.append(code) } }

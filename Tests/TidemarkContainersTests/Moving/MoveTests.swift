@@ -1,6 +1,5 @@
 import Foundation
 import GRDB
-import Synchronization
 import TestSupport
 import Testing
 import TidemarkContainers
@@ -55,7 +54,7 @@ import TidemarkStore
         let movable = try await MovableContainer()
         let places = [movable.source, movable.target]
         final class Flag: Sendable {
-            let isSet = Mutex(false)
+            let isSet = LockedValue(false)
         }
         let isOver = Flag()
         try await withThrowingTaskGroup(of: Void.self) { group in
@@ -240,7 +239,7 @@ import TidemarkStore
     @Test func `the locks of both stores are held from the copying to the switch`() async throws {
         let movable = try await MovableContainer()
         var mover = StoreMover(from: movable.source, to: movable.target)
-        let seen = Mutex<[String]>([])
+        let seen = LockedValue<[String]>([])
         let source = movable.source
         mover.hook = { step in
             guard [.drafted, .copied, .verified, .described, .switched].contains(step) else { return }

@@ -1,8 +1,8 @@
 import NIOCore
 import NIOHTTP1
-import Synchronization
 import TestSupport
 import Testing
+import TidemarkModel
 import TidemarkWire
 
 @testable import TidemarkServer
@@ -63,7 +63,7 @@ import TidemarkWire
     private final class Databases: Sendable {
         struct Broken: Error {}
 
-        private let state = Mutex((looks: 0, isBroken: false, time: 0.0))
+        private let state = LockedValue((looks: 0, isBroken: false, time: 0.0))
 
         var looks: Int { state.withLock { $0.looks } }
         var time: Double { state.withLock { $0.time } }

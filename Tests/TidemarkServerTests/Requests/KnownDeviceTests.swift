@@ -1,6 +1,5 @@
 import Foundation
 import NIOHTTP1
-import Synchronization
 import TestSupport
 import Testing
 import TidemarkCloud
@@ -15,8 +14,8 @@ import TidemarkModel
 /// client is.
 @Suite(.timeLimit(.minutes(30))) struct KnownDeviceTests {
     private final class Place: Sendable {
-        private let address: Mutex<String>
-        init(_ address: String) { self.address = Mutex(address) }
+        private let address: LockedValue<String>
+        init(_ address: String) { self.address = LockedValue(address) }
         var now: String {
             get { address.withLock { $0 } }
             set { address.withLock { $0 = newValue } }
@@ -24,7 +23,7 @@ import TidemarkModel
     }
 
     private final class Answer: Sendable {
-        let reply = Mutex(StubServer.Reply.broken)
+        let reply = LockedValue(StubServer.Reply.broken)
     }
 
     private static let path = "/tidemark/1/\(StubbedServer.container)/development/session"

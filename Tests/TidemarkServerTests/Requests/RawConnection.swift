@@ -1,13 +1,13 @@
 import NIOCore
 import NIOPosix
-import Synchronization
+import TidemarkModel
 
 /// A connection on which a test writes what it likes, and sees what comes and when the server closes it.
 final class RawConnection: Sendable {
     private final class Collector: ChannelInboundHandler, Sendable {
         typealias InboundIn = ByteBuffer
-        let text = Mutex("")
-        let waiting = Mutex<[(String, EventLoopPromise<Void>)]>([])
+        let text = LockedValue("")
+        let waiting = LockedValue<[(String, EventLoopPromise<Void>)]>([])
 
         func channelRead(context: ChannelHandlerContext, data: NIOAny) {
             let piece = String(buffer: unwrapInboundIn(data))

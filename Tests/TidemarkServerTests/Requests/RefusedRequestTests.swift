@@ -1,6 +1,5 @@
 import Foundation
 import NIOHTTP1
-import Synchronization
 import TestSupport
 import Testing
 import TidemarkCloud
@@ -14,13 +13,13 @@ import TidemarkModel
 /// Method: turns are counted and not time; a real server, and bytes on a connection.
 @Suite(.timeLimit(.minutes(30))) struct RefusedRequestTests {
     private final class Order: Sendable {
-        private let names = Mutex<[String]>([])
+        private let names = LockedValue<[String]>([])
         var all: [String] { names.withLock { $0 } }
         func add(_ name: String) { names.withLock { $0.append(name) } }
     }
 
     private final class Port: Sendable {
-        private let port = Mutex<Int?>(nil)
+        private let port = LockedValue<Int?>(nil)
         var number: Int? { port.withLock { $0 } }
         @Sendable func keep(_ number: Int) { port.withLock { $0 = number } }
     }

@@ -3,7 +3,6 @@ import Logging
 import NIOCore
 import NIOHTTP1
 import ServiceLifecycle
-import Synchronization
 import TestSupport
 import Testing
 import TidemarkCloud
@@ -69,7 +68,7 @@ import TidemarkModel
     @Test func `a request whose handler throws, or whose client goes away, leaves nothing running`() async throws {
         struct Broken: Error {}
         final class Handlers: Sendable {
-            private let entered = Mutex(0)
+            private let entered = LockedValue(0)
             var running: Int { entered.withLock { $0 } }
             func count(_ more: Int) { entered.withLock { $0 += more } }
         }

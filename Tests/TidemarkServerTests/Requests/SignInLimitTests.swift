@@ -1,7 +1,6 @@
 import Foundation
 import HTTPTypes
 import NIOHTTP1
-import Synchronization
 import TestSupport
 import Testing
 import TidemarkEmbeddedCloud
@@ -14,7 +13,7 @@ import TidemarkModel
 /// waits that are only counted.
 @Suite(.timeLimit(.minutes(30))) struct SignInLimitTests {
     private final class Pauses: Sendable {
-        private let times = Mutex<[Duration]>([])
+        private let times = LockedValue<[Duration]>([])
         var all: [Duration] { times.withLock { $0 } }
         func add(_ time: Duration) { times.withLock { $0.append(time) } }
     }

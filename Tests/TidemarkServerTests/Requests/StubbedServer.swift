@@ -6,7 +6,6 @@ import Logging
 import NIOCore
 import NIOHTTP1
 import ServiceLifecycle
-import Synchronization
 import TestSupport
 import Testing
 import TidemarkCloud
@@ -54,7 +53,7 @@ final class StubbedServer: Sendable {
     }
 
     final class Log: Sendable {
-        let lines = Mutex<[String]>([])
+        let lines = LockedValue<[String]>([])
     }
 
     /// Runs a server for as long as a test needs it.

@@ -1,6 +1,5 @@
 import Foundation
 import Logging
-import Synchronization
 import TestSupport
 import Testing
 import TidemarkCloud
@@ -14,9 +13,9 @@ import TidemarkModel
 @Suite(.timeLimit(.minutes(30))) struct SweeperTests {
     /// What comes of each sweep.
     private final class Course: Sendable {
-        private let outcomes: Mutex<[Result<EmbeddedCloud.Sweep, any Error>]>
+        private let outcomes: LockedValue<[Result<EmbeddedCloud.Sweep, any Error>]>
 
-        init(_ outcomes: [Result<EmbeddedCloud.Sweep, any Error>]) { self.outcomes = Mutex(outcomes) }
+        init(_ outcomes: [Result<EmbeddedCloud.Sweep, any Error>]) { self.outcomes = LockedValue(outcomes) }
 
         var isOver: Bool { outcomes.withLock { $0.isEmpty } }
         func next() throws -> EmbeddedCloud.Sweep {

@@ -1,5 +1,4 @@
 import Foundation
-import Synchronization
 import TestSupport
 import Testing
 import TidemarkCloud
@@ -60,7 +59,7 @@ import TidemarkSync
         try await LazyDevices.save(picture, as: "r", on: devices.maker)
         try await devices.sync()
         let id = try devices.asset("r")
-        let bytes = Mutex<[Int64]>([])
+        let bytes = LockedValue<[Int64]>([])
         try await devices.access.download([id], priority: .userInitiated) { done in bytes.withLock { $0.append(done.bytes) } }
         #expect(try devices.content(id) == picture)
         #expect(bytes.withLock { $0 == $0.sorted() && $0.last == Int64(picture.count) && $0.count > 2 })
@@ -83,7 +82,7 @@ import TidemarkSync
         let id = try devices.asset("r")
         let (third, reached) = AsyncStream.makeStream(of: Void.self)
         let (release, go) = AsyncStream.makeStream(of: Void.self)
-        let count = Mutex(0)
+        let count = LockedValue(0)
         devices.database.beforeDownload { _ in
             let number = count.withLock { count in
                 count += 1
@@ -174,7 +173,7 @@ import TidemarkSync
             try await devices.viewer.store.remoteAssets(Set(ids)).map { ($0.sha256, $0.id) }, uniquingKeysWith: { $1 })
         let (asked, ask) = AsyncStream.makeStream(of: String.self)
         let (release, go) = AsyncStream.makeStream(of: Void.self)
-        let wanted = Mutex<String?>(nil)
+        let wanted = LockedValue<String?>(nil)
         devices.database.beforeDownload { download in
             ask.yield(download.digest)
             if digests[download.digest] != wanted.withLock(\.self) { for await _ in release { break } }

@@ -1,10 +1,10 @@
 import Dispatch
 import Foundation
-import Synchronization
 import TestSupport
 import Testing
 import Tidemark
 import TidemarkCloud
+import TidemarkModel
 
 /// Goal: a context reads one moment of both stores where it is asked to, and puts new records where it is told. Method: others save
 /// meanwhile; a writer to both stores runs beside the snapshots.
@@ -75,7 +75,7 @@ import TidemarkCloud
     @Test func `snapshots have both stores as they were at one moment, beside a writer to both`() async throws {
         let (_, ben, _) = try await participant()
         let container = ben.container
-        let isDone = Mutex(false)
+        let isDone = LockedValue(false)
         // Each save writes the shared store first, then the private one: at any moment the shared one is at most one ahead.
         let writer = Task {
             var number = 0
@@ -125,7 +125,7 @@ import TidemarkCloud
             return try await journal.fetchAll(Destination.self).count
         }
         await #expect(throws: CancellationError.self) { try await task.value }
-        let counts = Mutex<[Int]>([])
+        let counts = LockedValue<[Int]>([])
         let all = try await journal.fetchAll(Destination.self) { count in counts.withLock { $0.append(count) } }
         #expect(all.count == 2000)
         #expect(counts.withLock(\.self) == [500, 1000, 1500, 2000])

@@ -1,15 +1,15 @@
 import Foundation
-import Synchronization
 import TestSupport
 import Testing
 import Tidemark
+import TidemarkModel
 
 /// Goal: a program can see the statements of its stores, those of the C core among them, with their time and shortened values. Method: a
 /// record with a text that nothing else has, since other tests of the process are traced as well.
 @Suite(.timeLimit(.minutes(30)), .serialized) struct SQLTraceTests {
     @Test func `statements are traced with time, database and shortened values, until the trace is stopped`() async throws {
         let mark = "mark-\(UUID().uuidString.prefix(13))"
-        let seen = Mutex<[SQLTrace.Statement]>([])
+        let seen = LockedValue<[SQLTrace.Statement]>([])
         SQLTrace.start { statement in
             if statement.sql.contains(mark) { seen.withLock { $0.append(statement) } }
         }

@@ -1,5 +1,4 @@
 import Foundation
-import Synchronization
 import TestSupport
 import Testing
 import Tidemark
@@ -34,7 +33,7 @@ import TidemarkStore
 
     /// Counts the fetches of each store, and can block one.
     private final class Fetches: Sendable {
-        private let counts = Mutex<[StoreScope: Int]>([:])
+        private let counts = LockedValue<[StoreScope: Int]>([:])
         private let blocked: Int?
         private let gate = DispatchSemaphore(value: 0)
         /// Signals that the fetch to be blocked has begun.
@@ -246,9 +245,9 @@ import TidemarkStore
     @Test(arguments: [(10, 40), (300, 100)])
     func `after a fetch an observation pauses as long as four of them, and 100 ms at most`(work: Int, pause: Int) async throws {
         let journal = journal
-        final class Pauses: Sendable { let all = Mutex<[Duration]>([]) }
+        final class Pauses: Sendable { let all = LockedValue<[Duration]>([]) }
         let (pauses, fetches) = (Pauses(), Fetches())
-        final class Clock: Sendable { let time = Mutex(Duration.zero) }
+        final class Clock: Sendable { let time = LockedValue(Duration.zero) }
         let clock = Clock()
         var observation = journal.observe(Place.self, in: .private)
         observation.base.environment = ObservationEnvironment(

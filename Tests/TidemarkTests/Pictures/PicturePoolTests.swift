@@ -1,5 +1,4 @@
 import Foundation
-import Synchronization
 import TestSupport
 import Testing
 import TidemarkModel
@@ -10,7 +9,7 @@ import TidemarkModel
 /// for the test.
 @Suite(.timeLimit(.minutes(30))) struct PicturePoolTests {
     private final class Running: Sendable {
-        let counts = Mutex((now: 0, most: 0, all: 0))
+        let counts = LockedValue((now: 0, most: 0, all: 0))
     }
 
     @Test func `no more run at once than the limit, and all come to their turn`() async throws {

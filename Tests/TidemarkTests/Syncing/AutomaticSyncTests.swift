@@ -1,9 +1,9 @@
 import Foundation
-import Synchronization
 import TestSupport
 import Testing
 import Tidemark
 import TidemarkCloud
+import TidemarkModel
 import TidemarkTesting
 
 /// Goal: a container that is opened with its cloud synchronises by itself, from its opening to its end. Method: containers of one account
@@ -56,14 +56,14 @@ import TidemarkTesting
     }
 
     @Test func `a cloud that can't be reached is an event, and is tried again when the network is back`() async throws {
-        let faulty = Mutex<[FaultyDatabase]>([])
+        let faulty = LockedValue<[FaultyDatabase]>([])
         let anna = try await fixture.person("anna") { database in
             let new = FaultyDatabase(database, plan: FaultPlan(seed: 1, rates: [.networkUnavailable: 1]))
             faulty.withLock { $0.append(new) }
             return new
         }
         // Each of the two engines listens.
-        let network = Mutex<[AsyncStream<Void>.Continuation]>([])
+        let network = LockedValue<[AsyncStream<Void>.Continuation]>([])
         var environment = clock.environment
         environment.networkChanges = {
             let (changes, continuation) = AsyncStream.makeStream(of: Void.self)
@@ -203,7 +203,7 @@ import TidemarkTesting
     }
 
     @Test func `a request has it try again before its pause is over`() async throws {
-        let faulty = Mutex<[FaultyDatabase]>([])
+        let faulty = LockedValue<[FaultyDatabase]>([])
         let anna = try await fixture.person("anna") { database in
             let new = FaultyDatabase(database, plan: FaultPlan(seed: 1, rates: [.serviceUnavailable: 1]))
             faulty.withLock { $0.append(new) }

@@ -1,5 +1,4 @@
 import Foundation
-import Synchronization
 import TestSupport
 import Testing
 import Tidemark
@@ -80,7 +79,7 @@ import TidemarkSync
         await #expect(throws: StoreError(.notDownloaded, "")) { try await phone.container.download(image) }
         var heard = phone.container.downloadedAssets().makeAsyncIterator()
         let record = try #require(try await phone.container.fetch(Destination.self, named: "a"))
-        let progress = Mutex(AssetProgress())
+        let progress = LockedValue(AssetProgress())
         try await connected(phone) { container in
             try await container.downloadAssets(of: [record]) { done in progress.withLock { $0 = done } }
         }

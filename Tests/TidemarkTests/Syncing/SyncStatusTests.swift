@@ -1,9 +1,9 @@
 import Foundation
-import Synchronization
 import TestSupport
 import Testing
 import Tidemark
 import TidemarkCloud
+import TidemarkModel
 import TidemarkTesting
 
 /// Goal: one call says whether a container is in sync, and what is missing; accounts that come and go are events. Method: containers of two
@@ -72,7 +72,7 @@ import TidemarkTesting
 
     @Test func `who has signed out is told from who is offline, and accounts that come and go are events`() async throws {
         let anna = try await fixture.person("anna")
-        let switches = Mutex(AccountState(isSignedIn: true))
+        let switches = LockedValue(AccountState(isSignedIn: true))
         let faulty = FaultyDatabase(anna.databases.private, plan: FaultPlan(seed: 1))
         var configuration = SyncConfiguration()
         configuration.accountState = { switches.withLock(\.self) }
