@@ -138,6 +138,10 @@ prove-sync: build $(if $(SERVER),server) ## Synchronises two containers in proce
 	Tests/Prove/sync.py --tidemark $(CLI) --probe .build/release/sync-probe --kills $(or $(KILLS),100) \
 		$(if $(SERVER),--server .build/release/tidemark-server)
 
+.PHONY: cluster
+cluster: ## Runs PostgreSQL on three machines under Patroni and etcd, SeaweedFS and HAProxy, until Ctrl-C; DIRECTORY to keep the data
+	Deployment/Cluster/cluster.py $(if $(DIRECTORY),--directory $(DIRECTORY))
+
 .PHONY: prove-server
 prove-server: build server ## Kills a server under load; nothing acknowledged may be lost, nothing done twice; KILLS (100)
 	Tests/Prove/server.py --tidemark $(CLI) --server .build/release/tidemark-server --kills $(or $(KILLS),100)

@@ -60,6 +60,9 @@ final class IdleConnections: Sendable {
         }
     }
 
+    /// How many connections rest. A client can't tell: it has its answer before the connection rests.
+    var restingCount: Int { state.withLock { $0.resting.count } }
+
     /// A connection is used again.
     func wake(_ channel: any Channel) { state.withLock { state in state.resting[ObjectIdentifier(channel)] = nil } }
 

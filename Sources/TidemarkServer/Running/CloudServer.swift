@@ -23,7 +23,7 @@ public final class CloudServer: Service {
     private let builder: HTTPServerBuilder
     private let responder: CloudResponder
     private let addresses: AddressConnections
-    private let idle: IdleConnections
+    let idle: IdleConnections
     /// Tells the port of the figures; for tests.
     let onMetrics: @Sendable (Int) -> Void
     private let sweeper: Sweeper?

