@@ -267,7 +267,7 @@ public actor EditingContext {
             return parts.map { scope, indices in
                 StoreSave(
                     scope: scope, edits: indices.map { prepared[$0].edit },
-                    schemas: PersistentContainer.union(indices.lazy.compactMap { prepared[$0].schema }), policy: policy,
+                    schemas: PersistentContainer.union(of: indices.lazy.compactMap { prepared[$0].shape }), policy: policy,
                     validate: { db, source, matches in
                         for place in Set(indices.compactMap { places[$0] }) { try place.check(db, source) }
                         let stored = StoredRecords(db, source)

@@ -355,7 +355,7 @@ public actor PersistentContainer: RecordReading {
                         validate: { db, matches in try part.validate(db, source, matches) })
                 }
                 committed.result.add(outcome, scope: part.scope)
-                committed.saved.merge(outcome.saved) { $1 }
+                if committed.saved.isEmpty { committed.saved = outcome.saved } else { committed.saved.merge(outcome.saved) { $1 } }
                 committed.names.merge(outcome.names) { $1 }
                 committed.scopes.insert(part.scope)
             } catch {
@@ -377,6 +377,13 @@ public actor PersistentContainer: RecordReading {
 
     /// Posts to the followers of the container that something has changed.
     nonisolated func broadcastChanges() { changeBroadcaster.post(isOwn: true) }
+
+    /// Returns one schema for each type of the shapes; see ``union(_:)``.
+    static func union(of shapes: some Sequence<RecordShape>) -> [RecordTypeSchema] {
+        var distinct: [RecordShape] = []
+        for shape in shapes where distinct.last !== shape { distinct.append(shape) }
+        return union(distinct.lazy.map(\.schema))
+    }
 
     /// Returns one schema for each type, with the fields of all its schemas.
     ///
@@ -410,6 +417,10 @@ struct StoreSave: Sendable {
 
     /// Whether an edit gives a field an asset.
     var namesAssets: Bool {
-        edits.contains { edit in (edit.values ?? [:]).values.contains { $0.type.scalar == .asset && !$0.assetIDs.isEmpty } }
+        edits.contains { edit in
+            var namesAssets = false
+            edit.forEachAsset { _ in namesAssets = true }
+            return namesAssets
+        }
     }
 }

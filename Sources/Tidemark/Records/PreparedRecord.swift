@@ -6,10 +6,18 @@ import TidemarkStore
 /// A record as the store takes it: fields with values, assets ingested.
 struct PreparedRecord: Sendable {
     let record: RecordName
-    let schema: RecordTypeSchema
-    let values: [String: FieldValue]
-    /// The names of all fields that the record has. A property without a value may have no known field type.
-    fileprivate let names: Set<String>
+    /// What the records of the type share.
+    let shape: RecordShape
+    /// The values in the order of the shape's fields.
+    private let values: [FieldValue?]
+    /// Former names of fields without a value.
+    private let cleared: Set<String>
+
+    var schema: RecordTypeSchema { shape.schema }
+
+    init(record: RecordName, shape: RecordShape, values: [FieldValue?], cleared: Set<String>) {
+        (self.record, self.shape, self.values, self.cleared) = (record, shape, values, cleared)
+    }
 
     /// Creates the edit that saves the record.
     ///
@@ -17,13 +25,67 @@ struct PreparedRecord: Sendable {
     ///   - base: The state that the edit began with.
     ///   - zone: The zone in which a new record is created.
     func edit(_ base: RecordEdit.Base, in zone: Int64? = nil) -> RecordEdit {
-        RecordEdit(record: record, base: base, values: values, fields: names, zone: zone)
+        guard cleared.isEmpty, shape.hasDistinctNames else {
+            return RecordEdit(
+                record: record, base: base, values: named, fields: shape.names.set.union(cleared), zone: zone)
+        }
+        return RecordEdit(record: record, base: base, values: values, names: shape.names, zone: zone)
     }
 
-    /// Only what is different from the same record as it was loaded.
-    func edited(since loaded: PreparedRecord) -> PreparedRecord {
-        let names = names.filter { !loaded.names.contains($0) || !values[$0].isSame(as: loaded.values[$0]) }
-        return PreparedRecord(record: record, schema: schema, values: values.filter { names.contains($0.key) }, names: names)
+    /// Creates the edit that saves what is different from the same record as it was loaded.
+    func edit(since loaded: PreparedRecord, _ base: RecordEdit.Base, in zone: Int64?) -> RecordEdit {
+        let (mine, theirs) = (named, loaded.named)
+        let known = loaded.shape.names.set.union(loaded.cleared)
+        let names = shape.names.set.union(cleared).filter { !known.contains($0) || !mine[$0].isSame(as: theirs[$0]) }
+        return RecordEdit(record: record, base: base, values: mine.filter { names.contains($0.key) }, fields: names, zone: zone)
+    }
+
+    private var named: [String: FieldValue] {
+        var named: [String: FieldValue] = [:]
+        for (name, value) in zip(shape.names.list, values) { named[name] = value }
+        return named
+    }
+}
+
+/// The fields, names and schema that the records of a type share.
+final class RecordShape: Sendable {
+    private let fields: [EncodedField]
+    private let hasName: Bool
+    let schema: RecordTypeSchema
+    let names: FieldNames
+    /// Whether each field is there once.
+    let hasDistinctNames: Bool
+    /// The former names of fields, by their current names.
+    let formerNames: [String: [String]]
+
+    init<R: Record>(_ type: R.Type, _ fields: [EncodedField], hasName: Bool) throws {
+        // The values belong to one record and are left out.
+        self.fields = fields.map { EncodedField(name: $0.name, type: $0.type, content: nil, isBoolean: $0.isBoolean) }
+        self.hasName = hasName
+        names = FieldNames(fields.map(\.name))
+        hasDistinctNames = names.set.count == names.list.count
+        formerNames = RecordNaming.of(type).formerNames
+        var schema = RecordTypeSchema(
+            name: R.recordType, nameField: hasName ? R.nameField : nil,
+            fields: fields.compactMap { field in
+                field.type.map { .init(name: field.name, type: $0, isBoolean: field.isBoolean) }
+            },
+            uniqueKeys: R.uniqueKeys.map(\.fields))
+        // The type decides about its own fields, and says nothing of others.
+        let relationships = try DeclaredRelationships.of(type).schemas
+        for name in names.list { schema.relationships[name] = .some(relationships[name]) }
+        schema.indexes = try R.indexes.map { try $0.fieldIndex() }
+        self.schema = schema
+    }
+
+    func fits(_ others: [EncodedField], hasName: Bool) -> Bool {
+        guard self.hasName == hasName, fields.count == others.count else { return false }
+        for index in fields.indices {
+            guard fields[index].name == others[index].name, fields[index].type == others[index].type,
+                fields[index].isBoolean == others[index].isBoolean
+            else { return false }
+        }
+        return true
     }
 }
 
@@ -32,43 +94,9 @@ struct PreparedRecord: Sendable {
 /// The records of a type usually have the same fields, so everything that follows from the fields is made once.
 final class RecordPreparation {
     private let assets: AssetIngest
-    private var shapes: [ObjectIdentifier: Shape] = [:]
-
-    /// The fields, names and schema that the records of a type share.
-    private struct Shape {
-        let fields: [EncodedField]
-        let hasName: Bool
-        let schema: RecordTypeSchema
-        let names: Set<String>
-        /// The former names of fields, by their current names.
-        let formerNames: [String: [String]]
-
-        init<R: Record>(_ type: R.Type, _ fields: [EncodedField], hasName: Bool) throws {
-            // The values belong to one record and are left out.
-            self.fields = fields.map { EncodedField(name: $0.name, type: $0.type, content: nil, isBoolean: $0.isBoolean) }
-            self.hasName = hasName
-            names = Set(fields.map(\.name))
-            formerNames = RecordNaming.of(type).formerNames
-            var schema = RecordTypeSchema(
-                name: R.recordType, nameField: hasName ? R.nameField : nil,
-                fields: fields.compactMap { field in
-                    field.type.map { .init(name: field.name, type: $0, isBoolean: field.isBoolean) }
-                },
-                uniqueKeys: R.uniqueKeys.map(\.fields))
-            // The type decides about its own fields, and says nothing of others.
-            let relationships = try DeclaredRelationships.of(type).schemas
-            for name in names { schema.relationships[name] = .some(relationships[name]) }
-            schema.indexes = try R.indexes.map { try $0.fieldIndex() }
-            self.schema = schema
-        }
-
-        func fits(_ others: [EncodedField], hasName: Bool) -> Bool {
-            self.hasName == hasName && fields.count == others.count
-                && zip(fields, others).allSatisfy {
-                    $0.name == $1.name && $0.type == $1.type && $0.isBoolean == $1.isBoolean
-                }
-        }
-    }
+    private var shapes: [ObjectIdentifier: RecordShape] = [:]
+    /// The shape of the last record.
+    private var last: (type: ObjectIdentifier, shape: RecordShape)?
 
     /// Creates a preparation.
     ///
@@ -83,27 +111,33 @@ final class RecordPreparation {
         let name = record.recordName
         let (fields, hasName) = try RecordEncoder().encode(record)
         let shape = try shape(R.self, fields, hasName: hasName)
-        var values = [String: FieldValue](minimumCapacity: fields.count)
-        var names = shape.names
+        var values: [FieldValue?] = []
+        values.reserveCapacity(fields.count)
+        var cleared: Set<String> = []
         for field in fields {
             guard let content = field.content else {
-                values[field.name] = nil
+                values.append(nil)
                 // The former names are cleared, too: a field without a value is read under them.
-                if let former = shape.formerNames[field.name] { names.formUnion(former) }
+                if let former = shape.formerNames[field.name] { cleared.formUnion(former) }
                 continue
             }
             do {
-                values[field.name] = try content.value(assets.identifier).composingReferences
+                values.append(try content.value(assets.identifier).composingReferences)
             } catch let error as StoreError where error.code == .invalid {
                 throw StoreError(.invalid, "\(R.recordType) \(name), field '\(field.name)': \(error.message)")
             }
         }
         return PreparedRecord(
-            record: RecordName(type: shape.schema.name, name: name), schema: shape.schema, values: values, names: names)
+            record: RecordName(type: shape.schema.name, name: name), shape: shape, values: values, cleared: cleared)
     }
 
-    private func shape<R: Record>(_ type: R.Type, _ fields: [EncodedField], hasName: Bool) throws -> Shape {
-        if let known = shapes[ObjectIdentifier(type)], known.fits(fields, hasName: hasName) { return known }
+    private func shape<R: Record>(_ type: R.Type, _ fields: [EncodedField], hasName: Bool) throws -> RecordShape {
+        let id = ObjectIdentifier(type)
+        if let last, last.type == id, last.shape.fits(fields, hasName: hasName) { return last.shape }
+        if let known = shapes[id], known.fits(fields, hasName: hasName) {
+            last = (id, known)
+            return known
+        }
         try assets.claims.check(type)
         if let field = R.uniqueKeys.lazy.flatMap(\.fields).first(where: { RecordNaming.of(type).formerNames[$0] != nil }) {
             throw StoreError(
@@ -111,8 +145,9 @@ final class RecordPreparation {
                 "'\(field)' is a field of a unique key of \(R.recordType) and has former names, under which a unique key does not look. Give "
                     + "the property a coding key with the name that the field has had, instead of `formerFieldNames`")
         }
-        let new = try Shape(type, fields, hasName: hasName)
-        shapes[ObjectIdentifier(type)] = new
+        let new = try RecordShape(type, fields, hasName: hasName)
+        shapes[id] = new
+        last = (id, new)
         return new
     }
 }

@@ -126,12 +126,36 @@ extension Record {
 
 extension Record where Self: Identifiable, ID == UUID {
     /// The identifier in lower case, with hyphens.
-    public var recordName: String { id.uuidString.lowercased() }
+    public var recordName: String { id.lowercaseText }
 }
 
 extension Record where Self: Identifiable, ID == String {
     /// The identifier.
     public var recordName: String { id }
+}
+
+extension UUID {
+    /// The text in lower case, with hyphens. `uuidString` takes several times as long, and each save needs the names of its records.
+    fileprivate var lowercaseText: String {
+        withUnsafeBytes(of: uuid) { bytes in
+            String(unsafeUninitializedCapacity: 36) { text in
+                var place = 0
+                func append(_ digit: UInt8) {
+                    text[place] = digit < 10 ? UInt8(ascii: "0") + digit : UInt8(ascii: "a") + digit - 10
+                    place += 1
+                }
+                for (index, byte) in bytes.enumerated() {
+                    if index == 4 || index == 6 || index == 8 || index == 10 {
+                        text[place] = UInt8(ascii: "-")
+                        place += 1
+                    }
+                    append(byte >> 4)
+                    append(byte & 15)
+                }
+                return place
+            }
+        }
+    }
 }
 
 /// Fields that tell a type's records apart.

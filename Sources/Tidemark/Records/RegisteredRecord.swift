@@ -134,15 +134,17 @@ struct RegisteredRecord: Sendable {
     /// What the store is to do.
     func prepare(
         _ name: RecordName, in zone: Int64?, _ preparation: RecordPreparation
-    ) throws -> (edit: RecordEdit, schema: RecordTypeSchema?) {
+    ) throws -> (edit: RecordEdit, shape: RecordShape?) {
         let base: RecordEdit.Base = loaded.map { .loaded(version: $0.state.version, values: $0.state.values) } ?? .none
         guard let record = edit?.record else {
             return (RecordEdit(record: name, base: base, values: nil, fields: []), nil)
         }
-        var prepared = try preparation.prepare(record)
+        let prepared = try preparation.prepare(record)
         // A value that stands for one that the store does not have is no edit.
-        if let loaded, let original = try record.asLoaded(loaded, preparation) { prepared = prepared.edited(since: original) }
-        return (prepared.edit(base, in: zone), prepared.schema)
+        if let loaded, let original = try record.asLoaded(loaded, preparation) {
+            return (prepared.edit(since: original, base, in: zone), prepared.shape)
+        }
+        return (prepared.edit(base, in: zone), prepared.shape)
     }
 
     /// The record that owns the edited record; `nil` where it has none, or goes into a share or a zone that was named.

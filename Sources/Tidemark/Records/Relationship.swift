@@ -176,6 +176,20 @@ struct DeclaredRelationships: Sendable {
 
     private static let known = LockedValue<[ObjectIdentifier: DeclaredRelationships]>([:])
 
+    /// The records that own records; `nil` where one has none.
+    static func owners(of records: [any Record]) throws(StoreError) -> [RecordName?] {
+        var owners: [RecordName?] = []
+        owners.reserveCapacity(records.count)
+        // Most records are of one type.
+        var last: (type: ObjectIdentifier, relationships: DeclaredRelationships)?
+        for record in records {
+            let type = Swift.type(of: record)
+            if last?.type != ObjectIdentifier(type) { last = (ObjectIdentifier(type), try of(type)) }
+            owners.append(last?.relationships.owner?(record))
+        }
+        return owners
+    }
+
     /// The record that owns a record; `nil` where it has none.
     static func owner<R: Record>(of record: R) throws(StoreError) -> RecordName? { try of(R.self).owner?(record) }
 }

@@ -57,6 +57,8 @@ extension PersistentContainer {
     /// - Throws: ``StoreError`` `invalid` for a record whose owner is in the other store: what is owned can't be apart from its owner.
     /// - Complexity: A look-up for each record and each owner.
     func homes(of records: [(record: RecordName, owner: RecordName?)], default scope: StoreScope) throws -> [StoreScope] {
+        // An empty shared store has neither records nor owners.
+        guard try scope != .private || hasRecordsOfOthers else { return records.map { _ in scope } }
         var homes = try homes(of: records.map(\.record), default: scope)
         let owned = records.indices.filter { records[$0].owner != nil }
         guard !owned.isEmpty, try hasRecordsOfOthers else { return homes }
@@ -130,7 +132,7 @@ extension PersistentContainer {
     }
 
     /// Whether the shared store has, or had, records.
-    private var hasRecordsOfOthers: Bool {
+    var hasRecordsOfOthers: Bool {
         get throws { try stores[.shared].assumeIsolated { try $0.hasTypes() } }
     }
 }

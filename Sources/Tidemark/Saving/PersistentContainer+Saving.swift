@@ -146,9 +146,12 @@ extension PersistentContainer {
         _ records: [any Record], in scope: StoreScope, share: SharePlace?, tellingStates: Bool = false
     ) throws -> Committed {
         var types: [ObjectIdentifier: any Record.Type] = [:]
+        var last: (any Record.Type)?
         for record in records {
             let type = Swift.type(of: record)
+            guard last != type else { continue }
             types[ObjectIdentifier(type)] = type
+            last = type
         }
         let policy = policies(
             nil,
@@ -158,17 +161,15 @@ extension PersistentContainer {
             let preparation = RecordPreparation(assets)
             let prepared = try records.map { try preparation.prepare($0) }
             var parts: [StoreScope: [Int]] = [:]
-            // Of several records of one name, the last one replaces those before it.
-            let last = Dictionary(prepared.enumerated().map { ($1.record, $0) }, uniquingKeysWith: { max($0, $1) })
-            let owners = try records.map { share == nil ? try DeclaredRelationships.owner(of: $0) : nil }
-            let homes = try homes(of: Array(zip(prepared.map(\.record), owners)), default: scope)
-            for (index, home) in homes.enumerated() where last[prepared[index].record] == index {
+            let replaced = Self.replaced(prepared)
+            let homes = try homes(of: prepared, records, in: scope, isShared: share != nil)
+            for (index, home) in homes.enumerated() where !replaced.contains(index) {
                 parts[home, default: []].append(index)
             }
             return parts.map { home, indices in
                 StoreSave(
                     scope: home, edits: indices.map { prepared[$0].edit(.any, in: home == scope ? share?.zone : nil) },
-                    schemas: Self.union(indices.lazy.map { prepared[$0].schema }), policy: policy,
+                    schemas: Self.union(of: indices.lazy.map { prepared[$0].shape }), policy: policy,
                     validate: { db, source, matches in
                         if home == scope { try share?.check(db, source) }
                         let stored = StoredRecords(db, source)
@@ -176,6 +177,37 @@ extension PersistentContainer {
                     })
             }
         }
+    }
+}
+
+extension PersistentContainer {
+    /// Returns the places of the records that a later one replaces: of several records of one name, the last one is saved.
+    private static func replaced(_ records: [PreparedRecord]) -> Set<Int> {
+        var replaced: Set<Int> = []
+        // Most records are of one type.
+        if let type = records.first?.record.type, records.allSatisfy({ $0.record.type == type }) {
+            var names = Set<String>(minimumCapacity: records.count)
+            for index in records.indices.reversed() where !names.insert(records[index].record.name).inserted {
+                replaced.insert(index)
+            }
+        } else {
+            var names = Set<RecordName>(minimumCapacity: records.count)
+            for index in records.indices.reversed() where !names.insert(records[index].record).inserted {
+                replaced.insert(index)
+            }
+        }
+        return replaced
+    }
+
+    /// Returns the store of each record; see ``homes(of:default:)``.
+    ///
+    /// - Parameter isShared: Whether new records go into a share that was named, and not to their owners.
+    private func homes(
+        of prepared: [PreparedRecord], _ records: [any Record], in scope: StoreScope, isShared: Bool
+    ) throws -> [StoreScope] {
+        guard try scope != .private || hasRecordsOfOthers else { return records.map { _ in scope } }
+        let owners = isShared ? records.map { _ in nil } : try DeclaredRelationships.owners(of: records)
+        return try homes(of: Array(zip(prepared.map(\.record), owners)), default: scope)
     }
 }
 

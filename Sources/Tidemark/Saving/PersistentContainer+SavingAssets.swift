@@ -31,9 +31,7 @@ extension PersistentContainer {
     /// - Throws: ``StoreError`` `notFound` for an asset whose content is gone: it was removed since its record was fetched.
     func unlistedAssets(of part: StoreSave, beside blobs: [BlobStore.Blob]) throws -> [BlobStore.Blob] {
         var ids: Set<String> = []
-        for edit in part.edits {
-            for value in (edit.values ?? [:]).values where value.type.scalar == .asset { ids.formUnion(value.assetIDs) }
-        }
+        for edit in part.edits { edit.forEachAsset { ids.insert($0) } }
         ids.subtract(blobs.map(\.id))
         guard !ids.isEmpty else { return [] }
         ids = try stores[part.scope].assumeIsolated { [ids] in try $0.unregistered(ids) }

@@ -12,7 +12,7 @@ extension StoreTransaction {
         let byRecord = Dictionary(edits.map { ($0.record, $0) }, uniquingKeysWith: { $1 })
         var zones: [RecordName: Int64?] = [:]
         return try edits.map { edit in
-            guard edit.zone == nil, edit.values != nil, let zone = try zoneOfOwner(edit, among: byRecord, known: &zones),
+            guard edit.zone == nil, !edit.isDeletion, let zone = try zoneOfOwner(edit, among: byRecord, known: &zones),
                 let type = type(named: edit.record.type), try find(edit.record.name, type: type) == nil
             else { return edit }
             var placed = edit

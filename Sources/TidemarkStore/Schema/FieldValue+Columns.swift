@@ -21,6 +21,16 @@ extension FieldValue {
         }
     }
 
+    /// Returns whether reading a column gives this value. `false` also for values that are spelled as text: a list, or a place.
+    func isIdentical(to row: SQLiteStatement, column: Int32) -> Bool {
+        switch self {
+        case .double(let number):
+            sqlite3_column_type(row, column) == SQLITE_FLOAT && sqlite3_column_double(row, column).bitPattern == number.bitPattern
+        case .location, .list: false
+        case .int64, .timestamp, .bytes, .string, .reference, .asset: isSame(as: row, column: column)
+        }
+    }
+
     private static func holds(_ text: String, _ row: SQLiteStatement, _ column: Int32) -> Bool {
         guard sqlite3_column_type(row, column) == SQLITE_TEXT else { return false }
         var text = text
@@ -70,40 +80,52 @@ extension FieldValue {
 }
 
 extension RecordKey {
-    /// Binds the keys of a name, as ``all(name:)`` returns them, to the first two parameters of a statement.
-    static func bind(_ name: String, to statement: SQLiteStatement) -> Int32 {
+    /// The forms in which a name is looked for, in this order.
+    enum Form: CaseIterable {
+        /// The name as it is given, in the normal form C of Unicode.
+        case given
+        /// A UUID in the other case; a name from before that rule.
+        case other
+    }
+
+    /// Binds the key of a name in a form, one of those that ``all(name:)`` returns, to the first parameter of a statement.
+    ///
+    /// - Parameter isASCII: Whether the name has only characters of ASCII.
+    /// - Returns: The result code; `nil` where the name has no such form.
+    static func bind(_ name: String, _ form: Form, isASCII: Bool, to statement: SQLiteStatement) -> Int32? {
+        guard isASCII else { return bindOther(name, form, to: statement) }
         let copied = unsafeBitCast(-1, to: sqlite3_destructor_type.self)
-        func bindText(_ name: String, _ parameter: Int32) -> Int32 {
-            var name = name
-            return name.withUTF8 { utf8 in
-                utf8.withMemoryRebound(to: CChar.self) {
-                    sqlite3_bind_text(statement, parameter, $0.baseAddress, Int32($0.count), copied)
-                }
-            }
-        }
-        guard name.utf8.allSatisfy({ $0 < 0x80 }) else {
-            let keys = all(name: name).map(\.name)
-            let code = bindText(keys[0], 1)
-            return code == SQLITE_OK ? bindText(keys[keys.count - 1], 2) : code
-        }
         var utf8 = name
-        let code = utf8.withUTF8 { utf8 in
+        return utf8.withUTF8 { utf8 in
             utf8.withMemoryRebound(to: CChar.self) { characters -> Int32? in
-                withUnsafeTemporaryAllocation(of: UInt8.self, capacity: 17) { key in
-                    guard let start = characters.baseAddress else { return nil }
+                guard let start = characters.baseAddress else {
+                    return form == .given ? sqlite3_bind_text(statement, 1, "", 0, copied) : nil
+                }
+                return withUnsafeTemporaryAllocation(of: UInt8.self, capacity: 17) { key -> Int32? in
                     let length = Int32(tide_name_encode(start, characters.count, key.baseAddress!))
-                    guard length > 0 else { return nil }
-                    let code = sqlite3_bind_blob(statement, 1, key.baseAddress, length, copied)
-                    if code != SQLITE_OK { return code }
-                    // The same UUID in the other case.
-                    key[16] = UInt8(ascii: "U")
-                    return sqlite3_bind_blob(statement, 2, key.baseAddress, length == 16 ? 17 : 16, copied)
+                    switch form {
+                    case .given where length > 0: return sqlite3_bind_blob(statement, 1, key.baseAddress, length, copied)
+                    case .given: return sqlite3_bind_text(statement, 1, start, Int32(characters.count), copied)
+                    case .other where length > 0:
+                        // The same UUID in the other case.
+                        key[16] = UInt8(ascii: "U")
+                        return sqlite3_bind_blob(statement, 1, key.baseAddress, length == 16 ? 17 : 16, copied)
+                    case .other: return nil
+                    }
                 }
             }
         }
-        if let code { return code }
-        let first = bindText(name, 1)
-        return first == SQLITE_OK ? bindText(name, 2) : first
+    }
+
+    /// Binds a key of a name that has other characters than those of ASCII.
+    private static func bindOther(_ name: String, _ form: Form, to statement: SQLiteStatement) -> Int32? {
+        let keys = all(name: name).map(\.name)
+        guard form == .given || keys.count > 1 else { return nil }
+        let copied = unsafeBitCast(-1, to: sqlite3_destructor_type.self)
+        var text = form == .given ? keys[0] : keys[1]
+        return text.withUTF8 { utf8 in
+            utf8.withMemoryRebound(to: CChar.self) { sqlite3_bind_text(statement, 1, $0.baseAddress, Int32($0.count), copied) }
+        }
     }
 
     /// Reads the record name from a column of keys; `nil` when the value is not a key.

@@ -4,7 +4,9 @@ package import TidemarkModel
 import TidemarkSQLite
 
 /// A record type as a store has it: its schema and where that lies in SQL.
-package struct StoredType: Equatable {
+///
+/// A class, because each record of a save has its type beside it.
+package final class StoredType: Equatable, Sendable {
     package struct Field: Equatable {
         let ordinal: Int
         let name: String
@@ -30,7 +32,23 @@ package struct StoredType: Equatable {
     /// Compares rows with their digests.
     let digest: RowDigest
     /// Fields that the type had before a change of the schema.
-    var formerFields = FormerFields()
+    let formerFields: FormerFields
+
+    init(
+        id: Int64, name: String, table: String, nameField: String?, fields: [Field], uniqueKeys: [[String]] = [],
+        relationships: [StoredRelationship] = [], indexes: [StoredIndex] = [], digest: RowDigest, formerFields: FormerFields = FormerFields()
+    ) {
+        (self.id, self.name, self.table, self.nameField, self.fields) = (id, name, table, nameField, fields)
+        (self.uniqueKeys, self.relationships, self.indexes) = (uniqueKeys, relationships, indexes)
+        (self.digest, self.formerFields) = (digest, formerFields)
+    }
+
+    package static func == (one: StoredType, other: StoredType) -> Bool {
+        one === other
+            || one.id == other.id && one.name == other.name && one.table == other.table && one.nameField == other.nameField
+                && one.fields == other.fields && one.uniqueKeys == other.uniqueKeys && one.relationships == other.relationships
+                && one.indexes == other.indexes && one.digest == other.digest && one.formerFields == other.formerFields
+    }
 
     var indexName: String { "tide_name_\(table)" }
     package var viewName: String { "_\(table)" }
@@ -164,9 +182,7 @@ package struct StoredType: Equatable {
         }
         try db.execute(sql: "UPDATE tide_types SET name_field = ? WHERE id = ?", arguments: [nameField, id])
         let type = StoredType(
-            id: id, name: name, table: table, nameField: nameField, fields: [], uniqueKeys: [], relationships: [],
-            indexes: [],
-            digest: RowDigest(seed: 0, fields: []))
+            id: id, name: name, table: table, nameField: nameField, fields: [], digest: RowDigest(seed: 0, fields: []))
         let columns = try type.noteFields(db, fields).map { ", \($0)" }.joined()
         try db.execute(
             sql: """

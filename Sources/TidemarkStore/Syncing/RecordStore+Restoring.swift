@@ -121,7 +121,7 @@ extension StoreTransaction {
         leavesRelationships = true
         // A record that was deleted and made again is deleted first, as it was: the new one then has its own values alone.
         var outcome = SaveOutcome()
-        for part in [placed.filter { $0.edit.values == nil }, placed.filter { $0.edit.values != nil }] where !part.isEmpty {
+        for part in [placed.filter(\.edit.isDeletion), placed.filter { !$0.edit.isDeletion }] where !part.isEmpty {
             let saved = try save(part.map(\.edit), blobs: blobs, policy: policy) { index, denied in
                 let remedy = denied.decision.remedy.map { "; \($0.text)" } ?? ""
                 try refuse(part[index], code: "permissionFailure", reason: denied.decision.reason + remedy)
@@ -136,7 +136,7 @@ extension StoreTransaction {
     private func findHome(of it: SetAsideEdit) throws -> Bool {
         guard connection.scope == .shared else { return true }
         guard let zone = try zones.get().first(where: { $0.name == it.zone }) else { return false }
-        guard zone.id == StoreFormat.defaultZone, try hasSeveralZones, it.edit.values != nil else { return true }
+        guard zone.id == StoreFormat.defaultZone, try hasSeveralZones, !it.edit.isDeletion else { return true }
         guard let type = type(named: it.edit.record.type) else { return false }
         return try find(it.edit.record.name, type: type, zone: zone.id) != nil
     }

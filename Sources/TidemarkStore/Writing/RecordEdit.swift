@@ -2,6 +2,14 @@ public import Foundation
 public import TidemarkModel
 import TidemarkSQLite
 
+/// The names of the fields that several edits speak of, in the order of their values.
+package final class FieldNames: Sendable {
+    package let list: [String]
+    package let set: Set<String>
+
+    package init(_ list: [String]) { (self.list, set) = (list, Set(list)) }
+}
+
 /// What a program wants of one record.
 package struct RecordEdit: Sendable {
     package enum Base: Sendable {
@@ -13,12 +21,16 @@ package struct RecordEdit: Sendable {
         case loaded(version: Int64, values: [String: FieldValue])
     }
 
+    private enum Content: Sendable {
+        case deletion(fields: Set<String>)
+        case named([String: FieldValue], fields: Set<String>)
+        /// The values in the order of the names.
+        case listed([FieldValue?], FieldNames)
+    }
+
     package var record: RecordName
     package var base: Base
-    /// The values that it is to have; `nil` for its deletion. Fields that are not among `fields` stay as they are.
-    package var values: [String: FieldValue]?
-    /// Names of the fields that `values` speaks of, those that are to have no value among them.
-    package var fields: Set<String>
+    private var content: Content
     /// When fields were edited; the transaction's time for those that are not there.
     package var times: [String: EditTime]
     /// The zone in which it is made if it is not there; in a shared store also that in which it is. `nil`: where it is; a new one in the
@@ -31,10 +43,71 @@ package struct RecordEdit: Sendable {
     ) {
         self.record = record
         self.base = base
-        self.values = values
-        self.fields = fields
+        content = values.map { .named($0, fields: fields) } ?? .deletion(fields: fields)
         self.times = times
         self.zone = zone
+    }
+
+    /// Creates an edit of all the fields of a list.
+    ///
+    /// - Parameters:
+    ///   - values: The values in the order of `names`; `nil` for no value.
+    ///   - names: The names of the fields, which the edits of one save share.
+    package init(record: RecordName, base: Base, values: [FieldValue?], names: FieldNames, zone: Int64?) {
+        self.record = record
+        self.base = base
+        content = .listed(values, names)
+        times = [:]
+        self.zone = zone
+    }
+
+    package var isDeletion: Bool {
+        if case .deletion = content { true } else { false }
+    }
+
+    /// The values that it is to have; `nil` for its deletion. Fields that are not among `fields` stay as they are.
+    ///
+    /// - Complexity: O(n) in the fields of an edit whose values are a list.
+    package var values: [String: FieldValue]? {
+        get {
+            switch content {
+            case .deletion: return nil
+            case .named(let values, _): return values
+            case .listed(let values, let names):
+                var named = [String: FieldValue](minimumCapacity: values.count)
+                for (name, value) in zip(names.list, values) { named[name] = value }
+                return named
+            }
+        }
+        set { content = newValue.map { .named($0, fields: fields) } ?? .deletion(fields: fields) }
+    }
+
+    /// Names of the fields that `values` speaks of, those that are to have no value among them.
+    package var fields: Set<String> {
+        switch content {
+        case .deletion(let fields), .named(_, let fields): fields
+        case .listed(_, let names): names.set
+        }
+    }
+
+    /// The values as a list; `nil` where they are not given as one.
+    var listed: (values: [FieldValue?], names: FieldNames)? {
+        if case .listed(let values, let names) = content { (values, names) } else { nil }
+    }
+
+    /// Calls `body` with the identifiers of the assets that a field names.
+    package func forEachAsset(_ body: (String) -> Void) {
+        func visit(_ value: FieldValue) {
+            switch value {
+            case .asset, .list(_, of: .asset): value.assetIDs.forEach(body)
+            default: break
+            }
+        }
+        switch content {
+        case .deletion: break
+        case .named(let values, _): values.values.forEach(visit)
+        case .listed(let values, _): for case let value? in values { visit(value) }
+        }
     }
 }
 

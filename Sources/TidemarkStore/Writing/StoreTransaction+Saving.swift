@@ -92,8 +92,9 @@ extension StoredType {
 extension RecordEdit {
     /// The edit with values that fit the type's fields. A number that was not edited stays as it was loaded, or as the store has it.
     fileprivate func fitting(
-        _ type: StoredType, _ found: StoreTransaction.FoundRecord?
+        _ type: StoredType, _ found: StoreTransaction.FoundRecord?, _ places: StoreTransaction.FieldPlaces?
     ) throws(StoreError) -> RecordEdit {
+        if let listed, let places, !places.hasDoublesForWholeNumbers(listed.values) { return self }
         guard let values else { return self }
         var edit = self
         for (field, value) in values {
@@ -182,10 +183,11 @@ extension StoreTransaction {
         let cascaded = try enforceRelationships()
         let replaced = replacements.names
         var outcome = SaveOutcome(counts: counts, conflicts: conflicts, replaced: replaced, cascaded: cascaded)
+        if tellingStates { outcome.saved.reserveCapacity(edits.count) }
         for edit in edits where tellingStates {
             guard let type = type(named: edit.record.type) else { continue }
             let name = replaced[edit.record] ?? edit.record.name
-            let found = try find(name, type: type, zone: edit.zone)
+            let found = try state(of: name, type: type, after: edit)
             outcome.saved[edit.record] = .some(found?.state)
             if let found, found.name != edit.record.name { outcome.names[edit.record] = found.name }
         }
@@ -202,20 +204,21 @@ extension StoreTransaction {
     private func merge(_ edit: RecordEdit, _ lookUp: LookedUpRecord, policy: MergePolicy) throws -> MergedRecord? {
         guard let type = type(named: edit.record.type) else {
             // What is to be deleted from a type that there is not is gone already.
-            guard edit.values != nil else { return nil }
+            guard !edit.isDeletion else { return nil }
             throw unknownType(edit.record.type)
         }
         if let zone = edit.zone, try !zones.get().contains(where: { $0.id == zone }) {
-            guard edit.values != nil else { return nil }
+            guard !edit.isDeletion else { return nil }
             throw StoreError(
                 .invalid,
                 "\(edit.record.type) \(edit.record.name) is for a zone that is gone: what was shared was left, or is shared no more"
             )
         }
         let found = lookUp.found
-        let edit = try edit.fitting(type, found)
+        let places = edit.listed.map { self.places(of: $0.names, in: type) }
+        let edit = try edit.fitting(type, found, places)
         // Deleting a damaged record is what may be left to do with it.
-        if edit.values != nil { try found?.checkIntact() }
+        if !edit.isDeletion { try found?.checkIntact() }
         func merged(_ changes: [(field: Int, value: FieldValue?)]?) throws -> MergedRecord {
             MergedRecord(
                 type: type, name: found?.name ?? edit.record.name.composed, zone: try found?.zone ?? home(edit), row: found?.row,
@@ -226,13 +229,16 @@ extension StoreTransaction {
             values.merging((others ?? [:]).filter { !edit.fields.contains($0.key) }) { mine, _ in mine }
         }
         switch edit.base {
+        case .none where found == nil:
+            // There is nothing to merge with.
+            return edit.isDeletion ? nil : try merged(edit.changes(of: nil, type: type, places))
         case .any:
             if lookUp.match == .equal { return try merged([]) }
-            return try merged(edit.changes(of: found, type: type))
+            return try merged(edit.changes(of: found, type: type, places))
         case .loaded(let version, _) where version == found?.version:
             // The store has not changed since the record was loaded.
             if lookUp.match == .equal { return try merged([]) }
-            return try merged(edit.changes(of: found, type: type))
+            return try merged(edit.changes(of: found, type: type, places))
         case .none, .loaded:
             var ancestor: RecordVersion?
             var since: Int64 = 0
@@ -262,7 +268,7 @@ extension StoreTransaction {
         guard connection.scope == .shared else { return edit.zone ?? StoreFormat.defaultZone }
         guard let zone = edit.zone, zone != StoreFormat.defaultZone else {
             // A deletion of a record that is not there goes nowhere.
-            if edit.values == nil { return StoreFormat.defaultZone }
+            if edit.isDeletion { return StoreFormat.defaultZone }
             throw StoreError(
                 .invalid,
                 """

@@ -47,6 +47,8 @@ package final class StoreTransaction {
     private(set) lazy var permissions = Result { try isFromCloud ? nil : SharedPermissions(db, scope: connection.scope) }
     /// The statement of the last look-up, which the next look-up uses again.
     var lookUpStatement: LookUpStatement?
+    /// The places of the last list of fields, which the next edit uses again.
+    var fieldPlaces: FieldPlaces?
     /// Nothing of it is to be written; said when a result is found out that rules it out.
     var isAbandoned = false
     /// Whether the delete rules are left alone: what is deleted is there again by the end, or was deleted before.
