@@ -253,8 +253,13 @@ public actor EditingContext {
         defer { turns.pass() }
         let edits = edited.all.compactMap { name in registered[name].map { (name: name, record: $0) } }
         guard !edits.isEmpty else { return SaveResult() }
-        let types = Dictionary(
-            edits.compactMap { it in it.record.edit.map { (it.name.type, $0.policy) } }, uniquingKeysWith: { $1 })
+        var types: [String: MergePolicy?] = [:]
+        var last: (any Record.Type)?
+        for (name, record) in edits {
+            guard let edit = record.edit, last != edit.type else { continue }
+            types[name.type] = .some(edit.policy)
+            last = edit.type
+        }
         let policy = await container.policies(own ?? mergePolicy, types: types)
         // What is inserted may be there already, in the other store.
         let homes = try await homes(of: edits)
@@ -277,10 +282,12 @@ public actor EditingContext {
                     })
             }
         }
+        // The assets of both stores are in the container's folder.
+        let assets = AssetPlace(folder: container.sources[.private].assets)
         for ((name, record), scope) in zip(edits, homes) where committed.scopes.contains(scope) {
             guard let edit = record.edit else { continue }
             let isReplaced = committed.result.replaced[name] != nil
-            try markSaved(name, edit, in: scope, as: isReplaced ? nil : committed.saved[name] ?? nil)
+            try markSaved(name, edit, in: scope, as: isReplaced ? nil : committed.saved[name] ?? nil, assets)
         }
         advance()
         if let error = committed.error { throw error }
@@ -319,19 +326,18 @@ public actor EditingContext {
 
     /// Marks an edit as saved. Another may have come meanwhile.
     private func markSaved(
-        _ name: RecordName, _ saved: RegisteredRecord.Edit, in scope: StoreScope, as state: StoredVersion?
+        _ name: RecordName, _ saved: RegisteredRecord.Edit, in scope: StoreScope, as state: StoredVersion?, _ assets: AssetPlace
     ) throws {
-        guard let now = registered[name] else { return }
-        let source = container.sources[scope]
-        let isLast = now.edit?.number == saved.number
+        guard let place = registered.index(forKey: name) else { return }
+        let isLast = registered.values[place].edit?.number == saved.number
         if isLast { edited.remove(name) }
         if let state {
-            try registered[name]?.markSaved(saved, as: state, in: scope, assets: AssetPlace(folder: source.assets))
+            try registered.values[place].markSaved(saved, as: state, in: scope, assets: assets)
         } else if isLast {
-            registered[name] = nil
+            registered.remove(at: place)
         } else {
             // What is edited now is a new record.
-            registered[name]?.forgetLoaded()
+            registered.values[place].forgetLoaded()
         }
     }
 
