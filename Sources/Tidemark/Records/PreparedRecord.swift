@@ -62,7 +62,9 @@ final class RecordShape: Sendable {
         // The values belong to one record and are left out.
         self.fields = fields.map { EncodedField(name: $0.name, type: $0.type, content: nil, isBoolean: $0.isBoolean) }
         self.hasName = hasName
-        names = FieldNames(fields.map(\.name))
+        // A field without a type may have any.
+        names = FieldNames(
+            fields.map(\.name), mayHaveAssets: fields.contains { $0.type.map { $0.scalar == .asset } ?? true })
         hasDistinctNames = names.set.count == names.list.count
         formerNames = RecordNaming.of(type).formerNames
         var schema = RecordTypeSchema(

@@ -7,7 +7,12 @@ package final class FieldNames: Sendable {
     package let list: [String]
     package let set: Set<String>
 
-    package init(_ list: [String]) { (self.list, set) = (list, Set(list)) }
+    /// Whether any of the fields may have assets.
+    let mayHaveAssets: Bool
+
+    package init(_ list: [String], mayHaveAssets: Bool) {
+        (self.list, set, self.mayHaveAssets) = (list, Set(list), mayHaveAssets)
+    }
 }
 
 /// What a program wants of one record.
@@ -106,7 +111,8 @@ package struct RecordEdit: Sendable {
         switch content {
         case .deletion: break
         case .named(let values, _): values.values.forEach(visit)
-        case .listed(let values, _): for case let value? in values { visit(value) }
+        case .listed(let values, let names) where names.mayHaveAssets: for case let value? in values { visit(value) }
+        case .listed: break
         }
     }
 }

@@ -163,6 +163,12 @@ extension StoreTransaction {
         let edits = try placedWithOwners(edits)
         var unresolved: [RecordMerge.Unresolved] = []
         for (index, edit) in edits.enumerated() {
+            if edit.zone == nil, case .any = edit.base, let found = lookUps?[index], found.match == .equal {
+                // There is nothing to merge, to permit or to write.
+                try found.found?.checkIntact()
+                noteUnchanged()
+                continue
+            }
             let known = conflicts.count
             do {
                 let found = try lookUps?[index] ?? lookUp(edit)
@@ -183,16 +189,21 @@ extension StoreTransaction {
         let cascaded = try enforceRelationships()
         let replaced = replacements.names
         var outcome = SaveOutcome(counts: counts, conflicts: conflicts, replaced: replaced, cascaded: cascaded)
-        if tellingStates { outcome.saved.reserveCapacity(edits.count) }
-        for edit in edits where tellingStates {
+        if tellingStates { try tellStates(after: edits, &outcome) }
+        outcome.transaction = counts.isUnchanged ? nil : id
+        return outcome
+    }
+
+    /// Adds the records as they are after the edits, and their names, to an outcome.
+    private func tellStates(after edits: [RecordEdit], _ outcome: inout SaveOutcome) throws {
+        outcome.saved.reserveCapacity(edits.count)
+        for edit in edits {
             guard let type = type(named: edit.record.type) else { continue }
-            let name = replaced[edit.record] ?? edit.record.name
+            let name = outcome.replaced[edit.record] ?? edit.record.name
             let found = try state(of: name, type: type, after: edit)
             outcome.saved[edit.record] = .some(found?.state)
             if let found, found.name != edit.record.name { outcome.names[edit.record] = found.name }
         }
-        outcome.transaction = counts.isUnchanged ? nil : id
-        return outcome
     }
 
     func register(_ blobs: [BlobStore.Blob]) throws {
