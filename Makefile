@@ -66,6 +66,7 @@ import: build ## Installs what is missing, builds, imports the sample journal an
 TESTS_AT_ONCE := --experimental-maximum-parallelization-width 64
 .PHONY: test
 test: deps ## Passes the tests
+	@.ci/install-missing tests
 	swift build --build-tests --explicit-target-dependency-import-check error
 	swift test --skip-build $(TESTS_AT_ONCE) --skip 'TidemarkServerTests|TidemarkHTTPTests'
 	swift test --skip-build $(TESTS_AT_ONCE) --filter 'TidemarkServerTests|TidemarkHTTPTests'

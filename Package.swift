@@ -92,6 +92,9 @@ let package = Package(
         .systemLibrary(
             name: "CCurl", path: "CSupport/CCurl", pkgConfig: "libcurl",
             providers: [.apt(["libcurl4-openssl-dev"])]),
+        .systemLibrary(
+            name: "CPostgres", path: "CSupport/CPostgres", pkgConfig: "libpq",
+            providers: [.apt(["libpq-dev"]), .brew(["libpq"])]),
         .target(
             name: "CTideCore", dependencies: ["CSQLite", "CXXHash"], path: "CSupport/CTideCore", cSettings: core,
             linkerSettings: [
@@ -159,6 +162,14 @@ let package = Package(
                 "CTideCore", "TidemarkCloud", "TidemarkCloudEngine", "TidemarkModel", "TidemarkSQLite",
                 .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "GRDBSQLite", package: "GRDB.swift"),
+            ],
+            swiftSettings: layered),
+        // PostgreSQL: connections, transactions, migrations, notifications. Nothing of it is compiled without the server.
+        .target(
+            name: "TidemarkPostgres",
+            dependencies: [
+                .target(name: "CPostgres", condition: served), "TidemarkCloud", "TidemarkCloudEngine", "TidemarkModel",
+                .product(name: "Metrics", package: "swift-metrics"),
             ],
             swiftSettings: layered),
         // The messages of CloudKit Web Services, which a client and a server exchange.
@@ -358,6 +369,14 @@ let package = Package(
             dependencies: [
                 "TestSupport", "TidemarkCloud", "TidemarkCloudEngine", "TidemarkEmbeddedCloud", "TidemarkModel", "TidemarkSQLite",
                 "TidemarkStore", .product(name: "GRDB", package: "GRDB.swift"),
+            ],
+            swiftSettings: strict),
+        .target(
+            name: "PostgresTestServer", dependencies: ["TidemarkModel"], path: "Tests/PostgresTestServer", swiftSettings: strict),
+        .testTarget(
+            name: "TidemarkPostgresTests",
+            dependencies: [
+                "PostgresTestServer", "TestSupport", "TidemarkCloud", "TidemarkCloudEngine", "TidemarkModel", "TidemarkPostgres",
             ],
             swiftSettings: strict),
         .testTarget(

@@ -146,7 +146,7 @@ def layers_of(direct):
     return heights
 
 
-WIDTH, MARGIN, BOX, STEP, GAP = 840, 20, 30, 74, 14
+WIDTH, MARGIN, BOX, STEP, GAP = 940, 20, 30, 74, 14
 THIN = 10.0
 
 

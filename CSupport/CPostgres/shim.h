@@ -1,0 +1,30 @@
+#pragma once
+
+// libpq for Swift. Macros of characters become functions here; everything else is libpq's own.
+
+#include <libpq-fe.h>
+
+/// The SQLSTATE of a result that is an error; `NULL` where the server has sent none, such as after a lost connection. It is the result's.
+static inline const char *_Nullable tide_pg_state(const PGresult *_Nonnull result) {
+    return PQresultErrorField(result, PG_DIAG_SQLSTATE);
+}
+
+/// The primary message of a result that is an error, without its details, which may have values of rows. It is the result's.
+static inline const char *_Nullable tide_pg_message(const PGresult *_Nonnull result) {
+    return PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
+}
+
+/// The name of the constraint that a statement breaks; `NULL` where there is none. It is the result's.
+static inline const char *_Nullable tide_pg_constraint(const PGresult *_Nonnull result) {
+    return PQresultErrorField(result, PG_DIAG_CONSTRAINT_NAME);
+}
+
+static inline void tide_pg_ignore(void *_Nullable context, const PGresult *_Nullable notice) {
+    (void)context;
+    (void)notice;
+}
+
+/// Drops the notices of a server, which libpq would print.
+static inline void tide_pg_ignore_notices(PGconn *_Nonnull connection) {
+    (void)PQsetNoticeReceiver(connection, tide_pg_ignore, NULL);
+}

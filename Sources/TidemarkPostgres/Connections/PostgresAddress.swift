@@ -1,0 +1,79 @@
+import CPostgres
+import Foundation
+
+/// Where a database is: a connection string of libpq, as `key=value` pairs or a URI, also with several hosts.
+///
+/// A password in it is refused, since arguments of a process can be read by others. libpq takes passwords from `PGPASSWORD`, from the
+/// file that `PGPASSFILE` names, and from a service file.
+package struct PostgresAddress: Sendable {
+    /// The options that the string has, by libpq's names.
+    let options: [String: String]
+    /// What messages call the database, such as `database 'tidemark' at db1:5432`.
+    package let name: String
+
+    /// Reads a connection string.
+    ///
+    /// - Throws: `PostgresError` `address` for a string that is none, or that contains a password. The message does not repeat it.
+    package init(_ text: String) throws(PostgresError) {
+        var message: UnsafeMutablePointer<CChar>?
+        let first = PQconninfoParse(text, &message)
+        defer {
+            PQfreemem(message)
+            PQconninfoFree(first)
+        }
+        guard let first else {
+            // libpq's message may repeat a password.
+            var reason = ""
+            if let message, !Self.mayContainPassword(text) { reason = ": \(PostgresText.line(message))" }
+            throw PostgresError(
+                .address,
+                "the address of the database can't be read\(reason). It is such as 'postgresql://tidemark@db1:5432/tidemark' or 'host=db1 dbname=tidemark'"
+            )
+        }
+        var options: [String: String] = [:]
+        var option = first
+        while let keyword = option.pointee.keyword {
+            if let value = option.pointee.val { options[String(cString: keyword)] = String(cString: value) }
+            option += 1
+        }
+        for secret in ["password", "sslpassword"] where options[secret] != nil {
+            throw PostgresError(
+                .address,
+                "the address of the database contains a password, which others can read among the arguments of the process. Give it by PGPASSWORD, PGPASSFILE or a service file"
+            )
+        }
+        self.options = options
+        name = Self.name(options)
+    }
+
+    private static func mayContainPassword(_ text: String) -> Bool {
+        text.lowercased().contains("password") || text.contains("@")
+    }
+
+    private static func name(_ options: [String: String]) -> String {
+        let environment = ProcessInfo.processInfo.environment
+        if let service = options["service"], options["host"] == nil { return "database of the service '\(service)'" }
+        let database =
+            options["dbname"] ?? environment["PGDATABASE"] ?? options["user"] ?? environment["PGUSER"] ?? NSUserName()
+        let hosts = (options["host"] ?? options["hostaddr"] ?? environment["PGHOST"] ?? "").split(
+            separator: ",", omittingEmptySubsequences: false)
+        let ports = (options["port"] ?? environment["PGPORT"] ?? "5432").split(separator: ",", omittingEmptySubsequences: false)
+        let places = hosts.enumerated().map { index, host in
+            let port = ports.count == hosts.count ? ports[index] : ports.first ?? "5432"
+            return host.isEmpty ? "the local socket, port \(port)" : "\(host):\(port.isEmpty ? "5432" : port)"
+        }
+        return "database '\(database)' at \(places.isEmpty ? "the local socket" : places.joined(separator: ", "))"
+    }
+}
+
+/// Texts of libpq and of servers, for messages.
+enum PostgresText {
+    /// Returns a text as a line of at most 300 characters, without a final period.
+    static func line(_ text: UnsafePointer<CChar>?) -> String {
+        guard let text else { return "" }
+        let words = String(cString: text).split { $0.isWhitespace || $0.isNewline || ($0.asciiValue ?? 32) < 32 }
+        var line = String(words.joined(separator: " ").prefix(300))
+        while line.hasSuffix(".") { line.removeLast() }
+        return line
+    }
+}

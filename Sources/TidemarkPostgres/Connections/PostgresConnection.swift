@@ -1,0 +1,407 @@
+import CPostgres
+import Foundation
+import TidemarkModel
+
+/// A connection to PostgreSQL, always in libpq's pipeline mode: statements go together, and their results come together.
+///
+/// One thread at a time uses it, and is blocked while it waits; only ``cancel(_:)`` is for any thread. Every wait has a time limit of its
+/// own, since a network that swallows all packets reports nothing.
+final class PostgresConnection {
+    private let raw: OpaquePointer
+    private let configuration: PostgresConfiguration
+    /// The database and host that it has connected to, for messages.
+    let name: String
+    /// Whether it is of no use any more.
+    private(set) var isBroken = false
+    private let use = LockedValue(Use())
+    private let cancelHandle: CancelHandle
+    private let clock = ContinuousClock()
+
+    private var statements: [Statement: Prepared] = [:]
+    private var preparedCount = 0
+    private var uses = 0
+
+    /// A text whose parameters have other types is another statement.
+    private struct Statement: Hashable {
+        let sql: String
+        let types: [UInt32]
+    }
+
+    private struct Prepared {
+        let name: String
+        var lastUse: Int
+    }
+
+    /// Who uses the connection now, and whether that task was cancelled.
+    private struct Use {
+        var number = 0
+        var isCommitting = false
+        var cancelled: ContinuousClock.Instant?
+    }
+
+    /// Owns what libpq needs to cancel. `@unchecked`: it never changes, and `PQcancel` may be called from any thread.
+    private final class CancelHandle: @unchecked Sendable {
+        let pointer: OpaquePointer?
+
+        init(_ pointer: OpaquePointer?) { self.pointer = pointer }
+
+        deinit { PQfreeCancel(pointer) }
+    }
+
+    /// How long the server has to answer that a statement was cancelled.
+    private static let cancelLimit = Duration.seconds(3)
+    /// How long the connection waits for an answer beyond the time limit of the statement.
+    static let grace = Duration.seconds(5)
+
+    // Opening
+
+    /// Connects, which blocks the thread: for each host up to the time limit of the configuration.
+    ///
+    /// - Throws: `PostgresError` `unreachable`, or `unsupported` for a server that Tidemark can't work with.
+    static func open(_ configuration: PostgresConfiguration) throws(PostgresError) -> PostgresConnection {
+        let connection = try PostgresConnection(connecting: configuration)
+        try connection.prepareSession()
+        return connection
+    }
+
+    private init(connecting configuration: PostgresConfiguration) throws(PostgresError) {
+        let address = configuration.address
+        var options = [
+            "connect_timeout": "\(max(2, (configuration.connectTimeout.milliseconds + 999) / 1000))",
+            "fallback_application_name": "tidemark",
+            // A host that has lost its power answers nothing: the system has to find out.
+            "keepalives_idle": "10", "keepalives_interval": "5", "keepalives_count": "3", "tcp_user_timeout": "30000",
+        ]
+        options.merge(address.options) { $1 }
+        options["client_encoding"] = "UTF8"
+        let pairs = options.map { (strdup($0.key), strdup($0.value)) }
+        defer { for text in pairs.flatMap({ [$0.0, $0.1] }) { free(text) } }
+        let keys = pairs.map { UnsafePointer($0.0) } + [nil]
+        let values = pairs.map { UnsafePointer($0.1) } + [nil]
+        guard let raw = PQconnectdbParams(keys, values, 0) else {
+            throw PostgresError(.unreachable, "cannot connect to the \(address.name): no memory is left")
+        }
+        guard PQstatus(raw) == CONNECTION_OK else {
+            defer { PQfinish(raw) }
+            var reason = PostgresText.line(PQerrorMessage(raw))
+            if PQconnectionNeedsPassword(raw) != 0 {
+                reason += ". Give the password by PGPASSWORD, PGPASSFILE or a service file"
+            }
+            throw PostgresError(
+                PQconnectionNeedsPassword(raw) != 0 || PQconnectionUsedPassword(raw) != 0 ? .refused : .unreachable,
+                "cannot connect to the \(address.name): \(reason)")
+        }
+        func text(_ pointer: UnsafePointer<CChar>?) -> String { pointer.map { String(cString: $0) } ?? "" }
+        self.raw = raw
+        self.configuration = configuration
+        let host = text(PQhost(raw))
+        name = "database '\(text(PQdb(raw)))' at \(host.hasPrefix("/") ? host : "\(host):\(text(PQport(raw)))")"
+        cancelHandle = CancelHandle(PQgetCancel(raw))
+        tide_pg_ignore_notices(raw)
+    }
+
+    deinit { PQfinish(raw) }
+
+    private func prepareSession() throws(PostgresError) {
+        guard PQsetnonblocking(raw, 1) == 0, PQenterPipelineMode(raw) == 1 else { throw lost() }
+        guard PQserverVersion(raw) >= 150_000 else {
+            throw PostgresError(
+                .unsupported, "the \(name) is PostgreSQL \(PQserverVersion(raw) / 10_000); Tidemark needs 15 or newer")
+        }
+        let encoding = PQparameterStatus(raw, "server_encoding").map { String(cString: $0) } ?? ""
+        guard encoding == "UTF8" else {
+            throw PostgresError(
+                .unsupported,
+                "the \(name) has the encoding \(encoding); Tidemark needs UTF8. Create it with createdb -E UTF8 -T template0")
+        }
+        var commands = [PostgresCommand("SELECT current_setting('synchronous_commit')")]
+        if configuration.preparesStatements { commands.append(Self.limits(configuration, isLocal: false)) }
+        let setting: String = try run(commands, keepsStatements: false)[0][0].value(0)
+        guard setting != "off" else {
+            throw PostgresError(
+                .unsupported,
+                "the \(name) has the setting synchronous_commit = off, which loses acknowledged writes when the server dies. Set it to on for the user or the database"
+            )
+        }
+    }
+
+    /// The statement that sets the time limits, for the session or the transaction.
+    static func limits(
+        _ configuration: PostgresConfiguration, statementTimeout: Duration? = nil, lockTimeout: Duration? = nil, isLocal: Bool
+    ) -> PostgresCommand {
+        PostgresCommand(
+            "SELECT set_config('statement_timeout', $1, $3), set_config('lock_timeout', $2, $3)",
+            [
+                "\((statementTimeout ?? configuration.statementTimeout).milliseconds)",
+                "\((lockTimeout ?? configuration.lockTimeout).milliseconds)", isLocal,
+            ])
+    }
+
+    // Using and cancelling
+
+    /// Begins a use of the connection.
+    ///
+    /// - Returns: A number for ``cancel(_:)``.
+    func beginUse() -> Int {
+        use.withLock { use in
+            use = Use(number: use.number + 1)
+            return use.number
+        }
+    }
+
+    /// Ends a use: who cancels it later cancels nothing.
+    func endUse() { use.withLock { $0.number += 1 } }
+
+    /// From here on the use is not cancelled any more: its outcome has to be known.
+    ///
+    /// - Throws: `PostgresError` `cancelled` where it was cancelled before.
+    func beginCommit() throws(PostgresError) {
+        let isCancelled = use.withLock { use in
+            use.isCommitting = use.cancelled == nil
+            return !use.isCommitting
+        }
+        if isCancelled { throw cancelled() }
+    }
+
+    /// Ends what a use does, from any thread: the statement that runs, and the next one. The connection is closed after the use, since the
+    /// server may act on the cancellation late. A use that commits, or has ended, is not cancelled.
+    func cancel(_ number: Int) {
+        let isCancelled = use.withLock { use in
+            guard use.number == number, !use.isCommitting, use.cancelled == nil else { return false }
+            use.cancelled = clock.now
+            return true
+        }
+        guard isCancelled else { return }
+        // It makes a connection of its own, and waits for it.
+        DispatchQueue.global().async { [cancelHandle] in
+            guard let pointer = cancelHandle.pointer else { return }
+            var message = [CChar](repeating: 0, count: 256)
+            PQcancel(pointer, &message, 256)
+        }
+    }
+
+    private var cancelledAt: ContinuousClock.Instant? {
+        use.withLock { $0.cancelled }
+    }
+
+    var isCancelled: Bool { use.withLock { $0.cancelled != nil } }
+
+    /// Returns whether the server has ended the connection, without asking it. Only while nobody uses it.
+    func isAlive() -> Bool {
+        var descriptor = pollfd(fd: PQsocket(raw), events: Int16(POLLIN), revents: 0)
+        // What lies there is the server's farewell, then the end, or a changed setting. More is no server's.
+        for _ in 0..<10 where !isBroken {
+            guard poll(&descriptor, 1, 0) > 0 else { return true }
+            isBroken = PQconsumeInput(raw) == 0 || PQstatus(raw) != CONNECTION_OK
+            _ = PQisBusy(raw)
+        }
+        isBroken = true
+        return false
+    }
+
+    /// Asks the server for a sign of life: one round trip.
+    func ping() throws(PostgresError) { _ = try run([], within: Self.grace) }
+
+    // Statements
+
+    /// Sends statements together, and returns their results in order. After the first that fails the server skips the others.
+    ///
+    /// - Parameters:
+    ///   - keepsStatements: Whether they are prepared, where the configuration says so.
+    ///   - limit: How long all of it may take; `nil` for five seconds more than the time limit of a statement.
+    /// - Throws: `PostgresError`.
+    func run(
+        _ commands: [PostgresCommand], keepsStatements: Bool = true, within limit: Duration? = nil
+    ) throws(PostgresError) -> [PostgresRows] {
+        guard !isBroken else { throw lost() }
+        guard cancelledAt == nil else { throw cancelled() }
+        let steps = try send(commands, keepsStatements)
+        let limit = limit ?? configuration.statementTimeout + Self.grace
+        let deadline = clock.now + limit
+        var (results, failure): ([PostgresRows], PostgresError?) = ([], nil)
+        results.reserveCapacity(commands.count)
+        do throws(PostgresError) {
+            for step in steps {
+                // Each step has a result, and the end of its results.
+                guard let pointer = try next(deadline, limit), try next(deadline, limit) == nil else { throw lost() }
+                let rows = PostgresRows(pointer)
+                switch PQresultStatus(pointer) {
+                case PGRES_TUPLES_OK, PGRES_COMMAND_OK: if case .statement = step { results.append(rows) }
+                case PGRES_PIPELINE_ABORTED: forget(step)
+                default:
+                    forget(step)
+                    let error = self.error(of: pointer, step)
+                    if error.endsConnection { isBroken = true }
+                    if error.code == .connectionLost { throw error }
+                    failure = failure ?? error
+                }
+            }
+            guard let end = try next(deadline, limit) else { throw lost() }
+            defer { PQclear(end) }
+            guard PQresultStatus(end) == PGRES_PIPELINE_SYNC else { throw lost() }
+        } catch {
+            isBroken = true
+            // What the server had said before the connection broke counts.
+            throw failure ?? error
+        }
+        if let failure { throw failure }
+        return results
+    }
+
+    private enum Step {
+        case prepare(Statement)
+        case deallocate
+        /// With its text, and whether it was prepared before.
+        case statement(String, isPrepared: Bool)
+    }
+
+    private func send(_ commands: [PostgresCommand], _ keepsStatements: Bool) throws(PostgresError) -> [Step] {
+        var steps: [Step] = []
+        for command in commands {
+            let isKept = keepsStatements && configuration.preparesStatements
+            let isPrepared = statements[Statement(sql: command.sql, types: command.types)] != nil
+            let name = isKept ? try prepare(command, &steps) : nil
+            if !isKept { configuration.observesStatement?(command.sql) }
+            let isSent = command.withPointers { pointers in
+                let (count, formats) = (Int32(pointers.count), [Int32](repeating: 1, count: pointers.count))
+                if let name { return PQsendQueryPrepared(raw, name, count, pointers, command.lengths, formats, 1) == 1 }
+                return PQsendQueryParams(raw, command.sql, count, command.types, pointers, command.lengths, formats, 1) == 1
+            }
+            guard isSent else { throw lost() }
+            steps.append(.statement(command.sql, isPrepared: isKept && isPrepared))
+        }
+        guard PQpipelineSync(raw) == 1 else { throw lost() }
+        return steps
+    }
+
+    /// The name under which a statement is prepared. What is new is prepared on the way.
+    private func prepare(_ command: PostgresCommand, _ steps: inout [Step]) throws(PostgresError) -> String {
+        uses += 1
+        let statement = Statement(sql: command.sql, types: command.types)
+        if let known = statements[statement] {
+            statements[statement]?.lastUse = uses
+            return known.name
+        }
+        if statements.count >= configuration.preparedStatements,
+            let (other, oldest) = statements.min(by: { $0.value.lastUse < $1.value.lastUse })
+        {
+            statements[other] = nil
+            guard PQsendQueryParams(raw, "DEALLOCATE \(oldest.name)", 0, nil, nil, nil, nil, 1) == 1 else { throw lost() }
+            steps.append(.deallocate)
+        }
+        configuration.observesStatement?(command.sql)
+        preparedCount += 1
+        let name = "t\(preparedCount)"
+        guard PQsendPrepare(raw, name, command.sql, Int32(command.types.count), command.types) == 1 else { throw lost() }
+        steps.append(.prepare(statement))
+        statements[statement] = Prepared(name: name, lastUse: uses)
+        return name
+    }
+
+    /// The server has not prepared what it was to.
+    private func forget(_ step: Step) {
+        if case .prepare(let statement) = step { statements[statement] = nil }
+    }
+
+    // Waiting
+
+    /// The next result; `nil` at the end of a statement's results.
+    private func next(_ deadline: ContinuousClock.Instant, _ limit: Duration) throws(PostgresError) -> OpaquePointer? {
+        while PQisBusy(raw) != 0 { try wait(deadline, limit) }
+        return PQgetResult(raw)
+    }
+
+    /// Waits until something can be read, and sends what is left to be sent.
+    private func wait(_ deadline: ContinuousClock.Instant, _ limit: Duration) throws(PostgresError) {
+        let unsent = PQflush(raw)
+        guard unsent >= 0 else { throw lost() }
+        let now = clock.now
+        guard now < deadline else {
+            throw lost("it has not answered for \(limit)")
+        }
+        if let cancelledAt, now > cancelledAt + Self.cancelLimit { throw cancelled() }
+        var descriptor = pollfd(fd: PQsocket(raw), events: Int16(unsent > 0 ? POLLIN | POLLOUT : POLLIN), revents: 0)
+        // At times it looks whether the task was cancelled meanwhile.
+        let pause = min(500, now.duration(to: deadline).milliseconds)
+        guard poll(&descriptor, 1, Int32(pause)) > 0 else { return }
+        guard PQconsumeInput(raw) == 1 else { throw lost() }
+    }
+
+    /// Waits for a notification, or for something to read from another descriptor.
+    ///
+    /// - Returns: The payloads of the notifications that others have sent.
+    func notifications(besides descriptor: Int32, within limit: Duration) throws(PostgresError) -> [String] {
+        var payloads = try received()
+        guard payloads.isEmpty else { return payloads }
+        var descriptors = [
+            pollfd(fd: PQsocket(raw), events: Int16(POLLIN), revents: 0),
+            pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0),
+        ]
+        if poll(&descriptors, 2, Int32(clamping: limit.milliseconds)) > 0, descriptors[0].revents != 0 {
+            guard PQconsumeInput(raw) == 1 else { throw lost() }
+            payloads = try received()
+        }
+        return payloads
+    }
+
+    private func received() throws(PostgresError) -> [String] {
+        var payloads: [String] = []
+        while let notification = PQnotifies(raw) {
+            defer { PQfreemem(notification) }
+            if notification.pointee.be_pid != PQbackendPID(raw) { payloads.append(String(cString: notification.pointee.extra)) }
+        }
+        return payloads
+    }
+
+    // Errors
+
+    private func lost(_ reason: String? = nil) -> PostgresError {
+        isBroken = true
+        let reason = reason ?? PostgresText.line(PQerrorMessage(raw))
+        return PostgresError(.connectionLost, "the connection to the \(name) has broken\(reason.isEmpty ? "" : ": \(reason)")")
+    }
+
+    private func cancelled() -> PostgresError {
+        PostgresError(.cancelled, "the task was cancelled before the \(name) had answered")
+    }
+
+    private func error(of result: OpaquePointer, _ step: Step) -> PostgresError {
+        guard let pointer = tide_pg_state(result) else { return lost(PostgresText.line(PQresultErrorMessage(result))) }
+        let state = String(cString: pointer)
+        let reason = PostgresText.line(tide_pg_message(result))
+        var code = PostgresError.code(of: state)
+        if code == .statementTimeout, cancelledAt != nil { return cancelled() }
+        var text = ""
+        switch step {
+        case .statement(let sql, let isPrepared):
+            text = sql
+            // "Cached plan must not change result type", in the language of the server.
+            if state == "0A000", isPrepared { code = .staleStatement }
+            if state == "26000", isPrepared {
+                return PostgresError(
+                    .unsupported,
+                    "the \(name) has forgotten a prepared statement. A pooler between gives each transaction another connection: switch prepared statements off",
+                    state: state)
+            }
+        case .prepare(let statement): text = statement.sql
+        case .deallocate: break
+        }
+        let statement = text.split(whereSeparator: \.isWhitespace).joined(separator: " ")
+        let sentence =
+            switch code {
+            case .serialization: "another transaction has changed the same rows of the \(name)"
+            case .deadlock: "two transactions of the \(name) waited for each other"
+            case .lockTimeout: "another transaction of the \(name) holds a lock for longer than \(configuration.lockTimeout)"
+            case .statementTimeout: "a statement of the \(name) has taken longer than \(configuration.statementTimeout)"
+            case .readOnly: "the \(name) takes no writes: it is a standby, or read-only"
+            case .staleStatement: "the tables of the \(name) have changed"
+            case .connectionLost: "the \(name) has ended the connection: \(reason)"
+            case .full: "the \(name) has no room: \(reason)"
+            case .refused: "the \(name) refuses what Tidemark needs: \(reason)"
+            case .damaged: "the \(name) is damaged: \(reason)"
+            default: "the \(name) refuses a statement: \(reason) (SQLSTATE \(state), in '\(statement.prefix(120))')"
+            }
+        return PostgresError(
+            code, sentence, state: state, constraint: tide_pg_constraint(result).map { String(cString: $0) })
+    }
+}

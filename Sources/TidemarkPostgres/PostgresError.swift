@@ -1,0 +1,139 @@
+package import TidemarkCloud
+
+/// Why PostgreSQL did not do what was asked. Equal by code.
+package struct PostgresError: Error, Sendable {
+    /// The kind of failure.
+    package enum Code: Hashable, Sendable {
+        // The same transaction may succeed when it runs again.
+        /// Another transaction has changed what this one read (SQLSTATE 40001).
+        case serialization
+        /// Two transactions waited for each other (40P01).
+        case deadlock
+        /// The connection broke, or the server ended it, before the transaction was to be committed. Nothing is written.
+        case connectionLost
+        /// There is no connection to the server: its address is wrong, it is down, or it starts.
+        case unreachable
+        /// The server takes no writes, such as a primary that has become a standby.
+        case readOnly
+        /// A prepared statement no longer fits its tables, since another server has migrated them.
+        case staleStatement
+
+        // Later.
+        /// Another transaction holds a lock for too long (55P03).
+        case lockTimeout
+        /// A statement has run for too long (57014).
+        case statementTimeout
+        /// All connections of the pool were in use for too long.
+        case poolExhausted
+        /// The server has no room: its disk is full, or it has too many connections (class 53).
+        case full
+        /// The task was cancelled. Nothing is written.
+        case cancelled
+        /// The connection broke after COMMIT was sent: the transaction is committed, or it is not.
+        case commitUnknown
+
+        // A person has to mend something.
+        /// The connection string can't be read, or contains a password.
+        case address
+        /// The server does not accept the user, or the database does not exist.
+        case refused
+        /// The server, or a setting of it, is not one that Tidemark can work with.
+        case unsupported
+        /// A newer version has migrated the database.
+        case newerVersion
+        /// The server has found damaged data (XX001, XX002).
+        case damaged
+
+        // A fault of the caller.
+        /// A row breaks a constraint (class 23).
+        case constraint
+        /// A value of a result has another type.
+        case decoding
+        /// The pool was closed.
+        case closed
+        /// Any other error of a statement.
+        case statement
+    }
+
+    package let code: Code
+    /// What happened and where, in a sentence without a final period. It never contains a password.
+    package let message: String
+    /// The server's SQLSTATE, where it has sent one.
+    package let state: String?
+    /// With ``Code/constraint``, the name of the constraint.
+    package let constraint: String?
+
+    package init(_ code: Code, _ message: String, state: String? = nil, constraint: String? = nil) {
+        (self.code, self.message, self.state, self.constraint) = (code, message, state, constraint)
+    }
+
+    /// Whether the transaction may succeed if it runs again, from its beginning.
+    package var mayRunAgain: Bool {
+        switch code {
+        case .serialization, .deadlock, .connectionLost, .unreachable, .readOnly, .staleStatement: true
+        default: false
+        }
+    }
+
+    /// Whether the connection is of no use any more.
+    var endsConnection: Bool {
+        switch code {
+        case .connectionLost, .commitUnknown, .unreachable, .readOnly, .staleStatement, .cancelled: true
+        default: false
+        }
+    }
+
+    /// Returns the code of a SQLSTATE.
+    static func code(of state: String) -> Code {
+        switch state {
+        case "40001": .serialization
+        case "40P01": .deadlock
+        case "55P03": .lockTimeout
+        case "57014": .statementTimeout
+        case "25006": .readOnly
+        case "57P01", "57P02", "57P03", "57P05", "25P03": .connectionLost
+        case "0A000": .statement
+        case "28000", "28P01", "3D000", "42501": .refused
+        case "XX001", "XX002": .damaged
+        default:
+            switch state.prefix(2) {
+            case "08": .connectionLost
+            case "23": .constraint
+            case "53", "54": .full
+            case "58": .full
+            default: .statement
+            }
+        }
+    }
+}
+
+extension PostgresError: Hashable {
+    package static func == (left: PostgresError, right: PostgresError) -> Bool { left.code == right.code }
+    package func hash(into hasher: inout Hasher) { hasher.combine(code) }
+}
+
+extension PostgresError: CustomStringConvertible {
+    package var description: String { message }
+}
+
+extension CloudError {
+    /// Makes an error of a cloud whose storage has failed.
+    ///
+    /// What passes by itself becomes `zoneBusy` or `serviceUnavailable` with ``CloudError/retryAfter``. A COMMIT whose outcome is unknown
+    /// becomes `networkFailure`: the same request, with its client token, finds out.
+    package init(postgres error: any Error) {
+        guard let error = error as? PostgresError else {
+            self = error as? CloudError ?? CloudError(.internalError, "the database has failed: \(error)")
+            return
+        }
+        switch error.code {
+        case .serialization, .deadlock, .lockTimeout: self.init(.zoneBusy, error.message, retryAfter: .seconds(1))
+        case .connectionLost, .unreachable, .readOnly, .staleStatement, .poolExhausted, .statementTimeout, .closed, .cancelled:
+            self.init(.serviceUnavailable, error.message, retryAfter: .seconds(2))
+        case .full: self.init(.serviceUnavailable, error.message, retryAfter: .seconds(60))
+        case .commitUnknown: self.init(.networkFailure, error.message, retryAfter: .seconds(1))
+        case .address, .refused, .unsupported, .newerVersion, .damaged, .constraint, .decoding, .statement:
+            self.init(.internalError, error.message)
+        }
+    }
+}

@@ -1,0 +1,153 @@
+import TidemarkModel
+
+/// A PostgreSQL database: transactions over a pool of connections.
+package final class PostgresDatabase: Sendable {
+    package let pool: PostgresPool
+    package let configuration: PostgresConfiguration
+    private let metrics: PostgresMetrics
+    private let clock = ContinuousClock()
+
+    /// Makes a database. It connects with its first transaction.
+    package init(_ configuration: PostgresConfiguration, metrics: PostgresMetrics = PostgresMetrics()) {
+        (self.configuration, self.metrics) = (configuration, metrics)
+        pool = PostgresPool(configuration, metrics: metrics)
+    }
+
+    /// Runs a body that only reads, in one transaction that is read-only.
+    ///
+    /// - Throws: What the body throws, or `PostgresError`.
+    package func read<Answer: Sendable>(
+        _ body: @escaping @Sendable (PostgresTransaction) throws -> Answer
+    ) async throws -> Answer {
+        try await transaction(.reading, body)
+    }
+
+    /// Runs a body in a transaction, and commits. When this returns, the writes are durable.
+    ///
+    /// After a serialisation failure, a deadlock, or a connection that broke before COMMIT was sent, the transaction runs again from its
+    /// beginning, ``PostgresConfiguration/attempts`` times at the most, and begins no later than ``PostgresConfiguration/patience`` after
+    /// the first. So a body is a function of its rows and has no other effect.
+    ///
+    /// - Throws: What the body throws, and nothing is written; `PostgresError`. With `commitUnknown` the caller has to find out, by a row
+    ///   that the transaction writes under a unique key, such as the client token of a request.
+    package func transaction<Answer: Sendable>(
+        _ options: PostgresTransactionOptions = .writing,
+        _ body: @escaping @Sendable (PostgresTransaction) throws -> Answer
+    ) async throws -> Answer {
+        var backoff = Backoff(first: .milliseconds(20), longest: .seconds(1))
+        let end = clock.now + configuration.patience
+        for attempt in 1... {
+            let outcome = await run(options, body)
+            switch outcome {
+            case .done(let answer): return answer
+            case .failed(let error, let mayRunAgain):
+                let pause = backoff.fail()
+                guard mayRunAgain, attempt < configuration.attempts, clock.now + pause < end else { throw error }
+                metrics.rerun()
+                do {
+                    try await clock.sleep(for: pause)
+                } catch {
+                    throw PostgresError(.cancelled, "the task was cancelled before the transaction could run again")
+                }
+            }
+        }
+        preconditionFailure()
+    }
+
+    /// Runs one statement, which is a transaction of its own. It runs once.
+    package func query(_ sql: String, _ parameters: any PostgresParameter...) async throws(PostgresError) -> PostgresRows {
+        let command = PostgresCommand(sql, parameters)
+        let outcome =
+            await use { connection in
+                do throws(PostgresError) {
+                    return .done(try connection.run([command])[0])
+                } catch {
+                    return .failed(error, mayRunAgain: false)
+                }
+            } as Outcome<PostgresRows>
+        switch outcome {
+        case .done(let rows): return rows
+        case .failed(let error, mayRunAgain: _): throw error as? PostgresError ?? PostgresError(.statement, "\(error)")
+        }
+    }
+
+    /// Checks that there is a connection and that the server takes writes.
+    ///
+    /// - Throws: `PostgresError`; `readOnly` for a standby.
+    package func check() async throws(PostgresError) {
+        let isReadOnly: String = try await query("SELECT current_setting('transaction_read_only')")[0].value(0)
+        guard isReadOnly == "off" else {
+            throw PostgresError(.readOnly, "the \(configuration.address.name) takes no writes: it is a standby, or read-only")
+        }
+    }
+
+    /// Closes all connections, and waits for the transactions that run.
+    package func close() async { await pool.close() }
+
+    // One attempt
+
+    private enum Outcome<Answer: Sendable>: Sendable {
+        case done(Answer)
+        case failed(any Error, mayRunAgain: Bool)
+    }
+
+    private func run<Answer: Sendable>(
+        _ options: PostgresTransactionOptions, _ body: @escaping @Sendable (PostgresTransaction) throws -> Answer
+    ) async -> Outcome<Answer> {
+        let (configuration, metrics) = (configuration, metrics)
+        return await useConnection { connection, reply in
+            let transaction = PostgresTransaction(connection, configuration, options)
+            defer { transaction.end() }
+            do {
+                let answer = try body(transaction)
+                if let failure = transaction.failure { throw failure }
+                if options.isReadOnly {
+                    // The caller does not wait for the end of what has only read.
+                    reply(.done(answer))
+                    return nil
+                }
+                try transaction.commit()
+                return .done(answer)
+            } catch {
+                let failure = transaction.failure
+                if failure?.code == .commitUnknown { metrics.unknownCommit() }
+                // An error that the body has made of the failure is what the caller knows.
+                let isOwnFault = options.isReadOnly && failure?.code == .readOnly
+                return .failed(error, mayRunAgain: !isOwnFault && failure?.mayRunAgain ?? false)
+            }
+        }
+    }
+
+    private func use<Answer: Sendable>(
+        _ body: @escaping @Sendable (PostgresConnection) -> Outcome<Answer>
+    ) async -> Outcome<Answer> {
+        await useConnection { connection, _ in body(connection) }
+    }
+
+    /// Leases a connection, and has the body use it on its thread. The connection goes back when the body ends; then the caller has its
+    /// outcome, unless the body has replied before and returns `nil`.
+    private func useConnection<Answer: Sendable>(
+        _ body: @escaping @Sendable (PostgresConnection, (Outcome<Answer>) -> Void) -> Outcome<Answer>?
+    ) async -> Outcome<Answer> {
+        let lease: PostgresLease
+        do throws(PostgresError) {
+            lease = try await pool.lease()
+        } catch {
+            return .failed(error, mayRunAgain: error.mayRunAgain)
+        }
+        let cancel = LockedValue<(@Sendable () -> Void)?>(nil)
+        return await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                let ending = lease.use { [pool] connection in
+                    let outcome = body(connection) { continuation.resume(returning: $0) }
+                    pool.release(lease)
+                    if let outcome { continuation.resume(returning: outcome) }
+                }
+                cancel.withLock { $0 = ending }
+                if Task.isCancelled { ending() }
+            }
+        } onCancel: {
+            cancel.withLock { $0 }?()
+        }
+    }
+}

@@ -1,0 +1,121 @@
+import TidemarkModel
+
+/// A step from one version of the tables to the next.
+package struct PostgresMigration: Sendable {
+    /// The version that the step leads to. The first step has 1.
+    package let number: Int
+    /// What the step does, for persons who read the table of versions.
+    package let name: String
+    /// The oldest version whose servers may go on after the step. A step that only adds has that of the step before; one that takes away
+    /// what older servers use has its own number.
+    package let oldestUser: Int
+    /// What is executed, in one transaction. A statement that can't run in one, such as `CREATE INDEX CONCURRENTLY`, is none of a step's.
+    package let statements: [String]
+
+    package init(_ number: Int, _ name: String, oldestUser: Int, _ statements: [String]) {
+        (self.number, self.name, self.oldestUser, self.statements) = (number, name, oldestUser, statements)
+    }
+}
+
+/// Brings the tables of a database to the newest version.
+///
+/// Any number of servers may do so at once: each step is a transaction under an advisory lock, and whoever comes later finds it done. A
+/// server that dies in a step leaves the tables as they were before it.
+package struct PostgresMigrations: Sendable {
+    /// By ``PostgresMigration/number``, from 1 on without gaps.
+    package let steps: [PostgresMigration]
+    /// How long a server waits for another one that migrates.
+    package var lockTimeout = Duration.seconds(600)
+
+    /// How long a statement of a step may take, with the wait for the lock.
+    package var stepTimeout = Duration.seconds(3600)
+
+    /// The number of the advisory lock: "tidemark" in ASCII.
+    static let lock: Int64 = 0x7469_6465_6d61_726b
+
+    /// - Parameter steps: All steps there have ever been.
+    package init(_ steps: [PostgresMigration]) {
+        precondition(steps.map(\.number) == Array(1..<(steps.count + 1)), "the steps have the numbers from 1 on")
+        self.steps = steps
+    }
+
+    /// Runs the steps that are missing.
+    ///
+    /// - Returns: The version of the tables, which may be newer than the last step.
+    /// - Throws: `PostgresError` `newerVersion` where servers of this version may not use the tables any more; `lockTimeout` where
+    ///   another server migrates for too long.
+    @discardableResult
+    package func run(on database: PostgresDatabase) async throws -> Int {
+        // Mostly nothing is to be done. A standby can find that out, too.
+        let found = try await database.read { transaction in try Self.version(transaction) }
+        if let found, found.number >= steps.count {
+            try check(found, database)
+            return found.number
+        }
+        let options = PostgresTransactionOptions(
+            .readCommitted, isReadOnly: false, lockTimeout: lockTimeout, statementTimeout: stepTimeout)
+        var unknownCommits = 0
+        while true {
+            let version: Version
+            do {
+                version = try await database.transaction(options, step)
+            } catch let error as PostgresError where error.code == .commitUnknown && unknownCommits < 3 {
+                // The table of versions tells.
+                unknownCommits += 1
+                continue
+            }
+            guard version.number < steps.count else {
+                try check(version, database)
+                return version.number
+            }
+        }
+    }
+
+    /// Runs the next step, if one is missing.
+    private func step(_ transaction: PostgresTransaction) throws -> Version {
+        try transaction.query("SELECT pg_advisory_xact_lock($1)", Self.lock)
+        let found: Version
+        if let version = try Self.version(transaction) {
+            found = version
+        } else {
+            found = Version(number: 0, oldestUser: 0)
+            try transaction.enqueue(Self.table)
+        }
+        guard found.number < steps.count else { return found }
+        let step = steps[found.number]
+        for statement in step.statements { try transaction.enqueue(statement) }
+        try transaction.query(
+            "INSERT INTO tidemark_migrations (number, name, oldest_user) VALUES ($1, $2, $3)", Int64(step.number), step.name,
+            Int64(step.oldestUser))
+        return Version(number: step.number, oldestUser: max(found.oldestUser, step.oldestUser))
+    }
+
+    private struct Version: Sendable {
+        let number, oldestUser: Int
+    }
+
+    private static let table = """
+        CREATE TABLE tidemark_migrations (
+            number int8 PRIMARY KEY, name text NOT NULL, oldest_user int8 NOT NULL, applied timestamptz NOT NULL DEFAULT now())
+        """
+
+    /// The version of the tables; `nil` where there are none.
+    private static func version(_ transaction: PostgresTransaction) throws(PostgresError) -> Version? {
+        // Not by to_regclass, which may remember from before the wait for the lock that there is none.
+        let isThere: Bool = try transaction.query(
+            "SELECT EXISTS (SELECT FROM pg_catalog.pg_tables WHERE schemaname = current_schema() AND tablename = 'tidemark_migrations')"
+        )[0].value(0)
+        guard isThere else { return nil }
+        let row = try transaction.query(
+            "SELECT coalesce(max(number), 0), coalesce(max(oldest_user), 0) FROM tidemark_migrations")[0]
+        return Version(number: Int(try row.value(0, as: Int64.self)), oldestUser: Int(try row.value(1, as: Int64.self)))
+    }
+
+    private func check(_ version: Version, _ database: PostgresDatabase) throws(PostgresError) {
+        guard version.oldestUser > steps.count else { return }
+        throw PostgresError(
+            .newerVersion,
+            "the \(database.configuration.address.name) was migrated to version \(version.number) by a newer Tidemark, and this one knows \(steps.count). Install the newer one here as well"
+        )
+    }
+}

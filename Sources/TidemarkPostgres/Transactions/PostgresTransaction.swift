@@ -1,0 +1,139 @@
+/// A transaction that runs. Only the thread that runs its body may use it, until the body ends.
+///
+/// Statements that return nothing wait (``enqueue(_:_:)``) until the next that does, or until the commit, and go with it: a transaction
+/// takes as many round trips as it has answers to wait for.
+package final class PostgresTransaction {
+    private let connection: PostgresConnection
+    private let options: PostgresTransactionOptions
+    private let limit: Duration?
+    private var pending: [PostgresCommand]
+    /// Whether the server knows of the transaction.
+    private var hasBegun = false
+    /// What has failed first. It decides whether the transaction runs again, whatever the body makes of it.
+    private(set) var failure: PostgresError?
+
+    /// Statements that wait at the most.
+    private static let pendingLimit = 500
+
+    init(_ connection: PostgresConnection, _ configuration: PostgresConfiguration, _ options: PostgresTransactionOptions) {
+        (self.connection, self.options) = (connection, options)
+        pending = [PostgresCommand(options.begin)]
+        limit = options.statementTimeout.map { $0 + PostgresConnection.grace }
+        if !configuration.preparesStatements || options.lockTimeout != nil || options.statementTimeout != nil {
+            pending.append(
+                PostgresConnection.limits(
+                    configuration, statementTimeout: options.statementTimeout, lockTimeout: options.lockTimeout, isLocal: true))
+        }
+    }
+
+    /// The database and host, for messages.
+    package var name: String { connection.name }
+
+    /// Sends a statement, after those that wait, and returns its rows.
+    ///
+    /// - Throws: `PostgresError`, also of a statement that has waited.
+    @discardableResult
+    package func query(_ sql: String, _ parameters: any PostgresParameter...) throws(PostgresError) -> PostgresRows {
+        pending.append(PostgresCommand(sql, parameters))
+        return try flush().last!
+    }
+
+    /// Has a statement wait for the next that is sent. Its failure is thrown there.
+    ///
+    /// - Throws: `PostgresError` where so many wait that they are sent.
+    package func enqueue(_ sql: String, _ parameters: any PostgresParameter...) throws(PostgresError) {
+        pending.append(PostgresCommand(sql, parameters))
+        if pending.count >= Self.pendingLimit { try flush() }
+    }
+
+    /// Sends statements together, after those that wait, and returns the rows of each: one round trip for all of them.
+    package func run(_ commands: [PostgresCommand]) throws(PostgresError) -> [PostgresRows] {
+        pending += commands
+        return Array(try flush().suffix(commands.count))
+    }
+
+    /// Sends what waits.
+    @discardableResult
+    package func flush() throws(PostgresError) -> [PostgresRows] {
+        if let failure { throw failure }
+        let commands = pending
+        pending = []
+        hasBegun = true
+        do throws(PostgresError) {
+            return try connection.run(commands, within: limit)
+        } catch {
+            failure = error
+            throw error
+        }
+    }
+
+    /// Commits. A transaction without statements does nothing.
+    ///
+    /// - Throws: `PostgresError`; `commitUnknown` where the connection broke behind COMMIT.
+    func commit() throws(PostgresError) {
+        if let failure { throw failure }
+        guard hasBegun || pending.count > 1 else { return }
+        do throws(PostgresError) {
+            try connection.beginCommit()
+            pending.append(PostgresCommand("COMMIT"))
+            let commands = pending
+            pending = []
+            hasBegun = true
+            let rows: [PostgresRows]
+            do throws(PostgresError) {
+                rows = try connection.run(commands, within: limit)
+            } catch  where error.code == .connectionLost && !options.isReadOnly {
+                throw PostgresError(
+                    .commitUnknown, "\(error.message). Whether the transaction is committed is not known: send the request again",
+                    state: error.state)
+            }
+            hasBegun = false
+            guard rows.last?.tag == "COMMIT" else {
+                throw PostgresError(.statement, "the \(connection.name) has rolled a transaction back instead of committing it")
+            }
+        } catch {
+            failure = error
+            throw error
+        }
+    }
+
+    /// Ends a transaction that is not to be committed, or that has read only.
+    func end() {
+        guard hasBegun, !connection.isBroken else { return }
+        _ = try? connection.run([PostgresCommand("ROLLBACK")])
+    }
+}
+
+/// How a transaction runs.
+package struct PostgresTransactionOptions: Sendable {
+    /// Which rows a statement sees.
+    package enum Isolation: String, Sendable {
+        /// Each statement sees what was committed before it began.
+        case readCommitted = "READ COMMITTED"
+        /// All statements see what was committed before the first.
+        case repeatableRead = "REPEATABLE READ"
+        /// As if transactions ran one after the other.
+        case serializable = "SERIALIZABLE"
+    }
+
+    package var isolation: Isolation
+    package var isReadOnly: Bool
+    /// How long a statement waits for a lock; `nil` for the configuration's.
+    package var lockTimeout: Duration?
+    /// How long a statement may run; `nil` for the configuration's.
+    package var statementTimeout: Duration?
+
+    package init(
+        _ isolation: Isolation, isReadOnly: Bool, lockTimeout: Duration? = nil, statementTimeout: Duration? = nil
+    ) {
+        (self.isolation, self.isReadOnly) = (isolation, isReadOnly)
+        (self.lockTimeout, self.statementTimeout) = (lockTimeout, statementTimeout)
+    }
+
+    /// Reads one committed state.
+    package static let reading = PostgresTransactionOptions(.repeatableRead, isReadOnly: true)
+    /// Writes; the body locks the row that orders its writers first, and each later statement sees what they have committed.
+    package static let writing = PostgresTransactionOptions(.readCommitted, isReadOnly: false)
+
+    fileprivate var begin: String { "BEGIN ISOLATION LEVEL \(isolation.rawValue) \(isReadOnly ? "READ ONLY" : "READ WRITE")" }
+}

@@ -1,0 +1,232 @@
+import Foundation
+import TidemarkModel
+
+/// A PostgreSQL server that a test starts, in a temporary folder, on a loopback port and a Unix socket. It ends with the test's process,
+/// also where that is killed.
+public final class PostgresServer: Sendable {
+    /// Where the programs of PostgreSQL are; `nil` where they are missing.
+    private static let programs: URL? = {
+        let versions = ["15", "16", "17", "18"].map { "/usr/lib/postgresql/\($0)/bin" }
+        let path = (ProcessInfo.processInfo.environment["PATH"] ?? "").split(separator: ":").map(String.init)
+        return (versions + path + ["/opt/homebrew/opt/postgresql@15/bin"]).map { URL(fileURLWithPath: $0) }.first {
+            FileManager.default.isExecutableFile(atPath: $0.appendingPathComponent("initdb").path)
+                && FileManager.default.isExecutableFile(atPath: $0.appendingPathComponent("postgres").path)
+        }
+    }()
+
+    /// Whether tests can start a server.
+    public static let isInstalled = programs != nil
+    /// Why they can't, for the comment of a skipped test.
+    public static let whyNot = "PostgreSQL is not installed: apt-get install postgresql-15"
+
+    /// A server that tests share, each with databases of its own. No test stops it.
+    public static func shared() throws -> PostgresServer { try sharedServer.get() }
+    private static let sharedServer = Result { try PostgresServer() }
+
+    private let folder: URL
+    public let port: Int
+    private let process = LockedValue<Running?>(nil)
+    private let databases = LockedValue(0)
+
+    private struct Running {
+        let shell: pid_t
+        /// Closed, the server ends.
+        let leash: Int32
+    }
+
+    public struct Failure: Error, CustomStringConvertible {
+        public let description: String
+    }
+
+    // Starting
+
+    /// Makes a cluster and starts its server.
+    ///
+    /// - Parameter settings: Lines of `postgresql.conf`.
+    public init(settings: [String] = []) throws {
+        guard let programs = Self.programs else { throw Failure(description: Self.whyNot) }
+        // Short: a Unix socket's path has 107 bytes at the most.
+        folder = FileManager.default.temporaryDirectory.appendingPathComponent("tidemark-pg-\(UUID().uuidString.prefix(8))")
+        port = try Self.freePort()
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        if let user = Self.user {
+            guard chown(folder.path, user.id, user.group) == 0 else { throw Failure(description: "chown: errno \(errno)") }
+        }
+        let made = try Self.shell(
+            "exec \(Self.asUser) \"$1/initdb\" --no-sync -A trust -U tidemark -E UTF8 --locale=C -D \"$2/data\" >\"$2/initdb.log\" 2>&1",
+            [programs.path, folder.path])
+        guard made == 0 else {
+            let log = (try? String(contentsOf: folder.appendingPathComponent("initdb.log"), encoding: .utf8)) ?? ""
+            throw Failure(description: "initdb has failed (\(made)): \(log.suffix(500))")
+        }
+        let configuration = folder.appendingPathComponent("data/postgresql.conf")
+        let lines =
+            [
+                "listen_addresses = '127.0.0.1'", "port = \(port)", "unix_socket_directories = '\(folder.path)'",
+                "max_connections = 200", "shared_buffers = 64MB", "fsync = off", "log_min_messages = fatal",
+            ] + settings
+        let handle = try FileHandle(forWritingTo: configuration)
+        try handle.seekToEnd()
+        try handle.write(contentsOf: Data((lines.joined(separator: "\n") + "\n").utf8))
+        try handle.close()
+        try start()
+    }
+
+    deinit {
+        stop()
+        try? FileManager.default.removeItem(at: folder)
+    }
+
+    /// Whom the server runs as: PostgreSQL refuses to run as root.
+    private static let user: (id: uid_t, group: gid_t)? =
+        getuid() == 0 ? (getpwnam("postgres") ?? getpwnam("nobody")).map { ($0.pointee.pw_uid, $0.pointee.pw_gid) } : nil
+    private static var asUser: String {
+        user.map { "setpriv --reuid=\($0.id) --regid=\($0.group) --clear-groups" } ?? ""
+    }
+
+    private static func freePort() throws -> Int {
+        #if canImport(Glibc)
+            let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        #else
+            let descriptor = socket(AF_INET, SOCK_STREAM, 0)
+        #endif
+        defer { close(descriptor) }
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_addr.s_addr = UInt32(0x7f00_0001).bigEndian
+        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+        let isBound = withUnsafeMutablePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                bind(descriptor, $0, length) == 0 && getsockname(descriptor, $0, &length) == 0
+            }
+        }
+        guard isBound else { throw Failure(description: "no port is free: errno \(errno)") }
+        return Int(UInt16(bigEndian: address.sin_port))
+    }
+
+    /// Starts the server again, on the same port.
+    public func start() throws {
+        guard let programs = Self.programs else { return }
+        // The shell waits for the end of its input, which comes when the leash is closed, by us or by our end.
+        var ends: [Int32] = [-1, -1]
+        guard pipe(&ends) == 0 else { throw Failure(description: "pipe: errno \(errno)") }
+        _ = fcntl(ends[1], F_SETFD, FD_CLOEXEC)
+        _ = fcntl(ends[0], F_SETFD, FD_CLOEXEC)
+        let script = """
+            \(Self.asUser) "$1/postgres" -D "$2/data" >>"$2/server.log" 2>&1 </dev/null &
+            server=$!
+            cat >/dev/null
+            kill -QUIT $server 2>/dev/null
+            wait $server
+            # Where the tests have ended, nobody else removes the folder.
+            (sleep 2; kill -0 "$3" 2>/dev/null || rm -rf "$2") >/dev/null 2>&1 &
+            """
+        let shell = try Self.spawn(script, [programs.path, folder.path, "\(getpid())"], input: ends[0])
+        close(ends[0])
+        process.withLock { $0 = Running(shell: shell, leash: ends[1]) }
+        for _ in 0..<600 {
+            if try Self.shell(
+                "exec \"$1/pg_isready\" -q -h 127.0.0.1 -p \(port) -U tidemark -d postgres", [programs.path, folder.path]) == 0
+            {
+                return
+            }
+            usleep(50_000)
+        }
+        let log = (try? String(contentsOf: folder.appendingPathComponent("server.log"), encoding: .utf8)) ?? ""
+        throw Failure(description: "the server has not started: \(log.suffix(500))")
+    }
+
+    /// Ends the server at once, as after a crash of the machine that loses no file: its connections break, and it recovers when it starts.
+    public func stop() {
+        guard let running = process.withLock({ $0.take() }) else { return }
+        close(running.leash)
+        var status: Int32 = 0
+        while waitpid(running.shell, &status, 0) < 0, errno == EINTR {}
+    }
+
+    /// Stops the server's processes where they are, or lets them go on: connections stay, and nothing answers.
+    public func freeze(_ isFrozen: Bool) throws {
+        let text = try String(contentsOf: folder.appendingPathComponent("data/postmaster.pid"), encoding: .utf8)
+        guard let first = text.split(separator: "\n").first, let identifier = pid_t(first) else { return }
+        _ = try Self.shell(
+            "for child in $(cat /proc/$1/task/*/children 2>/dev/null); do kill -\(isFrozen ? "STOP" : "CONT") $child; done; kill -\(isFrozen ? "STOP" : "CONT") $1",
+            ["\(identifier)"])
+    }
+
+    private static func spawn(_ script: String, _ arguments: [String], input: Int32?) throws -> pid_t {
+        #if canImport(Darwin)
+            var actions: posix_spawn_file_actions_t?
+        #else
+            var actions = posix_spawn_file_actions_t()
+        #endif
+        posix_spawn_file_actions_init(&actions)
+        defer { posix_spawn_file_actions_destroy(&actions) }
+        if let input {
+            posix_spawn_file_actions_adddup2(&actions, input, 0)
+        } else {
+            posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0)
+        }
+        posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0)
+        posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0)
+        let words = (["sh", "-c", script, "sh"] + arguments).map { strdup($0) } + [nil]
+        var environment = ProcessInfo.processInfo.environment
+        for name in environment.keys where name.hasPrefix("PG") { environment[name] = nil }
+        environment["LC_ALL"] = "C"
+        let variables = environment.map { strdup("\($0)=\($1)") } + [nil]
+        defer { for text in words + variables { free(text) } }
+        var identifier: pid_t = 0
+        let failure = posix_spawn(&identifier, "/bin/sh", &actions, nil, words, variables)
+        guard failure == 0 else { throw Failure(description: "sh can't be started: errno \(failure)") }
+        return identifier
+    }
+
+    /// Runs a script to its end, and returns its status.
+    private static func shell(_ script: String, _ arguments: [String]) throws -> Int32 {
+        let identifier = try spawn(script, arguments, input: nil)
+        var status: Int32 = 0
+        while waitpid(identifier, &status, 0) < 0, errno == EINTR {}
+        return status & 0x7f == 0 ? status >> 8 & 0xff : 128 + (status & 0x7f)
+    }
+
+    // Using
+
+    fileprivate var hostFile: String { folder.appendingPathComponent("data/pg_hba.conf").path }
+
+    /// Returns the connection string of a database.
+    public func address(_ database: String = "postgres", port: Int? = nil, user: String = "tidemark") -> String {
+        "host=127.0.0.1 port=\(port ?? self.port) user=\(user) dbname=\(database)"
+    }
+
+    /// Makes an empty database, and returns its name.
+    public func makeDatabase(_ options: String = "") throws -> String {
+        let number = databases.withLock { count in
+            count += 1
+            return count
+        }
+        let name = "test\(number)"
+        try sql("CREATE DATABASE \(name) \(options)")
+        return name
+    }
+
+    /// Executes SQL by psql, past the code that is tested.
+    public func sql(_ text: String, in database: String = "postgres") throws {
+        guard let programs = Self.programs else { return }
+        let status = try Self.shell(
+            "exec \"$1/psql\" -X -q -v ON_ERROR_STOP=1 -h 127.0.0.1 -p \(port) -U tidemark -d \(database) -c \"$2\" 2>>\"$3/psql.log\"",
+            [programs.path, text, folder.path])
+        guard status == 0 else {
+            let log = (try? String(contentsOf: folder.appendingPathComponent("psql.log"), encoding: .utf8)) ?? ""
+            throw Failure(description: "psql has failed (\(status)): \(log.suffix(300))")
+        }
+    }
+}
+
+extension PostgresServer {
+    /// Has all users but `tidemark` give a password from now on.
+    public func demandPasswords() throws {
+        try sql(
+            "COPY (SELECT unnest(ARRAY['host all tidemark 127.0.0.1/32 trust', 'host all all 127.0.0.1/32 scram-sha-256'])) TO '\(hostFile)'"
+        )
+        try sql("SELECT pg_reload_conf()")
+    }
+}

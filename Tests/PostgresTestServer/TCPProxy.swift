@@ -1,0 +1,153 @@
+import Foundation
+import TidemarkModel
+
+/// A proxy on a loopback port that passes bytes on, or does what networks do when they are bad.
+public final class TCPProxy: Sendable {
+    /// What happens to bytes.
+    public enum Mode: Sendable {
+        /// They are passed on.
+        case pass
+        /// Nothing is passed on, and connections stay open.
+        case stall
+        /// What the client sends is passed on; what the server answers is not.
+        case swallowAnswers
+        /// New connections are closed at once.
+        case refuse
+        /// Instead of the server's answers the client gets these bytes.
+        case garbage([UInt8])
+    }
+
+    private struct State {
+        var mode = Mode.pass
+        var isClosed = false
+        var sockets: Set<Int32> = []
+        var accepted = 0
+    }
+
+    public let port: Int
+    private let target: Int
+    private let listening: Int32
+    private let state = LockedValue(State())
+
+    #if canImport(Glibc)
+        private static let stream = Int32(SOCK_STREAM.rawValue)
+    #else
+        private static let stream = SOCK_STREAM
+    #endif
+
+    /// - Parameter target: The port of the server.
+    public init(to target: Int) throws {
+        self.target = target
+        listening = socket(AF_INET, Self.stream, 0)
+        _ = fcntl(listening, F_SETFD, FD_CLOEXEC)
+        var address = Self.address(0)
+        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+        let descriptor = listening
+        let isBound = withUnsafeMutablePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                bind(descriptor, $0, length) == 0 && listen(descriptor, 100) == 0 && getsockname(descriptor, $0, &length) == 0
+            }
+        }
+        guard isBound else { throw PostgresServer.Failure(description: "the proxy has no port: errno \(errno)") }
+        port = Int(UInt16(bigEndian: address.sin_port))
+        Thread.detachNewThread { [self] in accept() }
+    }
+
+    private static func address(_ port: Int) -> sockaddr_in {
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_port = UInt16(port).bigEndian
+        address.sin_addr.s_addr = UInt32(0x7f00_0001).bigEndian
+        return address
+    }
+
+    /// How many connections it has accepted.
+    public var accepted: Int { state.withLock { $0.accepted } }
+
+    public func set(_ mode: Mode) { state.withLock { $0.mode = mode } }
+
+    /// Closes all connections.
+    public func cut() {
+        let sockets = state.withLock { $0.sockets }
+        for socket in sockets { shutdown(socket, Int32(SHUT_RDWR)) }
+    }
+
+    /// Closes all connections, and accepts no more.
+    public func end() {
+        state.withLock { $0.isClosed = true }
+        shutdown(listening, Int32(SHUT_RDWR))
+        cut()
+    }
+
+    private var mode: Mode { state.withLock { $0.mode } }
+
+    private func accept() {
+        while true {
+            let client = Foundation.accept(listening, nil, nil)
+            guard client >= 0 else { break }
+            _ = fcntl(client, F_SETFD, FD_CLOEXEC)
+            state.withLock { $0.accepted += 1 }
+            if case .refuse = mode {
+                close(client)
+                continue
+            }
+            let server = socket(AF_INET, Self.stream, 0)
+            _ = fcntl(server, F_SETFD, FD_CLOEXEC)
+            var address = Self.address(target)
+            let isConnected = withUnsafePointer(to: &address) { pointer in
+                pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                    connect(server, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0
+                }
+            }
+            guard isConnected else {
+                close(client)
+                close(server)
+                continue
+            }
+            state.withLock { $0.sockets.formUnion([client, server]) }
+            Thread.detachNewThread { [self] in carry(client, server) }
+        }
+        close(listening)
+    }
+
+    private func carry(_ client: Int32, _ server: Int32) {
+        var buffer = [UInt8](repeating: 0, count: 1 << 16)
+        var isOpen = true
+        while isOpen {
+            let mode = mode
+            var waiting = [
+                pollfd(fd: client, events: Int16(POLLIN), revents: 0), pollfd(fd: server, events: Int16(POLLIN), revents: 0),
+            ]
+            if case .stall = mode { for index in 0..<2 { waiting[index].events = 0 } }
+            // What it is to do may change.
+            guard poll(&waiting, 2, 20) >= 0 else { break }
+            for (from, to) in [(0, server), (1, client)] where waiting[from].revents != 0 {
+                let count = read(waiting[from].fd, &buffer, buffer.count)
+                guard count > 0 else {
+                    isOpen = false
+                    break
+                }
+                switch (mode, from) {
+                case (.swallowAnswers, 1), (.stall, _): continue
+                case (.garbage(let bytes), 1): isOpen = Self.send(bytes, bytes.count, to)
+                default: isOpen = Self.send(buffer, count, to)
+                }
+            }
+        }
+        state.withLock { $0.sockets.subtract([client, server]) }
+        close(client)
+        close(server)
+    }
+
+    private static func send(_ bytes: [UInt8], _ count: Int, _ descriptor: Int32) -> Bool {
+        var sent = 0
+        while sent < count {
+            let written = bytes.withUnsafeBytes {
+                Foundation.send(descriptor, $0.baseAddress! + sent, count - sent, Int32(MSG_NOSIGNAL))
+            }
+            guard written > 0 else { return false }
+            sent += written
+        }
+        return true
+    }
+}

@@ -1,0 +1,96 @@
+import PostgresTestServer
+import Testing
+import TidemarkPostgres
+
+@Suite("Migrations", .enabled(if: PostgresServer.isInstalled, "\(PostgresServer.whyNot)"), .timeLimit(.minutes(2)))
+struct MigrationTests {
+    private static let first = PostgresMigration(
+        1, "first tables", oldestUser: 1, ["CREATE TABLE t (n int8 PRIMARY KEY, s text)", "INSERT INTO t VALUES (1, 'one')"])
+    private static let second = PostgresMigration(
+        2, "a column", oldestUser: 1, ["ALTER TABLE t ADD COLUMN more text", "INSERT INTO t VALUES (2, 'two')"])
+    private static let third = PostgresMigration(3, "without a column", oldestUser: 3, ["ALTER TABLE t DROP COLUMN more"])
+
+    @Test("Ten servers that start at once run each step once")
+    func runsOnce() async throws {
+        let fixture = try await Fixture()
+        try await withThrowingTaskGroup(of: Int.self) { group in
+            for _ in 0..<10 {
+                group.addTask {
+                    let database = try fixture.other { $0.connections = 1 }
+                    let version = try await PostgresMigrations([Self.first, Self.second]).run(on: database)
+                    await database.close()
+                    return version
+                }
+            }
+            for try await version in group { #expect(version == 2) }
+        }
+        #expect(try await fixture.rows() == [1: "one", 2: "two"])
+        let steps = try await fixture.database.query("SELECT number, name FROM tidemark_migrations ORDER BY number")
+        #expect(try steps.map { try $0.value(1, as: String.self) } == ["first tables", "a column"])
+        await fixture.database.close()
+    }
+
+    @Test("An older server goes on beside a step that only adds, and is refused after one that takes away")
+    func refusesNewerVersions() async throws {
+        let fixture = try await Fixture()
+        let database = fixture.database
+        #expect(try await PostgresMigrations([Self.first]).run(on: database) == 1)
+        #expect(try await PostgresMigrations([Self.first, Self.second]).run(on: database) == 2)
+        #expect(try await PostgresMigrations([Self.first]).run(on: database) == 2)
+        #expect(try await PostgresMigrations([Self.first, Self.second, Self.third]).run(on: database) == 3)
+        let error = await failure { try await PostgresMigrations([Self.first, Self.second]).run(on: database) }
+        #expect(error?.code == .newerVersion)
+        #expect(error?.message.contains("database '\(fixture.name)'") == true)
+        await database.close()
+    }
+
+    @Test("A step that fails leaves the tables as they were before it")
+    func rollsBack() async throws {
+        let fixture = try await Fixture()
+        let broken = PostgresMigration(2, "broken", oldestUser: 1, ["INSERT INTO t VALUES (3, 'three')", "SELECT 1 / 0"])
+        let error = await failure { try await PostgresMigrations([Self.first, broken]).run(on: fixture.database) }
+        #expect(error?.state == "22012")
+        #expect(try await fixture.rows() == [1: "one"])
+        #expect(try await PostgresMigrations([Self.first, Self.second]).run(on: fixture.database) == 2)
+        await fixture.database.close()
+    }
+
+    @Test("A server that dies in a step leaves it to the next, and one that waits for the lock is told when it waits too long")
+    func survivesDeath() async throws {
+        let fixture = try await Fixture()
+        let slow = PostgresMigration(2, "slow", oldestUser: 1, ["INSERT INTO t VALUES (3, 'three')", "SELECT pg_sleep(60)"])
+        try await PostgresMigrations([Self.first]).run(on: fixture.database)
+        let dying = try fixture.other { $0.attempts = 1 }
+        let task = Task { try await PostgresMigrations([Self.first, slow]).run(on: dying) }
+        let backend = try await { () -> Int64 in
+            while true {
+                let rows = try await fixture.database.query(
+                    "SELECT pid::int8 FROM pg_stat_activity WHERE datname = current_database() AND query LIKE '%pg_sleep(60)%' AND pid <> pg_backend_pid() AND state = 'active'"
+                )
+                if let row = rows.first { return try row.value(0) }
+                try await Task.sleep(for: .milliseconds(20))
+            }
+        }()
+        var hasty = PostgresMigrations([Self.first, Self.second])
+        hasty.lockTimeout = .milliseconds(100)
+        let migrations = hasty
+        #expect(await failure { try await migrations.run(on: fixture.database) }?.code == .lockTimeout)
+        try await fixture.sql("SELECT pg_terminate_backend(\(backend), 5000)")
+        #expect(await failure { try await task.value }?.code == .connectionLost)
+        #expect(try await PostgresMigrations([Self.first, Self.second]).run(on: fixture.database) == 2)
+        #expect(try await fixture.rows() == [1: "one", 2: "two"])
+        await dying.close()
+        await fixture.database.close()
+    }
+
+    @Test("A standby, or a read-only database, of the newest version passes; one of an older version is refused")
+    func readsVersions() async throws {
+        let fixture = try await Fixture { $0.patience = .zero }
+        try await PostgresMigrations([Self.first]).run(on: fixture.database)
+        await fixture.database.close()
+        try fixture.server.sql("ALTER DATABASE \(fixture.name) SET default_transaction_read_only = on")
+        let database = try fixture.other { $0.patience = .zero }
+        #expect(try await PostgresMigrations([Self.first]).run(on: database) == 1)
+        await database.close()
+    }
+}
