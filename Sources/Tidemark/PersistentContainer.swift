@@ -355,7 +355,12 @@ public actor PersistentContainer: RecordReading {
                         validate: { db, matches in try part.validate(db, source, matches) })
                 }
                 committed.result.add(outcome, scope: part.scope)
-                if committed.saved.isEmpty { committed.saved = outcome.saved } else { committed.saved.merge(outcome.saved) { $1 } }
+                // A first part of a save is all of it, mostly.
+                if committed.saved.isEmpty {
+                    committed.saved = outcome.saved
+                } else {
+                    committed.saved.merge(outcome.saved) { $1 }
+                }
                 committed.names.merge(outcome.names) { $1 }
                 committed.scopes.insert(part.scope)
             } catch {

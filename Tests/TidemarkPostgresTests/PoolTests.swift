@@ -77,7 +77,7 @@ struct PoolTests {
         try await fixture.sql("SELECT pg_terminate_backend(\(first), 5000)")
         let second: Int64 = try await fixture.database.query("SELECT pg_backend_pid()")[0].value(0)
         #expect(second != first)
-        #expect(fixture.database.pool.statistics == .init(inUse: 0, idle: 1, waiting: 0))
+        #expect(try await eventually { fixture.database.pool.statistics == .init(inUse: 0, idle: 1, waiting: 0) })
         await fixture.database.close()
     }
 
@@ -147,7 +147,7 @@ struct PoolTests {
         done.send()
         try await running.value
         await closing.value
-        #expect(fixture.database.pool.statistics == .init(inUse: 0, idle: 0, waiting: 0))
+        #expect(try await eventually { fixture.database.pool.statistics == .init(inUse: 0, idle: 0, waiting: 0) })
         let other = try fixture.other()
         #expect(try await other.query("SELECT s FROM t").count == 1)
         await other.close()

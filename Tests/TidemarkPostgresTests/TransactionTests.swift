@@ -72,7 +72,7 @@ struct TransactionTests {
         #expect(hidden?.state == "22012")
         #expect(try await fixture.rows() == [:])
         // The connection is of use.
-        #expect(fixture.database.pool.statistics == .init(inUse: 0, idle: 1, waiting: 0))
+        #expect(try await eventually { fixture.database.pool.statistics == .init(inUse: 0, idle: 1, waiting: 0) })
         await fixture.database.close()
     }
 
@@ -171,7 +171,7 @@ struct TransactionTests {
         try await holder
         let slow = await failure { try await fixture.database.transaction { try $0.query("SELECT pg_sleep(30)") } }
         #expect(slow?.code == .statementTimeout)
-        #expect(fixture.database.pool.statistics == .init(inUse: 0, idle: 1, waiting: 0))
+        #expect(try await eventually { fixture.database.pool.statistics == .init(inUse: 0, idle: 1, waiting: 0) })
         // A transaction of its own limit.
         let patient = PostgresTransactionOptions(.readCommitted, isReadOnly: false, statementTimeout: .seconds(30))
         _ = try await fixture.database.transaction(patient) { try $0.query("SELECT pg_sleep(2)") }

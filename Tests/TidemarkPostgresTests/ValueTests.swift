@@ -1,5 +1,6 @@
 import Foundation
 import PostgresTestServer
+import TestSupport
 import Testing
 import TidemarkPostgres
 
@@ -71,7 +72,7 @@ struct ValueTests {
         let error = await failure { try await database.query("SELECT $1", "a\0b") }
         #expect(error?.state == "22021")
         #expect(try await database.query("SELECT $1", "ab")[0].value(0) == "ab")
-        #expect(database.pool.statistics == .init(inUse: 0, idle: 1, waiting: 0))
+        #expect(try await eventually { database.pool.statistics == .init(inUse: 0, idle: 1, waiting: 0) })
         await database.close()
     }
 }

@@ -36,7 +36,8 @@ package final class StoredType: Equatable, Sendable {
 
     init(
         id: Int64, name: String, table: String, nameField: String?, fields: [Field], uniqueKeys: [[String]] = [],
-        relationships: [StoredRelationship] = [], indexes: [StoredIndex] = [], digest: RowDigest, formerFields: FormerFields = FormerFields()
+        relationships: [StoredRelationship] = [], indexes: [StoredIndex] = [], digest: RowDigest,
+        formerFields: FormerFields = FormerFields()
     ) {
         (self.id, self.name, self.table, self.nameField, self.fields) = (id, name, table, nameField, fields)
         (self.uniqueKeys, self.relationships, self.indexes) = (uniqueKeys, relationships, indexes)
