@@ -154,12 +154,12 @@ def measure_wait(bench, program, manifest_store, is_smoke):
     edits, times = {}, []
     while upload.poll() is None:
         name, start, end = editing.stdout.readline().split()
-        edits[name], = database.execute("SELECT value FROM counters WHERE name = 'change'").fetchone()
+        edits[name], = database.execute("SELECT max(change) FROM owners").fetchone()
         times.append((int(end) - int(start)) / 1e6)
     editing.terminate()
     editing.wait()
     # Edits of the last moments are saved when the upload has ended already: another synchronisation brings them, and they count for nothing.
-    last, = database.execute("SELECT value FROM counters WHERE name = 'change'").fetchone()
+    last, = database.execute("SELECT max(change) FROM owners").fetchone()
     bench.sync(one)
     changes = {
         name: row[0] for name in edits if (row := database.execute("SELECT changed FROM records WHERE name = ?", (name,)).fetchone())

@@ -26,6 +26,7 @@ public final class EmbeddedCloud: Sendable {
     private let random: @Sendable (Int) -> [UInt8]
     private let lanes: QueryLanes
     private let removesByItself: Bool
+    private let observe: (@Sendable (String) -> Void)?
 
     /// Opens the cloud of a directory, and makes it if there is none.
     ///
@@ -49,7 +50,8 @@ public final class EmbeddedCloud: Sendable {
     package init(
         at directory: URL, limits: CloudLimits = CloudLimits(), queries: QueryLimits = QueryLimits(),
         removesByItself: Bool = true, now: @escaping @Sendable () -> Int64,
-        random: @escaping @Sendable (Int) -> [UInt8] = EmbeddedCloud.systemRandom
+        random: @escaping @Sendable (Int) -> [UInt8] = EmbeddedCloud.systemRandom,
+        observing observe: (@Sendable (String) -> Void)? = nil
     ) throws(CloudError) {
         do {
             try Folder.make(directory, mode: 0o700)
@@ -65,12 +67,14 @@ public final class EmbeddedCloud: Sendable {
         isInMemory = false
         lanes = QueryLanes(QueryLanes.Limits(queries))
         self.removesByItself = removesByItself
+        self.observe = observe
     }
 
     /// Keeps accounts and records in memory, for one process; only assets lie in the directory. For simulations.
     package init(
         inMemoryBeside directory: URL, now: @escaping @Sendable () -> Int64,
-        random: @escaping @Sendable (Int) -> [UInt8] = EmbeddedCloud.systemRandom
+        random: @escaping @Sendable (Int) -> [UInt8] = EmbeddedCloud.systemRandom,
+        observing observe: (@Sendable (String) -> Void)? = nil
     ) throws(CloudError) {
         do {
             try Folder.make(directory, mode: 0o700)
@@ -86,6 +90,7 @@ public final class EmbeddedCloud: Sendable {
         isInMemory = true
         lanes = QueryLanes()
         removesByItself = true
+        self.observe = observe
     }
 
     /// Returns whether a directory holds a cloud.
@@ -137,7 +142,7 @@ public final class EmbeddedCloud: Sendable {
         for (name, environment) in try containers() {
             let user = Self.userRecordName(account.id, in: name)
             let zones = try await container(name, environment).engine.storage.read { rows throws(CloudError) in
-                try rows.zones(.private, owner: user, after: -1, limit: 1)
+                try rows.zones(of: user, after: -1, limit: 1)
             }
             guard zones.isEmpty else { return }
         }
@@ -252,7 +257,7 @@ public final class EmbeddedCloud: Sendable {
         try Self.check(container: name)
         let key = "\(name)/\(environment.rawValue)"
         let (directory, now, random, isInMemory, limits) = (directory, now, random, isInMemory, limits)
-        let (lanes, removesByItself) = (lanes, removesByItself)
+        let (lanes, removesByItself, observe) = (lanes, removesByItself, observe)
         do {
             return try opened.withLock { opened in
                 if let known = opened[key] { return known }
@@ -260,7 +265,7 @@ public final class EmbeddedCloud: Sendable {
                 try Folder.make(folder, mode: 0o700)
                 let container = try CloudContainer(
                     name, in: folder, isInMemory: isInMemory, limits: limits, environment: environment, now: now, random: random,
-                    lanes: lanes, removesByItself: removesByItself)
+                    lanes: lanes, removesByItself: removesByItself, observing: observe)
                 opened[key] = container
                 return container
             }
@@ -282,11 +287,13 @@ final class CloudContainer: Sendable {
     init(
         _ name: String, in folder: URL, isInMemory: Bool, limits: CloudLimits, environment: StoreEnvironment,
         now: @escaping @Sendable () -> Int64, random: @escaping @Sendable (Int) -> [UInt8], lanes: QueryLanes,
-        removesByItself: Bool
+        removesByItself: Bool, observing observe: (@Sendable (String) -> Void)?
     ) throws {
         self.name = name
         let storage =
-            try isInMemory ? SQLiteCloudStorage() : SQLiteCloudStorage(at: folder.appendingPathComponent("records.sqlite"))
+            try isInMemory
+            ? SQLiteCloudStorage(inMemoryObserving: observe)
+            : SQLiteCloudStorage(at: folder.appendingPathComponent("records.sqlite"), observing: observe)
         engine = CloudEngine(storage: storage, limits: limits, environment: environment, now: now, random: random, lanes: lanes)
         let root = folder.deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
         assetStorage = AssetDirectory(

@@ -26,7 +26,7 @@ public struct EmbeddedDatabase: CloudDatabase {
     package var user: String? { userRecordName }
 
     /// The number of the change that a tag stands for: for tests of the order in which requests were done.
-    package func change(of tag: String) -> Int64? { container.engine.changeTagCipher.number(tag) }
+    package func change(of tag: String) -> Int64? { container.engine.changeTagCipher.position(tag)?.number }
 
     /// Returns the account with its status; with `available` also its quota in bytes and the bytes that it has used in this container
     /// and environment. An account that can't be used is no error.
@@ -235,27 +235,27 @@ public struct EmbeddedDatabase: CloudDatabase {
         }
     }
 
-    /// The last change that a listener knows of.
+    /// The last changes that a listener knows of.
     private final class LastSeen: Sendable {
         enum Order { case same, newer, older }
 
-        private let change: LockedValue<Int64>
-        init(_ change: Int64) { self.change = LockedValue(change) }
+        private let changes: LockedValue<NewestChanges>
+        init(_ changes: NewestChanges) { self.changes = LockedValue(changes) }
 
         /// How a change stands to the last; a newer one is the last from now on.
-        func compare(_ newest: Int64) -> Order {
-            change.withLock { change in
-                guard newest > change else { return newest == change ? .same : .older }
-                change = newest
+        func compare(_ newest: NewestChanges) -> Order {
+            changes.withLock { changes in
+                guard newest.isNewer(than: changes) else { return newest == changes ? .same : .older }
+                changes = newest
                 return .newer
             }
         }
 
         /// Whether a change is not the last, which it is from now on.
-        func isNews(_ newest: Int64) -> Bool {
-            change.withLock { change in
-                defer { change = newest }
-                return change != newest
+        func isNews(_ newest: NewestChanges) -> Bool {
+            changes.withLock { changes in
+                defer { changes = newest }
+                return changes != newest
             }
         }
     }

@@ -67,7 +67,7 @@ final class ZoneChangeNotifier: ChangeSignal {
     /// What has changed last of what somebody sees, after all notifications so far: looked up once for those who listen as the same caller.
     ///
     /// - Returns: `nil` where it can't be told.
-    func newest(_ caller: CloudEngine.Caller, _ look: @escaping @Sendable () async -> Int64?) async -> Int64? {
+    func newest(_ caller: CloudEngine.Caller, _ look: @escaping @Sendable () async -> NewestChanges?) async -> NewestChanges? {
         // Counted before the look: what is posted meanwhile is looked at the next time.
         await looks.newest(.init(user: caller.user, scope: caller.scope), notification: state.withLock(\.heard), look)
     }
@@ -83,14 +83,16 @@ actor SharedLooks {
     private struct Look {
         /// The last notification that was heard before it began.
         let notification: Int64
-        let task: Task<Int64?, Never>
+        let task: Task<NewestChanges?, Never>
     }
 
     /// Listeners that wait for a look go on waiting for it when it has made room for others.
     private var looks = BoundedCache<Caller, Look>(capacity: 10_000)
 
     /// What a look has found that was begun after a notification.
-    func newest(_ caller: Caller, notification: Int64, _ look: @escaping @Sendable () async -> Int64?) async -> Int64? {
+    func newest(
+        _ caller: Caller, notification: Int64, _ look: @escaping @Sendable () async -> NewestChanges?
+    ) async -> NewestChanges? {
         if let known = looks[caller], known.notification >= notification { return await known.task.value }
         let task = Task { await look() }
         looks[caller] = Look(notification: notification, task: task)

@@ -51,7 +51,7 @@ import TidemarkModel
             try await tenants.cloud.schema(of: Tenants.container).types["Note"]?.fields["text"]?.indexes)
         let (caller, engine) = (try await ben.caller(), try tenants.inner().engine)
         func save(_ numbers: Range<Int>) async throws {
-            try await engine.storage.write { rows throws(CloudError) in
+            try await engine.storage.write(owners: [caller.user]) { rows throws(CloudError) in
                 let zone = try engine.access(to: Tenants.zone, caller, rows).zone.id
                 var records: [StoredCloudRecord] = []
                 for number in numbers {

@@ -197,7 +197,8 @@ import TidemarkModel
         // A number that is wrong is put right.
         let user = try #require(owner.user)
         let right = try #require(try await owner.account().used)
-        try await tenants.inner().engine.storage.write { rows throws(CloudError) in try rows.addUsed(7, by: user) }
+        try await tenants.inner().engine.storage.write(owners: [user]) { rows throws(CloudError) in try rows.addUsed(7, by: user)
+        }
         let corrected = try await tenants.cloud.recountUsage().flatMap(\.corrected)
         #expect(
             corrected.map(\.key) == [user] && corrected.map(\.value.found) == [right]

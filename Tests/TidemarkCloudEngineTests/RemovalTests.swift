@@ -88,7 +88,7 @@ import TidemarkModel
         let engine = try tenants.inner().engine
         var isLeft = true
         for _ in 0..<3_000 where isLeft {
-            isLeft = try await engine.storage.read { rows throws(CloudError) in try rows.nextRemoval() != nil }
+            isLeft = try await engine.storage.read { rows throws(CloudError) in try rows.ownerOfNextRemoval() != nil }
             if isLeft { try await Task.sleep(for: .milliseconds(20)) }
         }
         #expect(!isLeft)

@@ -121,14 +121,22 @@ import TidemarkModel
         let file = scratch["records.sqlite"]
         let (one, other) = (try SQLiteCloudStorage(at: file), try SQLiteCloudStorage(at: file))
         func nonce(of change: Int64) async throws -> Data? {
-            try await one.read { rows throws(CloudError) in try rows.writerNonce(of: change) }
+            try await one.read { rows throws(CloudError) in try rows.writerNonce(of: change, in: "anna") }
         }
         // A step of a removal writes, and changes nothing that devices see.
-        try await one.write { rows throws(CloudError) in try rows.setLastChange(0) }
+        try await one.write(owners: ["anna"]) { rows throws(CloudError) in
+            try rows.setLastChange(0, of: "anna")
+        }
         #expect(try await nonce(of: 1) == nil)
-        try await other.write { rows throws(CloudError) in try rows.setLastChange(5) }
-        try await one.write { rows throws(CloudError) in try rows.setLastChange(5) }
-        try await one.write { rows throws(CloudError) in try rows.setLastChange(7) }
+        try await other.write(owners: ["anna"]) { rows throws(CloudError) in
+            try rows.setLastChange(5, of: "anna")
+        }
+        try await one.write(owners: ["anna"]) { rows throws(CloudError) in
+            try rows.setLastChange(5, of: "anna")
+        }
+        try await one.write(owners: ["anna"]) { rows throws(CloudError) in
+            try rows.setLastChange(7, of: "anna")
+        }
         let nonces = (try #require(try await nonce(of: 1)), try #require(try await nonce(of: 6)))
         #expect(nonces.0 != nonces.1 && nonces.0.count == 8)
         #expect(try await nonce(of: 5) == nonces.0)

@@ -169,7 +169,7 @@ extension CloudEngine {
             try rows.reservation(upload) == asset.size + StoredUpload.overhead
         }
         guard !isReserved else { return }
-        try await storage.write { rows throws(CloudError) in
+        try await storage.write(owners: [upload.payer]) { rows throws(CloudError) in
             if caller.scope == .shared { try access(to: id, caller, rows).demandWriting() }
             try checkRoom(for: asset, upload, caller, rows)
             guard try rows.reserved(by: upload.payer).count < Self.uploadsAtOnce else {
@@ -195,9 +195,10 @@ extension CloudEngine {
         }
         guard !stale.isEmpty else { return false }
         for owner in Set(stale.map(\.owner)) { _ = try await assetStorage.unfinished(beside: nil, owner: owner) }
-        let gone = stale
-        try await storage.write { rows throws(CloudError) in
-            for upload in gone { try rows.removeReservation(upload) }
+        for (payer, gone) in Dictionary(grouping: stale, by: \.payer).sorted(by: { $0.key < $1.key }) {
+            try await storage.write(owners: [payer]) { rows throws(CloudError) in
+                for upload in gone { try rows.removeReservation(upload) }
+            }
         }
         return true
     }
@@ -210,7 +211,7 @@ extension CloudEngine {
     ) async throws(CloudError) {
         let place = try place(id, caller)
         let (owner, upload) = (place.owner, upload(of: asset, in: place, caller))
-        let isFull = try await storage.write { rows throws(CloudError) -> CloudError? in
+        let isFull = try await storage.write(owners: [owner, upload.payer]) { rows throws(CloudError) -> CloudError? in
             if caller.scope == .shared {
                 try access(to: id, caller, rows).demandWriting()
                 try rows.noteUpload(asset.digest, owner: owner, by: caller.user)
@@ -244,7 +245,7 @@ extension CloudEngine {
     func remove(_ released: ReleasedAssets, _ assetStorage: any AssetStorage) async {
         guard !released.assets.isEmpty else { return }
         // A file that stays takes room and does no harm: it is replaced when the same comes again.
-        try? await storage.write { rows throws(CloudError) in
+        try? await storage.write(owners: [released.owner]) { rows throws(CloudError) in
             let there = try rows.assets(Set(released.assets.map(\.digest)), owner: released.owner)
             for asset in released.assets where there[asset.digest] == nil { assetStorage.remove(asset, owner: released.owner) }
         }
@@ -287,11 +288,16 @@ struct ReleasedAssets {
     init() {}
 
     /// Those of some assets that no record names any more. They count no longer, and their files may go when the transaction has ended.
-    init(_ digests: Set<String>, of owner: String, _ rows: any CloudTransaction) throws(CloudError) {
+    ///
+    /// - Parameter found: Needed for the public database, where anybody may have paid for an asset.
+    init(
+        _ digests: Set<String>, of owner: String, finding found: FoundOwners? = nil, _ rows: any CloudTransaction
+    ) throws(CloudError) {
         self.owner = owner
         guard !digests.isEmpty else { return }
         for (asset, payer) in try rows.removeUnnamedAssets(digests, owner: owner) {
             assets.append(asset)
+            try found?.demand(payer)
             try rows.addUsed(-asset.size - StoredUpload.overhead, by: payer)
         }
     }

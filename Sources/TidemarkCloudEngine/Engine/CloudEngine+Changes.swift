@@ -13,17 +13,17 @@ extension CloudEngine {
         let most = max(1, min(limit ?? .max, limits.recordsPerAnswer))
         return try await page { rows throws(CloudError) in
             let incarnation = try rows.incarnation()
-            let place = try token.map { token throws(CloudError) in
-                try self.place(token, kind: "d", of: Self.mark(caller), in: incarnation)
+            let positions = try token.map { token throws(CloudError) in
+                try self.positions(token, kind: "d", of: Self.mark(caller), before: Self.mark(caller), in: incarnation)
             }
-            let (since, last) = (place?.number ?? 0, try rows.lastChange())
-            if let place, try isLost(place, rows) { return .lost(place, incarnation) }
             guard caller.scope != .shared else {
-                return .page(
-                    try sharedChanges(
-                        since: token == nil && incarnation.isFirst ? nil : since, most: most, last: last, caller, rows))
+                return try sharedChanges(since: positions, most: most, incarnation, caller, rows)
             }
-            let page = try rows.zones(caller.scope, owner: owner(caller), after: since, limit: most + 1)
+            let owner = owner(caller)
+            let position = positions?.position(of: owner)
+            let (since, last) = (position?.number ?? 0, try rows.lastChange(of: owner))
+            if let position, try isLost(position, rows) { return .lost(position, incarnation) }
+            let page = try rows.zones(of: owner, after: since, limit: most + 1)
             let zones = page.prefix(most)
             let moreComing = page.count > most
             // Without a token, what is gone is nothing that could be missed; what was purged is to be known all the same.
@@ -35,16 +35,17 @@ extension CloudEngine {
                 DatabaseChanges(
                     changed: ids(.present), deleted: ids(.deleted), purged: ids(.purged),
                     token: try self.token(
-                        moreComing ? zones.last!.changed : last, kind: "d", of: Self.mark(caller), in: incarnation, rows),
+                        [(owner, moreComing ? zones.last!.changed : last)], kind: "d", of: Self.mark(caller), in: incarnation,
+                        rows),
                     moreComing: moreComing, incarnation: name(of: incarnation)))
         }
     }
 
     /// What reading changes since a token has come to.
-    private enum Reading<Page: Sendable>: Sendable {
+    enum Reading<Page: Sendable>: Sendable {
         case page(Page)
         /// The token is of a change that the database does not have: it was put back to an earlier state.
-        case lost(TokenPlace, CloudIncarnation)
+        case lost(TokenPosition, CloudIncarnation)
     }
 
     private func page<Page: Sendable>(
@@ -52,8 +53,8 @@ extension CloudEngine {
     ) async throws(CloudError) -> Page {
         switch try await storage.read(body) {
         case .page(let page): return page
-        case .lost(let place, let incarnation):
-            try await noteLost(place, in: incarnation)
+        case .lost(let position, let incarnation):
+            try await noteLost(position, in: incarnation)
             throw Self.expired
         }
     }
@@ -66,12 +67,12 @@ extension CloudEngine {
         let most = max(1, min(limit ?? .max, limits.recordsPerAnswer))
         let found: (page: ZoneChanges, damaged: [StoredCloudRecord]) = try await page { rows throws(CloudError) in
             let access = try access(to: id, caller, rows)
-            let (mark, incarnation) = (access.mark, try rows.incarnation())
-            let place = try token.map { token throws(CloudError) in
-                try self.place(token, kind: "z", of: mark, in: incarnation)
-            }
-            let (since, last) = (place?.number ?? 0, try rows.lastChange())
-            if let place, try isLost(place, rows) { return .lost(place, incarnation) }
+            let (owner, incarnation) = (access.zone.place.owner, try rows.incarnation())
+            let position = try token.map { token throws(CloudError) in
+                try self.positions(token, kind: "z", of: access.mark, before: access.commonMark, in: incarnation)
+            }?.position(of: owner)
+            let (since, last) = (position?.number ?? 0, try rows.lastChange(of: owner))
+            if let position, try isLost(position, rows) { return .lost(position, incarnation) }
             guard since <= access.newest else { throw Self.expired }
             let name = try name(of: incarnation, zone: access.zone, caller, rows)
             // A device that compares can tell a deleted record from a lost one only by its deletion.
@@ -113,7 +114,7 @@ extension CloudEngine {
                         changes: changes,
                         // The number of a damaged record's change may be any.
                         token: try self.token(
-                            min(moreComing ? after : max(after, access.newest), last), kind: "z", of: mark, in: incarnation, rows),
+                            min(moreComing ? after : max(after, access.newest), last), in: access, incarnation, rows),
                         moreComing: moreComing, failed: failed, incarnation: name.text), damaged
                 ))
         }
@@ -160,41 +161,88 @@ extension CloudEngine {
         guard !id.isDefault else { throw CloudError(.invalidArguments, "cannot get changes in default zone") }
         return try await storage.read { rows throws(CloudError) in
             let access = try access(to: id, caller, rows)
-            return try token(isFirst ? 0 : access.newest, kind: "z", of: access.mark, in: try rows.incarnation(), rows)
+            return try token(isFirst ? 0 : access.newest, in: access, try rows.incarnation(), rows)
         }
     }
 
-    // Tokens: what they are of, as a digest, and a number, encrypted; with a check, so that no typing error passes for one. They are base 64, as
+    // Tokens: what they are of, as a digest, and positions, encrypted; with a check, so that no typing error passes for one. They are base 64, as
     // CloudKit's are: there are clients that decode them.
 
+    /// The token of a zone.
     func token(
-        _ number: Int64, kind: String, of mark: String, in incarnation: CloudIncarnation, _ rows: any CloudTransaction
+        _ number: Int64, in access: ShareAccess, _ incarnation: CloudIncarnation, _ rows: any CloudTransaction
     ) throws(CloudError) -> CloudToken {
-        let text = "\(kind)5:\(place(mark, in: incarnation)):\(changeTagCipher.text(number)):\(try writer(of: number, rows))"
+        try token([(access.zone.place.owner, number)], kind: "z", of: access.mark, in: incarnation, rows)
+    }
+
+    /// - Parameter positions: How far the changes of an owner have been told: of one, but in a shared database, which has the zones of many.
+    func token(
+        _ positions: [(owner: String, number: Int64)], kind: String, of mark: String, in incarnation: CloudIncarnation,
+        _ rows: any CloudTransaction
+    ) throws(CloudError) -> CloudToken {
+        var (numbers, writers): ([String], [String]) = ([], [])
+        for (owner, number) in positions {
+            numbers.append(changeTagCipher.text(number, of: owner))
+            writers.append(try writer(of: number, in: owner, rows))
+        }
+        let place = place(mark, in: incarnation)
+        let text = "\(kind)6:\(place):\(numbers.joined(separator: ",")):\(writers.joined(separator: ","))"
         return CloudToken(rawValue: Data("\(text):\(check(text))".utf8).base64EncodedString())
     }
 
     /// The change that a token is of.
-    struct TokenPlace: Hashable, Sendable {
+    struct TokenPosition: Hashable, Sendable {
+        let owner: String
         let number: Int64
         /// Which writer gave out the number; empty where that was not known.
         let writer: String
+        /// Whether the number is of the time when all owners were counted together.
+        let isCommon: Bool
     }
 
-    private func place(
-        _ token: CloudToken, kind: String, of mark: String, in incarnation: CloudIncarnation
-    ) throws(CloudError) -> TokenPlace {
+    /// What a token holds.
+    struct TokenPositions: Sendable {
+        fileprivate let cipher: ChangeTagCipher
+        /// By what the cipher knows an owner by.
+        fileprivate var owners: [UInt64: (number: Int64, writer: String)] = [:]
+        /// Of a token from the time when all owners were counted together: its number is one of each owner.
+        fileprivate var common: (number: Int64, writer: String)?
+
+        /// How far an owner's changes have been told; `nil` where nothing was.
+        func position(of owner: String) -> TokenPosition? {
+            let known = owners[cipher.ownerHash(owner)]
+            return (known ?? common).map {
+                TokenPosition(owner: owner, number: $0.number, writer: $0.writer, isCommon: known == nil)
+            }
+        }
+    }
+
+    /// - Parameters:
+    ///   - mark: What the token has to be of.
+    ///   - commonMark: How tokens named that when all owners were counted together.
+    func positions(
+        _ token: CloudToken, kind: String, of mark: String, before commonMark: String, in incarnation: CloudIncarnation
+    ) throws(CloudError) -> TokenPositions {
         let text = Data(base64Encoded: token.rawValue).flatMap { String(data: $0, encoding: .utf8) } ?? ""
         let parts = text.split(separator: ":", omittingEmptySubsequences: false)
-        guard parts.count == 5, ["\(kind)4", "\(kind)5"].contains(parts[0]),
+        guard parts.count == 5, ["\(kind)4", "\(kind)5", "\(kind)6"].contains(parts[0]),
             check(parts[0..<4].joined(separator: ":")) == parts[4]
         else { throw CloudError(.invalidArguments, "this cloud has not issued the change token") }
-        // One of version 4 has its number under a cipher that is gone.
-        guard parts[0] == "\(kind)5", parts[1] == place(mark, in: incarnation), let number = changeTagCipher.number(parts[2])
-        else {
-            throw Self.expired
+        var positions = TokenPositions(cipher: changeTagCipher)
+        if parts[0] == "\(kind)5", parts[1] == place(commonMark, in: incarnation), let number = changeTagCipher.number(parts[2]) {
+            positions.common = (number, String(parts[3]))
+            return positions
         }
-        return TokenPlace(number: number, writer: String(parts[3]))
+        // One of version 4 has its number under a cipher that is gone.
+        guard parts[0] == "\(kind)6", parts[1] == place(mark, in: incarnation) else { throw Self.expired }
+        let (numbers, writers) = (
+            parts[2].split(separator: ","), parts[3].split(separator: ",", omittingEmptySubsequences: false)
+        )
+        for (number, writer) in zip(numbers, writers) {
+            guard let position = changeTagCipher.position(number) else { throw Self.expired }
+            positions.owners[position.owner] = (position.number, String(writer))
+        }
+        return positions
     }
 
     /// What a token is of, and of which life of the database.
@@ -210,7 +258,7 @@ extension CloudEngine {
 
 extension StoredCloudRecord {
     /// What is told of a record that has left a share.
-    fileprivate init(_ gone: CoveredRecord, in zone: Int64) {
+    fileprivate init(_ gone: CoveredRecord, in zone: StoredZone.ID) {
         let nobody = CloudRecord.Stamp(time: 0, userRecordName: "")
         self.init(
             zone: zone, name: gone.name, type: gone.type, fields: Data(), parent: nil, changed: gone.change, created: nobody,

@@ -9,14 +9,14 @@ public protocol DamageTransaction {
     /// as it is.
     ///
     /// - Parameter change: The number of that change.
-    func noteDamage(_ damage: StoredCloudRecord.Damage, at change: Int64) throws(CloudError)
-    /// Returns all damaged records. O(records).
+    func noteDamage(_ damage: StoredCloudRecord.Damage, of owner: String, at change: Int64) throws(CloudError)
+    /// Returns all damaged records of all owners, for verification. O(records).
     func damagedRecords() throws(CloudError) -> [StoredCloudRecord]
     /// Gives the entry of a damaged record in a share's hierarchy, and the share, another change, so that participants hear of it. Does
     /// nothing where no share covers the record.
-    func noteDamage(ofCovered name: String, in zone: Int64, at change: Int64) throws(CloudError)
+    func noteDamage(ofCovered name: String, in zone: StoredZone.ID, at change: Int64) throws(CloudError)
     /// Returns the names of a zone's damaged shares, as far as they can be read.
-    func damagedShares(in zone: Int64) throws(CloudError) -> [String]
+    func damagedShares(in zone: StoredZone.ID) throws(CloudError) -> [String]
 }
 
 /// What is damaged in a cloud's database is nobody's: it is an error of that record alone. All devices are told of it, so that one which has the
@@ -45,7 +45,8 @@ extension CloudEngine {
 
     func failure(_ stored: StoredCloudRecord, _ error: CloudError, in zone: CloudZoneID) -> RecordFailure {
         RecordFailure(
-            id: CloudRecordID(stored.name, in: zone), changeTag: stored.damage.map { tag($0.change) } ?? tag(stored.changed),
+            id: CloudRecordID(stored.name, in: zone),
+            changeTag: tag(stored.damage?.change ?? stored.changed, of: stored.zone.owner),
             error: error)
     }
 
@@ -58,15 +59,15 @@ extension CloudEngine {
         var isAny = false
         for record in fresh {
             do throws(CloudError) {
-                try await storage.write { rows throws(CloudError) in
-                    guard var zone = try rows.zone(id: record.zone), let damage = record.damage else { return }
-                    let change = try nextChange(rows)
-                    try rows.noteDamage(damage, at: change)
+                try await storage.write(owners: [record.zone.owner]) { rows throws(CloudError) in
+                    guard var zone = try rows.zone(record.zone), let damage = record.damage else { return }
+                    let change = try nextChange(of: record.zone.owner, rows)
+                    try rows.noteDamage(damage, of: record.zone.owner, at: change)
                     if zone.sharing == .hierarchies {
                         try rows.noteDamage(ofCovered: record.name, in: zone.id, at: change)
                     }
                     zone.changed = change
-                    _ = try rows.save(zone)
+                    try saveChanged(zone, rows)
                 }
                 isAny = true
             } catch {

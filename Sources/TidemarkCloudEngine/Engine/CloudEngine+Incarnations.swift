@@ -7,14 +7,14 @@ import TidemarkModel
 public struct CloudIncarnation: Hashable, Sendable {
     /// 16 random bytes.
     public let id: Data
+    /// Every number that is given out in it is beyond this one, whichever owner's; 0 for the first.
+    public let began: Int64
     /// Whether the rows were never put back.
-    public let isFirst: Bool
+    public var isFirst: Bool { began == 0 }
 
-    package init(
-        id: Data, isFirst: Bool
-    ) {
+    package init(id: Data, began: Int64) {
         self.id = id
-        self.isFirst = isFirst
+        self.began = began
     }
 }
 
@@ -37,25 +37,28 @@ public struct ZoneLives: Hashable, Sendable {
 public protocol IncarnationTransaction {
     /// Returns the newest incarnation. A new storage makes the first one with its key.
     func incarnation() throws(CloudError) -> CloudIncarnation
-    /// Begins another incarnation, and sets the number of the last change.
+    /// Returns the highest of all owners' ``CloudTransaction/lastChange(of:)``. Looks at all owners, for a new incarnation.
+    func highestChange() throws(CloudError) -> Int64
+    /// Begins another incarnation. It belongs to the whole container: no owner's rows are locked, and each owner's next change gets a number
+    /// beyond `change`.
     ///
     /// - Parameters:
     ///   - id: 16 random bytes.
-    ///   - change: The number of the last change from now on, which is beyond all numbers that may have been given out.
+    ///   - change: A number that is beyond all that may have been given out.
     func beginIncarnation(_ id: Data, at change: Int64) throws(CloudError)
-    /// Returns the 8 random bytes of the writer that gave out the number of a change; `nil` where that is not known.
+    /// Returns the 8 random bytes of the writer that gave out the number of an owner's change; `nil` where that is not known.
     ///
     /// A writer is one opening of the rows by one process. It notes its bytes with its first call of
-    /// ``CloudTransaction/setLastChange(_:)``, in the same transaction. By them the engine finds that the rows were put back without
-    /// another incarnation.
-    func writerNonce(of change: Int64) throws(CloudError) -> Data?
-    /// Returns whether the number of a change lies between the last change before an incarnation and the first of it: such a change was
-    /// lost when the rows were put back.
-    func isOfLostTime(_ change: Int64) throws(CloudError) -> Bool
+    /// ``CloudTransaction/setLastChange(_:of:)`` for an owner, in the same transaction. By them the engine finds that the rows were put back
+    /// without another incarnation. The writer of a number up to ``CloudStorage/commonChanges`` is the same for all owners.
+    func writerNonce(of change: Int64, in owner: String) throws(CloudError) -> Data?
+    /// Returns whether the number of an owner's change lies between the owner's last change before an incarnation and the first of it: such
+    /// a change was lost when the rows were put back.
+    func isOfLostTime(_ change: Int64, in owner: String) throws(CloudError) -> Bool
     /// Returns how often a zone was deleted and made again.
-    func lives(of zone: Int64) throws(CloudError) -> ZoneLives
+    func lives(of zone: StoredZone.ID) throws(CloudError) -> ZoneLives
     /// Sets how often a zone was deleted and made again.
-    func setLives(_ lives: ZoneLives, of zone: Int64) throws(CloudError)
+    func setLives(_ lives: ZoneLives, of zone: StoredZone.ID) throws(CloudError)
 }
 
 /// What happens to a database that was put back to an earlier state: the changes since are lost, and their numbers are not to be given out again.
@@ -72,9 +75,9 @@ extension CloudEngine {
     ) async throws(CloudError) {
         let id = Data(random(16))
         let more = random(4).reduce(0 as Int64) { $0 << 8 | Int64($1) }
-        try await storage.write { rows throws(CloudError) in
+        try await storage.write(owners: []) { rows throws(CloudError) in
             guard try isStale(rows) else { return }
-            let last = try rows.lastChange()
+            let last = try rows.highestChange()
             guard last < Int64.max - 4 * Self.leap else {
                 throw CloudError(.internalError, "the cloud's database has run out of numbers for its changes")
             }
@@ -83,38 +86,41 @@ extension CloudEngine {
     }
 
     /// Begins another incarnation if the database, as it is, has not given out a token that was made with its key: it was put back.
-    func noteLost(_ place: TokenPlace, in incarnation: CloudIncarnation) async throws(CloudError) {
+    func noteLost(_ position: TokenPosition, in incarnation: CloudIncarnation) async throws(CloudError) {
         try await beginIncarnation { rows throws(CloudError) in
             guard try rows.incarnation() == incarnation else { return false }
-            return try isLost(place, rows)
+            return try isLost(position, rows)
         }
     }
 
     /// Whether a token tells of a change that the database does not have: the number was not given out, or another writer gave it out.
-    func isLost(_ place: TokenPlace, _ rows: any CloudTransaction) throws(CloudError) -> Bool {
-        let last = try rows.lastChange()
-        guard place.number <= last else { return true }
-        let known = try writer(of: place.number, rows)
-        return !place.writer.isEmpty && !known.isEmpty && place.writer != known
+    func isLost(_ position: TokenPosition, _ rows: any CloudTransaction) throws(CloudError) -> Bool {
+        let last = position.isCommon ? changeTagCipher.common : try rows.lastChange(of: position.owner)
+        guard position.number <= last else { return true }
+        let known = try writer(of: position.number, in: position.owner, rows)
+        return !position.writer.isEmpty && !known.isEmpty && position.writer != known
     }
 
     /// The digits in a token that tell which writer gave out a number; empty where that is not known.
     ///
     /// They differ for each number, so that they do not tell when the server was started.
-    func writer(of number: Int64, _ rows: any CloudTransaction) throws(CloudError) -> String {
-        guard let nonce = try rows.writerNonce(of: number) else { return "" }
+    func writer(of number: Int64, in owner: String, _ rows: any CloudTransaction) throws(CloudError) -> String {
+        guard let nonce = try rows.writerNonce(of: number, in: owner) else { return "" }
         return String(changeTagCipher.digest("writer \(Hexadecimal.text(nonce)) \(number)").prefix(16))
     }
 
     /// Begins another incarnation if one of a request's tags has a number that the database has not given out yet.
     ///
     /// A text that is no tag has no number: only the cloud can make one that has.
-    func noteAhead(tagsOf request: ModifyRecordsRequest) async throws(CloudError) {
-        let numbers = request.operations.compactMap { $0.record.changeTag.flatMap { changeTagCipher.number($0) } }
+    ///
+    /// - Parameter owner: Whose records the request changes.
+    func noteAhead(tagsOf request: ModifyRecordsRequest, in owner: String) async throws(CloudError) {
+        let numbers = request.operations.compactMap { $0.record.changeTag.flatMap { changeTagCipher.number($0, of: owner) } }
         guard !numbers.isEmpty else { return }
         try await beginIncarnation { rows throws(CloudError) in
-            let last = try rows.lastChange()
-            return numbers.contains { Self.isAhead($0, of: last) }
+            let (last, common, began) = (try rows.lastChange(of: owner), changeTagCipher.common, try rows.incarnation().began)
+            // Owners have been counted by themselves since `common`: a common number beyond it is of rows that were put back to before that.
+            return numbers.contains { $0.isCommon ? $0.number > common && began <= common : Self.isAhead($0.number, of: last) }
         }
     }
 
@@ -126,15 +132,17 @@ extension CloudEngine {
     /// Of a tag that an earlier version made nobody can tell its time any more: where a time was lost, it may be of that.
     ///
     /// - Throws: `changeTokenExpired`.
-    func checkTime(of tag: String, isThere: Bool, _ rows: any CloudTransaction) throws(CloudError) {
-        guard let number = changeTagCipher.number(tag) else {
+    func checkTime(
+        of tag: String, in owner: String, isThere: Bool, _ rows: any CloudTransaction
+    ) throws(CloudError) {
+        guard let known = changeTagCipher.number(tag, of: owner) else {
             // A client that fetches everything then gets another tag of a record that is there.
             if isThere, ChangeTagCipher.isOldTag(tag), try !rows.incarnation().isFirst { throw Self.putBack }
             return
         }
-        let last = try rows.lastChange()
-        let isLost = try rows.isOfLostTime(number)
-        if isLost || Self.isAhead(number, of: last) { throw Self.putBack }
+        let last = known.isCommon ? changeTagCipher.common : try rows.lastChange(of: owner)
+        let isLost = try rows.isOfLostTime(known.number, in: owner)
+        if isLost || Self.isAhead(known.number, of: last) { throw Self.putBack }
     }
 
     static let putBack = CloudError(

@@ -15,10 +15,27 @@ extension CloudEngine {
         let aging = await assetStorage.aging(assets, owner: owner)
         guard !aging.isEmpty else { return [] }
         // What is old is taken away in a transaction that writes, too: one comes after the other.
-        return try await storage.write { rows throws(CloudError) in
+        return try await storage.write(owners: [owner]) { rows throws(CloudError) in
             let there = try rows.assets(Set(aging.map(\.digest)), owner: owner)
             for asset in aging where there[asset.digest] != nil { assetStorage.touch(asset, owner: owner) }
             return Set(aging.map(\.digest)).subtracting(there.keys)
+        }
+    }
+
+    /// Forgets the answers that are older than a repeated request may be. A user's go with the user's next request; this is for those who don't come
+    /// back.
+    package func forgetAnswers() async throws(CloudError) {
+        let time = now() - Self.answerAge
+        while true {
+            let users = try await storage.read { rows throws(CloudError) in
+                try rows.usersWithAnswers(before: time, limit: Self.sweptAtOnce)
+            }
+            for user in users {
+                try await storage.write(owners: [user]) { rows throws(CloudError) in
+                    try rows.forgetAnswers(of: user, before: time)
+                }
+            }
+            if users.count < Self.sweptAtOnce { return }
         }
     }
 
@@ -42,10 +59,10 @@ extension CloudEngine {
             }
             let old = await assetStorage.old(page.unnamed, owner: owner, at: now)
             if !old.isEmpty {
-                let released = try await storage.write { rows throws(CloudError) in
+                let released = try await write(owners: [owner]) { rows, found throws(CloudError) in
                     // A record may name one by now, or somebody may have asked for it.
                     let still = old.filter { assetStorage.isOld($0, owner: owner, at: now) }
-                    return try ReleasedAssets(Set(still.map(\.digest)), of: owner, rows)
+                    return try ReleasedAssets(Set(still.map(\.digest)), of: owner, finding: found, rows)
                 }
                 await remove(released, assetStorage)
                 count += released.assets.count
@@ -69,7 +86,7 @@ extension CloudEngine {
             let unknown = there.filter { known[$0] == nil }.map { CloudAsset(digest: $0, size: 0) }
             let strays = await assetStorage.strays(unknown, owner: owner, at: now, since: began)
             guard !strays.isEmpty else { continue }
-            count += try await storage.write { rows throws(CloudError) in
+            count += try await storage.write(owners: [owner]) { rows throws(CloudError) in
                 let known = try rows.assets(Set(strays.map(\.digest)), owner: owner)
                 let gone = strays.filter {
                     known[$0.digest] == nil && assetStorage.isStray($0, owner: owner, at: now, since: began)

@@ -13,7 +13,7 @@ extension CloudEngine {
         do throws(CloudError) {
             return try await modifyNow(request, assetStorage, caller)
         } catch {
-            if error.code == .changeTokenExpired { try await noteAhead(tagsOf: request) }
+            if error.code == .changeTokenExpired { try await noteAhead(tagsOf: request, in: place(request.zone, caller).owner) }
             throw error
         }
     }
@@ -21,17 +21,20 @@ extension CloudEngine {
     private func modifyNow(
         _ request: ModifyRecordsRequest, _ assetStorage: any AssetStorage, _ caller: Caller
     ) async throws(CloudError) -> (outcomes: [RecordOutcome], isUnfinished: Bool) {
-        let (outcomes, released, isUnfinished) = try await storage.write { rows throws(CloudError) in
+        // An answer that is kept is a row of who asks.
+        let asks = request.clientToken == nil && caller.scope != .public ? [] : [caller.user]
+        let owners = WrittenOwners([try place(request.zone, caller).owner] + asks)
+        let (outcomes, released, isUnfinished) = try await write(owners: owners) { rows, found throws(CloudError) in
             // Who is out gets no answer, not even one that was given before.
             let access = try accessToWrite(request.zone, caller, rows)
             if let token = request.clientToken, let answer = try rows.answer(to: token, of: caller.user) {
                 return (try repeated(answer, request, access, rows), ReleasedAssets(), false)
             }
-            var batch = try ModifyBatch(engine: self, request: request, access: access, rows)
+            var batch = try ModifyBatch(engine: self, request: request, access: access, finding: found, rows)
             let outcomes = try batch.run(rows)
             if let token = request.clientToken {
                 let time = now()
-                try rows.forgetAnswers(before: time - Self.answerAge)
+                try rows.forgetAnswers(of: caller.user, before: time - Self.answerAge)
                 try keep(
                     IdempotencyRecord(to: request, outcomes).data, to: token, isNeeded: batch.hasChanged, at: time, caller, rows)
             }

@@ -18,54 +18,57 @@ extension CloudEngine {
 
     /// Whether something is left to be removed.
     func hasRemovals() async throws(CloudError) -> Bool {
-        try await storage.read { rows throws(CloudError) in try rows.nextRemoval() != nil }
+        try await storage.read { rows throws(CloudError) in try rows.ownerOfNextRemoval() != nil }
     }
 
-    /// Does the next step of the removals, those first that were begun first.
+    /// Does the next step of an owner's removals, those first that were begun first.
     ///
     /// - Returns: `false` when there is none.
     package func removeNext(_ assetStorage: any AssetStorage) async throws(CloudError) -> Bool {
-        let released = try await storage.write { rows throws(CloudError) -> [ReleasedAssets] in
+        let next = try await storage.read { rows throws(CloudError) in try rows.ownerOfNextRemoval() }
+        guard let owner = next else { return false }
+        let released = try await write(owners: [owner]) { rows, found throws(CloudError) -> [ReleasedAssets] in
             var released: [ReleasedAssets] = []
             var room = Self.removedAtOnce
             // Many removals have few records each.
-            while room > 0, let removal = try rows.nextRemoval() {
-                let (count, gone) = try goOn(with: removal, rows)
+            while room > 0, let removal = try rows.nextRemoval(of: owner) {
+                let (count, gone) = try goOn(with: removal, found, rows)
                 released.append(gone)
                 room -= max(1, count)
             }
             return released
         }
         for assets in released { await remove(assets, assetStorage) }
-        return !released.isEmpty
+        // Another process may have done what there was of this owner, and there may be more of others.
+        return true
     }
 
     /// Goes on with one removal, and ends it when nothing is left.
     ///
     /// - Returns: How many records it has removed at the most, and the assets that are named no more.
     private func goOn(
-        with removal: StoredRemoval, _ rows: any CloudTransaction
+        with removal: StoredRemoval, _ found: FoundOwners, _ rows: any CloudTransaction
     ) throws(CloudError) -> (count: Int, released: ReleasedAssets) {
-        guard let zone = try rows.zone(id: removal.zone) else {
-            try rows.endRemoval(removal.id)
+        guard let zone = try rows.zone(removal.zone) else {
+            try rows.endRemoval(removal)
             return (0, ReleasedAssets())
         }
         if removal.kind == .zone {
             let (isDone, released) = try removeRecords(of: removal, zone, rows)
-            if isDone { try rows.endRemoval(removal.id) }
+            if isDone { try rows.endRemoval(removal) }
             return (Self.removedAtOnce, released)
         }
         guard zone.state == .present else {
             // The removal of the zone's records takes these along.
-            try rows.endRemoval(removal.id)
+            try rows.endRemoval(removal)
             return (0, ReleasedAssets())
         }
         let caller = Caller(user: removal.user, scope: zone.place.scope, quota: .max)
         let shares = zone.sharing == .hierarchies ? try rows.shares(in: zone.id) : []
         var batch = try ModifyBatch(
             engine: self, request: ModifyRecordsRequest(zone: id(of: zone, caller), operations: []),
-            access: ShareAccess(zone, caller, shares: shares), rows)
-        if try batch.goOn(with: removal, rows) { try rows.endRemoval(removal.id) }
+            access: ShareAccess(zone, caller, shares: shares), finding: found, rows)
+        if try batch.goOn(with: removal, rows) { try rows.endRemoval(removal) }
         return (Self.removedAtOnce - batch.removable, batch.released)
     }
 

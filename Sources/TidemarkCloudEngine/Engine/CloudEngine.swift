@@ -4,7 +4,8 @@ package import TidemarkModel
 
 /// The rules of a cloud: who may do what, and what becomes of it. What it knows lies in a ``CloudStorage``.
 ///
-/// All of it is decided in one transaction of the storage, so that requests come one after the other, whoever makes them.
+/// All of a request is decided in one transaction of the storage, so that the requests to one owner's databases come one after the other, whoever
+/// makes them. Where a request finds out what it has to write only as it reads, it begins again: see ``FoundOwners``.
 package struct CloudEngine: Sendable {
     package let storage: any CloudStorage
     package let changeTagCipher: ChangeTagCipher
@@ -26,7 +27,7 @@ package struct CloudEngine: Sendable {
     ) {
         (self.storage, self.limits, self.environment, self.now, self.random) = (storage, limits, environment, now, random)
         self.lanes = lanes
-        changeTagCipher = ChangeTagCipher(storage.key)
+        changeTagCipher = ChangeTagCipher(storage.key, common: storage.commonChanges)
         publicOwner = "_" + changeTagCipher.digest("owner of the public database")
     }
 
@@ -74,10 +75,29 @@ package struct CloudEngine: Sendable {
         CloudError(.zoneNotFound, "Zone '\(zone.zoneName)' does not exist")
     }
 
-    func nextChange(_ rows: any CloudTransaction) throws(CloudError) -> Int64 {
-        let change = try rows.lastChange() + 1
-        try rows.setLastChange(change)
+    /// Gives out the next number of an owner's changes.
+    func nextChange(of owner: String, _ rows: any CloudTransaction) throws(CloudError) -> Int64 {
+        let change = try rows.lastChange(of: owner) + 1
+        try setLastChange(change, of: owner, rows)
         return change
+    }
+
+    /// Returns the number before the first that a request gives out. In the public database those of requests that are under way at once would be
+    /// the same: each leaves some out, by chance.
+    func changeBefore(requestOf owner: String, _ rows: any CloudTransaction) throws(CloudError) -> Int64 {
+        let last = try rows.lastChange(of: owner)
+        return owner.isEmpty ? last + random(2).reduce(0) { $0 << 8 | Int64($1) } : last
+    }
+
+    /// Counts an owner's changes. In the public database, which has no feed of changes, nothing is counted: the rows themselves tell the highest
+    /// number, and writers of different records have nothing in common.
+    func setLastChange(_ change: Int64, of owner: String, _ rows: any CloudTransaction) throws(CloudError) {
+        if !owner.isEmpty { try rows.setLastChange(change, of: owner) }
+    }
+
+    /// Saves a zone that changed. The public zone has no feed in which its last change would count.
+    func saveChanged(_ zone: StoredZone, _ rows: any CloudTransaction) throws(CloudError) {
+        if zone.place.scope != .public { _ = try rows.save(zone) }
     }
 
     package func id(of zone: StoredZone, _ caller: Caller) -> CloudZoneID {
@@ -92,7 +112,7 @@ package struct CloudEngine: Sendable {
         guard caller.scope != .shared else {
             return try views(caller, rows).filter(\.isPresent).map { id(of: $0.zone, caller) }
         }
-        let stored = try rows.zones(caller.scope, owner: owner(caller), after: -1, limit: .max).filter {
+        let stored = try rows.zones(of: owner(caller), after: -1, limit: .max).filter {
             $0.state == .present
         }
         let ids = stored.map { id(of: $0, caller) }
@@ -117,7 +137,7 @@ package struct CloudEngine: Sendable {
                 }
                 do throws(CloudError) {
                     let access = try access(to: id, caller, rows)
-                    listed.append((id, try token(access.newest, kind: "z", of: access.mark, in: incarnation, rows)))
+                    listed.append((id, try token(access.newest, in: access, incarnation, rows)))
                 } catch {
                     // A zone that is damaged keeps nobody from the others.
                     guard error.code == .recordDamaged else { throw error }
@@ -142,9 +162,9 @@ package struct CloudEngine: Sendable {
         guard caller.scope == .private else {
             throw CloudError(.permissionFailure, "zones can be made and deleted in the private database only")
         }
-        let (released, isUnfinished) = try await storage.write { rows throws(CloudError) in
+        let (released, isUnfinished) = try await storage.write(owners: [caller.user]) { rows throws(CloudError) in
             var (released, isUnfinished) = (ReleasedAssets(), false)
-            var count = try rows.zones(.private, owner: caller.user, after: -1, limit: .max).count { $0.state == .present }
+            var count = try rows.zones(of: caller.user, after: -1, limit: .max).count { $0.state == .present }
             for id in saving {
                 let place = try place(id, caller)
                 guard (1...255).contains(id.zoneName.utf8.count), id.zoneName.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7f }) else {
@@ -157,7 +177,7 @@ package struct CloudEngine: Sendable {
                 guard count < limits.zones else {
                     throw CloudError(.limitExceeded, "there are \(limits.zones) zones, and no more can be made")
                 }
-                let change = try nextChange(rows)
+                let change = try nextChange(of: place.owner, rows)
                 if let stored { try countLife(of: stored, rows) }
                 _ = try rows.save(StoredZone(place: place, made: change, changed: change))
                 count += 1
@@ -167,7 +187,7 @@ package struct CloudEngine: Sendable {
                 guard var stored = try rows.zone(try place(id, caller)), stored.state == .present else { continue }
                 for share in try rows.shares(in: stored.id) { try end(share, in: &stored, caller, rows) }
                 stored.state = purging ? .purged : .deleted
-                stored.changed = try nextChange(rows)
+                stored.changed = try nextChange(of: stored.place.owner, rows)
                 _ = try rows.save(stored)
                 let removal = StoredRemoval(
                     zone: stored.id, kind: .zone, target: "", change: stored.changed, user: caller.user)
@@ -191,7 +211,8 @@ package struct CloudEngine: Sendable {
         guard stored.damage == nil else { throw Self.damaged(stored.name) }
         let (fields, encrypted) = try FieldCoding.decodeMarked(stored.fields, only: keys)
         var record = CloudRecord(
-            CloudRecordID(stored.name, in: zone), type: stored.type, fields: fields, changeTag: tag(stored.changed))
+            CloudRecordID(stored.name, in: zone), type: stored.type, fields: fields,
+            changeTag: tag(stored.changed, of: stored.zone.owner))
         record.encryptedFields = encrypted
         record.parent = access.isRoot(stored.name) ? nil : stored.parent
         record.created = stored.created
@@ -210,7 +231,7 @@ package struct CloudEngine: Sendable {
         return record
     }
 
-    func tag(_ change: Int64) -> String { changeTagCipher.text(change) }
+    func tag(_ change: Int64, of owner: String) -> String { changeTagCipher.tag(change, of: owner) }
 
     package func lookup(
         _ names: [String], in id: CloudZoneID, keys: Set<String>?, _ caller: Caller

@@ -7,7 +7,7 @@ struct ModifyBatch {
     let engine: CloudEngine
     let request: ModifyRecordsRequest
     let access: ShareAccess
-
+    private let found: FoundOwners
     private var outcomes: [RecordOutcome?]
     /// The types of the fields that records of this request have had, by record type: the schema has them.
     private var admitted: [String: [String: FieldType]] = [:]
@@ -38,9 +38,11 @@ struct ModifyBatch {
     var zone: StoredZone { access.zone }
 
     init(
-        engine: CloudEngine, request: ModifyRecordsRequest, access: ShareAccess, _ rows: any CloudTransaction
+        engine: CloudEngine, request: ModifyRecordsRequest, access: ShareAccess, finding found: FoundOwners,
+        _ rows: any CloudTransaction
     ) throws(CloudError) {
         self.engine = engine
+        self.found = found
         self.request = request
         self.access = access
         let names = request.operations.map(\.record.id.recordName)
@@ -53,7 +55,7 @@ struct ModifyBatch {
             try hierarchies?.load(composed + request.operations.compactMap(\.record.parent).filter(\.isComposed), rows)
         }
         pending = try rows.removals(in: access.zone.id)
-        change = try rows.lastChange()
+        change = try engine.changeBefore(requestOf: access.zone.place.owner, rows)
         stamp = CloudRecord.Stamp(time: engine.now(), userRecordName: access.caller.user)
         changed.reserveCapacity(names.count)
     }
@@ -124,17 +126,18 @@ struct ModifyBatch {
 
     mutating func write(_ rows: any CloudTransaction) throws(CloudError) {
         hasChanged = true
+        for user in bytes.keys.sorted() { try found.demand(user) }
         let named = try rows.assetsNamed(by: replaced.sorted(), in: zone.id)
         try rows.save(latest(changed))
-        released = try ReleasedAssets(named, of: zone.place.owner, rows)
+        released = try ReleasedAssets(named, of: zone.place.owner, finding: found, rows)
         try hierarchies?.save(rows)
-        try rows.setLastChange(change)
+        try engine.setLastChange(change, of: zone.place.owner, rows)
         for (user, bytes) in bytes { try rows.addUsed(bytes, by: user) }
         for removal in left { try rows.add(removal) }
         var touched = zone
         touched.changed = change
         for share in ended { try engine.end(share, in: &touched, access.caller, rows) }
-        _ = try rows.save(touched)
+        try engine.saveChanged(touched, rows)
     }
 
     /// The last state of each record, in the order of their changes.
@@ -247,7 +250,7 @@ struct ModifyBatch {
         _ before: StoredCloudRecord, _ damage: StoredCloudRecord.Damage, _ operation: RecordOperation, schema: inout CloudSchema,
         _ rows: any CloudTransaction
     ) throws(CloudError) -> StoredCloudRecord {
-        let isKnown = operation.record.changeTag == engine.tag(damage.change)
+        let isKnown = operation.record.changeTag == engine.tag(damage.change, of: zone.place.owner)
         switch operation.kind {
         case .forceReplace, .forceDelete: break
         case .replace, .delete: guard isKnown else { throw CloudEngine.damaged(before.name) }
@@ -288,7 +291,7 @@ struct ModifyBatch {
 
     /// What a record is to hang below.
     private mutating func parent(
-        _ given: String?, of record: StoredCloudRecord, _ share: Int64?, _ rows: any CloudTransaction
+        _ given: String?, of record: StoredCloudRecord, _ share: StoredShare.ID?, _ rows: any CloudTransaction
     ) throws(CloudError) -> String? {
         guard access.isLimited else { return given }
         if access.isRoot(record.name) {
@@ -356,11 +359,11 @@ struct ModifyBatch {
             }
             // A client that knows a tag has known the record: it was deleted since.
             guard let before else {
-                try engine.checkTime(of: tag, isThere: false, rows)
+                try engine.checkTime(of: tag, in: zone.place.owner, isThere: false, rows)
                 throw CloudEngine.noRecord
             }
-            if engine.tag(before.changed) != tag {
-                try engine.checkTime(of: tag, isThere: true, rows)
+            if engine.tag(before.changed, of: zone.place.owner) != tag {
+                try engine.checkTime(of: tag, in: zone.place.owner, isThere: true, rows)
                 throw try changed("client oplock error updating record")
             }
         case .forceUpdate, .forceReplace, .forceDelete: break

@@ -2,7 +2,7 @@ import TidemarkCloud
 
 /// The records of a zone that a request has read, as it has left them.
 struct RecordCache {
-    let zone: Int64
+    let zone: StoredZone.ID
     /// `nil` for a name that is not there.
     private var known: [String: StoredCloudRecord?]
     /// By a parent's name, those that were put below it; they may have gone elsewhere since.
@@ -16,7 +16,7 @@ struct RecordCache {
     /// Whether anything hangs below anything; `nil` before somebody has asked.
     private var hasChildren: Bool?
 
-    init(_ names: [String], in zone: Int64, _ rows: any CloudTransaction) throws(CloudError) {
+    init(_ names: [String], in zone: StoredZone.ID, _ rows: any CloudTransaction) throws(CloudError) {
         self.zone = zone
         known = [:]
         known.reserveCapacity(names.count)

@@ -7,7 +7,7 @@ extension CloudEngine {
     ///
     /// - Throws: `CloudError` `invalidArguments` for a field that is not there or that can't have such an index.
     package func setIndexes(_ indexes: Set<CloudSchema.Index>, of field: String, in typeName: String) async throws(CloudError) {
-        try await storage.write { rows throws(CloudError) in
+        try await storage.write(owners: .all) { rows throws(CloudError) in
             var schema = try rows.schema()
             guard var type = schema.types[typeName] else {
                 throw CloudError(.unknownItem, "there is no record type '\(typeName)'")
@@ -44,7 +44,7 @@ extension CloudEngine {
 
     /// Makes this schema that of another environment, where it is fixed: what is there may not go.
     package func deploy(_ schema: CloudSchema) async throws(CloudError) {
-        try await storage.write { rows throws(CloudError) in
+        try await storage.write(owners: .all) { rows throws(CloudError) in
             var deployed = try rows.schema()
             for (name, type) in schema.types {
                 var there = deployed.types[name] ?? CloudSchema.RecordType()
@@ -74,7 +74,7 @@ extension CloudEngine {
 
     /// Lets a development schema grow no more, or again.
     package func setFrozen(_ isFrozen: Bool) async throws(CloudError) {
-        try await storage.write { rows throws(CloudError) in
+        try await storage.write(owners: []) { rows throws(CloudError) in
             var schema = try rows.schema()
             schema.isFrozen = isFrozen ? true : nil
             try rows.save(schema)
@@ -111,7 +111,7 @@ extension CloudEngine {
                 .invalidArguments,
                 "\(count) \(count == 1 ? "record has" : "records have") \(what): delete them first, or force it")
         }
-        try await storage.write { rows throws(CloudError) in
+        try await storage.write(owners: .all) { rows throws(CloudError) in
             var schema = try rows.schema()
             var type = try check(schema)
             let isIndexed: Bool

@@ -22,7 +22,7 @@ extension CloudEngine {
         to id: CloudRecordID, for participant: String?, _ caller: Caller
     ) async throws(CloudError) -> ShareLink {
         let token = Self.text(random(Self.tokenBytes))
-        return try await storage.write { rows throws(CloudError) in
+        return try await storage.write(owners: [try place(id.zone, caller).owner]) { rows throws(CloudError) in
             let (access, stored) = try found(id, caller, rows)
             let editing = try self.editing(stored, access, rows)
             let limited = editing.participants.first { $0.id == participant && $0.acceptanceStatus != .removed }
@@ -43,23 +43,28 @@ extension CloudEngine {
         of stored: StoredShare, _ access: ShareAccess, _ rows: any CloudTransaction
     ) throws(CloudError) {
         try editing(stored, access, rows).demand(.invite)
-        let digest = Self.digest(shortGUID(stored))
-        guard try rows.link(digest) == nil else { return }
-        let link = StoredLink(digest: digest, id: newID(), share: stored.id, participant: nil)
+        guard try knownShortGUID(stored, rows) == nil else { return }
+        let link = StoredLink(digest: Self.digest(shortGUIDs(stored)[0]), id: newID(), share: stored.id, participant: nil)
         try rows.add(link)
         try note(.linkMade, of: stored, subject: link.id, access.caller, rows)
     }
 
     /// What ``makeShortGUID(of:_:_:)`` has given out.
     func knownShortGUID(_ share: StoredShare, _ rows: any CloudTransaction) throws(CloudError) -> String? {
-        let token = shortGUID(share)
-        return try rows.link(Self.digest(token)).map { _ in token }
+        for token in shortGUIDs(share) where try rows.link(Self.digest(token), of: share.zone.owner)?.share == share.id {
+            return token
+        }
+        return nil
     }
 
-    private func shortGUID(_ share: StoredShare) -> String { changeTagCipher.digest("short GUID of the share \(share.id)") }
+    /// What the link of a share that stays the same may be: first as it is made now, then as it was made when no two owners had shares of one
+    /// number.
+    private func shortGUIDs(_ share: StoredShare) -> [String] {
+        ["\(share.zone.owner) \(share.number)", "\(share.number)"].map { changeTagCipher.digest("short GUID of the share " + $0) }
+    }
 
     package func revokeLink(_ link: String, to id: CloudRecordID, _ caller: Caller) async throws(CloudError) {
-        try await storage.write { rows throws(CloudError) in
+        try await storage.write(owners: [try place(id.zone, caller).owner]) { rows throws(CloudError) in
             let (access, stored) = try found(id, caller, rows)
             try editing(stored, access, rows).demand(.invite)
             guard try rows.removeLink(link, to: stored.id) else { throw CloudError(.unknownItem, "there is no such link") }
@@ -68,7 +73,9 @@ extension CloudEngine {
     }
 
     package func resolveLink(_ token: String, _ caller: Caller) async throws(CloudError) -> ShareMetadata {
-        try await storage.read { rows throws(CloudError) in try metadata(try opened(token, .accept, caller, rows), rows) }
+        try await storage.read { rows throws(CloudError) in
+            try metadata(try opened(token, of: try owner(ofLink: token, rows), .accept, caller, rows), rows)
+        }
     }
 
     /// What a link leads to, with its records; see `EmbeddedDatabase.resolveLinkedRecords(_:fetchesRoot:rootKeys:)`.
@@ -76,10 +83,10 @@ extension CloudEngine {
         _ token: String, fetchesRoot: Bool, rootKeys: Set<String>?, _ caller: Caller
     ) async throws(CloudError) -> LinkedRecords {
         try await storage.read { rows throws(CloudError) in
-            let editing = try opened(token, .accept, caller, rows)
+            let editing = try opened(token, of: try owner(ofLink: token, rows), .accept, caller, rows)
             var metadata = try metadata(editing, rows)
             // The link that stays the same is no secret to a caller who came by it.
-            if token == shortGUID(editing.share) { metadata.share.shortGUID = token }
+            if shortGUIDs(editing.share).contains(token) { metadata.share.shortGUID = token }
             let names = [editing.share.name] + (fetchesRoot ? [editing.share.root].compactMap(\.self) : [])
             let stored = try rows.records(names, in: editing.share.zone)
             let zoneID = metadata.share.id.zone
@@ -88,7 +95,8 @@ extension CloudEngine {
                 guard stored.damage == nil else { throw Self.damaged(name) }
                 let (fields, encrypted) = try FieldCoding.decodeMarked(stored.fields, only: keys)
                 var record = CloudRecord(
-                    CloudRecordID(name, in: zoneID), type: stored.type, fields: fields, changeTag: tag(stored.changed))
+                    CloudRecordID(name, in: zoneID), type: stored.type, fields: fields,
+                    changeTag: tag(stored.changed, of: stored.zone.owner))
                 record.encryptedFields = encrypted
                 record.created = stored.created
                 record.modified = stored.modified
@@ -107,8 +115,9 @@ extension CloudEngine {
     }
 
     package func acceptLink(_ token: String, _ caller: Caller) async throws(CloudError) -> ShareMetadata {
-        try await storage.write { rows throws(CloudError) in
-            var editing = try opened(token, .accept, caller, rows)
+        let owner = try await owner(ofLink: token)
+        return try await storage.write(owners: [owner, caller.user]) { rows throws(CloudError) in
+            var editing = try opened(token, of: owner, .accept, caller, rows)
             guard editing.actor != .owner else { throw CloudError(Self.decision(.accept, editing)) }
             let before = editing.count
             editing.accept()
@@ -120,8 +129,9 @@ extension CloudEngine {
     }
 
     package func declineLink(_ token: String, _ caller: Caller) async throws(CloudError) {
-        try await storage.write { rows throws(CloudError) in
-            var editing = try opened(token, .decline, caller, rows)
+        let owner = try await owner(ofLink: token)
+        try await storage.write(owners: [owner, caller.user]) { rows throws(CloudError) in
+            var editing = try opened(token, of: owner, .decline, caller, rows)
             guard editing.actor != .owner else { throw CloudError(Self.decision(.decline, editing)) }
             editing.leave()
             _ = try written(editing, rows)
@@ -129,8 +139,12 @@ extension CloudEngine {
     }
 
     private func written(_ editing: ShareEditing, _ rows: any CloudTransaction) throws(CloudError) -> ShareEditing {
-        guard let zone = try rows.zone(id: editing.share.zone) else { throw Self.noLink }
+        guard let zone = try rows.zone(editing.share.zone) else { throw Self.noLink }
         let share = try write(editing, zone, rows)
+        // By this row of theirs the participant finds the zone.
+        if editing.isChanged, editing.caller.user != zone.place.owner {
+            try rows.noteSharedZone(zone.id, for: editing.caller.user)
+        }
         return ShareEditing(
             share, try rows.participants(of: share.id), scope: editing.scope, caller: editing.caller, actor: editing.actor,
             limit: editing.limit, newID: newID)
@@ -138,15 +152,25 @@ extension CloudEngine {
 
     // What a link opens
 
+    /// Whose share a link leads to; nobody's where it leads nowhere. It never leads to another owner's later.
+    private func owner(ofLink token: String) async throws(CloudError) -> String {
+        try await storage.read { rows throws(CloudError) in try owner(ofLink: token, rows) }
+    }
+
+    private func owner(ofLink token: String, _ rows: any CloudTransaction) throws(CloudError) -> String {
+        try rows.ownerOfLink(Self.digest(token)) ?? ""
+    }
+
     /// The share behind a link, as the caller is to it.
     ///
     /// A link that is none, one that is revoked and one that is not for the caller are answered alike, and take the same look-ups.
     private func opened(
-        _ token: String, _ operation: SharePolicy.Operation, _ caller: Caller, _ rows: any CloudTransaction
+        _ token: String, of owner: String, _ operation: SharePolicy.Operation, _ caller: Caller, _ rows: any CloudTransaction
     ) throws(CloudError) -> ShareEditing {
-        let link = try rows.link(Self.digest(token))
-        let share = try rows.share(link?.share ?? 0)
-        let participants = try rows.participants(of: share?.id ?? 0)
+        let link = try rows.link(Self.digest(token), of: owner)
+        let none = StoredShare.ID(owner: owner, number: 0)
+        let share = try rows.share(link?.share ?? none)
+        let participants = try rows.participants(of: share?.id ?? none)
         guard let link, let share, !share.isEnded else { throw Self.noLink }
         let isOwner = participants.contains { $0.role == .owner && $0.user == caller.user }
         var editing = ShareEditing(

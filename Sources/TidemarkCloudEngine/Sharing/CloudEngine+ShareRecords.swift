@@ -15,7 +15,7 @@ extension CloudEngine {
     ) async throws(CloudError) -> CloudRecord {
         try demandSharing(caller)
         try check(desired, known: 1)
-        return try await storage.write { rows throws(CloudError) in
+        return try await storage.write(owners: [try place(id, caller).owner]) { rows throws(CloudError) in
             if let root { try checkRoot(root, tag, in: id, caller, rows) }
             let made = try create(
                 in: id, named: name, coverage: root.map { .hierarchy(root: $0) } ?? .zone, title: desired.title,
@@ -36,7 +36,7 @@ extension CloudEngine {
         _ id: CloudRecordID, to desired: DesiredShare, ifTag tag: String?, _ caller: Caller
     ) async throws(CloudError) -> CloudRecord {
         try demandSharing(caller)
-        return try await storage.write { rows throws(CloudError) in
+        return try await storage.write(owners: [try place(id.zone, caller).owner]) { rows throws(CloudError) in
             let (access, stored) = try found(id, caller, rows)
             try checkTag(tag, of: stored, access, rows)
             let there = try share(stored, caller, rows)

@@ -21,7 +21,7 @@ extension CloudEngine {
         _ caller: Caller
     ) async throws(CloudError) -> CloudShare {
         try demandSharing(caller)
-        return try await storage.write { rows throws(CloudError) in
+        return try await storage.write(owners: [try place(id, caller).owner]) { rows throws(CloudError) in
             let made = try create(
                 in: id, coverage: coverage, title: title, publicPermission: publicPermission, caller, rows)
             return try share(made, caller, rows)
@@ -65,10 +65,10 @@ extension CloudEngine {
         let decision = SharePolicy.decide(.share, on: .init(scope: .private, isShared: isShared), by: .owner)
         guard decision.isAllowed else { throw CloudError(decision) }
         if root != nil, let name { try checkShareName(name, in: zone, caller, rows) }
-        let change = try nextChange(rows)
+        let change = try nextChange(of: zone.place.owner, rows)
         var stored = try rows.save(
             StoredShare(
-                id: 0, zone: zone.id,
+                zone: zone.id,
                 name: root == nil ? CloudShare.zoneWideName : name ?? "Share-\(UUID(random(16)).uuidString)", root: root,
                 title: title,
                 publicPermission: publicPermission, touched: change, isEnded: false))
@@ -127,7 +127,7 @@ extension CloudEngine {
         _ id: CloudRecordID, _ changes: [ShareChange], _ caller: Caller
     ) async throws(CloudError) -> CloudShare {
         try demandSharing(caller)
-        return try await storage.write { rows throws(CloudError) in
+        return try await storage.write(owners: [try place(id.zone, caller).owner]) { rows throws(CloudError) in
             let (access, stored) = try found(id, caller, rows)
             return try share(try change(stored, changes, access, rows), caller, rows)
         }
@@ -151,7 +151,7 @@ extension CloudEngine {
     /// - Parameter tag: What the share's change tag has to be; `nil` for any.
     package func deleteShare(_ id: CloudRecordID, ifTag tag: String? = nil, _ caller: Caller) async throws(CloudError) {
         try demandSharing(caller)
-        try await storage.write { rows throws(CloudError) in
+        try await storage.write(owners: [try place(id.zone, caller).owner]) { rows throws(CloudError) in
             let (access, stored) = try found(id, caller, rows)
             try checkTag(tag, of: stored, access, rows)
             var editing = try self.editing(stored, access, rows)
@@ -173,13 +173,13 @@ extension CloudEngine {
         return try await storage.read { rows throws(CloudError) in
             guard let access = try existing(id, caller, rows) else { return [] }
             let zoneID = self.id(of: access.zone, caller)
-            var administered: Set<Int64>?
+            var administered: Set<StoredShare.ID>?
             if access.isShared {
                 let parts = access.parts.filter { $0.participant.role == .administrator }
                 guard !parts.isEmpty else { throw CloudError(access.decide(.invite, share: access.parts[0].share.id)) }
                 administered = Set(parts.map(\.share.id))
             }
-            var (told, names): ([ShareAuditEntry], [Int64: String]) = ([], [:])
+            var (told, names): ([ShareAuditEntry], [StoredShare.ID: String]) = ([], [:])
             for entry in try rows.auditEntries(in: access.zone.id, after: time ?? .min)
             where administered?.contains(entry.share) ?? true {
                 if names[entry.share] == nil { names[entry.share] = try rows.share(entry.share)?.name }
@@ -231,7 +231,7 @@ extension CloudEngine {
         _ editing: ShareEditing, _ zone: StoredZone, _ rows: any CloudTransaction
     ) throws(CloudError) -> StoredShare {
         guard editing.isChanged else { return editing.share }
-        let change = try nextChange(rows)
+        let change = try nextChange(of: zone.place.owner, rows)
         let there = try rows.participants(of: editing.share.id)
         let before = Dictionary(uniqueKeysWithValues: there.map { ($0.id, $0) })
         guard let old = try rows.share(editing.share.id) else { throw Self.noRecord }
@@ -241,7 +241,7 @@ extension CloudEngine {
         let forgotten = Set((editing.dropped + idle.dropLast(limits.participantsPerShare)).map(\.id))
         for id in forgotten.sorted() {
             revoked += try rows.removeLinks(to: old.id, participant: id)
-            try rows.removeParticipant(id)
+            try rows.removeParticipant(id, of: old.id)
         }
         for var participant in editing.participants where !forgotten.contains(participant.id) {
             if participant.invited == ShareEditing.thisChange { participant.invited = change }
@@ -293,7 +293,7 @@ extension CloudEngine {
     func end(
         _ share: StoredShare, in zone: inout StoredZone, _ caller: Caller, _ rows: any CloudTransaction
     ) throws(CloudError) {
-        let change = try nextChange(rows)
+        let change = try nextChange(of: zone.place.owner, rows)
         for var participant in try rows.participants(of: share.id)
         where ShareAccess.Part(share: share, participant: participant).isSeen {
             participant.ended = change
@@ -326,7 +326,7 @@ extension CloudEngine {
         _ rows: any CloudTransaction
     ) throws(CloudError) {
         // No two have the same time, so that a time tells where a reader has got to.
-        let time = max(now(), (try rows.lastAuditTime() ?? .min) &+ 1)
+        let time = max(now(), (try rows.lastAuditTime(of: share.zone.owner) ?? .min) &+ 1)
         try rows.add(
             StoredAuditEntry(
                 time: time, zone: share.zone, share: share.id, user: caller.user, kind: kind, subject: subject,
@@ -337,7 +337,7 @@ extension CloudEngine {
 
     /// A share as the caller may see it.
     func share(_ stored: StoredShare, _ caller: Caller, _ rows: any CloudTransaction) throws(CloudError) -> CloudShare {
-        guard let zone = try rows.zone(id: stored.zone) else { throw Self.noRecord }
+        guard let zone = try rows.zone(stored.zone) else { throw Self.noRecord }
         let all = try rows.participants(of: stored.id)
         let own =
             all.first { $0.user == caller.user && $0.acceptanceStatus == .accepted }
@@ -357,7 +357,7 @@ extension CloudEngine {
                 return told
             },
             currentUser: own.map(ShareParticipant.init))
-        share.changeTag = try rows.records([stored.name], in: zone.id)[stored.name].map { tag($0.changed) }
+        share.changeTag = try rows.records([stored.name], in: zone.id)[stored.name].map { tag($0.changed, of: zone.place.owner) }
         if manages { share.shortGUID = try knownShortGUID(stored, rows) }
         return share
     }

@@ -43,14 +43,14 @@ package struct ShareAccess {
     var isLimited: Bool { parts.first?.share.root != nil }
 
     /// The shares to which the caller is limited; `nil` for who sees all.
-    var shares: [Int64]? { isLimited ? parts.map(\.share.id) : nil }
+    var shares: [StoredShare.ID]? { isLimited ? parts.map(\.share.id) : nil }
 
     /// The part in which a record lies that is in this share; in a zone that is shared as a whole, all do.
-    func part(of share: Int64?) -> Part? {
+    func part(of share: StoredShare.ID?) -> Part? {
         isLimited ? parts.first { $0.share.id == share } : parts.first
     }
 
-    func sees(_ share: Int64?) -> Bool { !isLimited || part(of: share) != nil }
+    func sees(_ share: StoredShare.ID?) -> Bool { !isLimited || part(of: share) != nil }
 
     /// Whether a record is the root by which the caller sees it: what it hangs below is not shared.
     func isRoot(_ name: String) -> Bool { isLimited && parts.contains { $0.share.root == name } }
@@ -61,7 +61,7 @@ package struct ShareAccess {
     ///   - share: The one whose hierarchy it is in.
     ///   - isOwn: Whether they have made it.
     func decide(
-        _ operation: SharePolicy.Operation, share: Int64? = nil, isRoot: Bool = false, isOwn: Bool = false
+        _ operation: SharePolicy.Operation, share: StoredShare.ID? = nil, isRoot: Bool = false, isOwn: Bool = false
     ) -> ShareDecision {
         switch caller.scope {
         case .public: SharePolicy.decide(operation, on: .init(scope: .public, isOwn: isOwn), by: .stranger)
@@ -79,7 +79,7 @@ package struct ShareAccess {
 
     /// - Throws: `permissionFailure` with the decision.
     func demand(
-        _ operation: SharePolicy.Operation, share: Int64? = nil, isRoot: Bool = false, isOwn: Bool = false
+        _ operation: SharePolicy.Operation, share: StoredShare.ID? = nil, isRoot: Bool = false, isOwn: Bool = false
     ) throws(CloudError) {
         let decision = decide(operation, share: share, isRoot: isRoot, isOwn: isOwn)
         guard decision.isAllowed else { throw CloudError(decision) }
@@ -99,9 +99,12 @@ package struct ShareAccess {
     var newest: Int64 { isLimited ? parts.map(\.share.touched).max() ?? 0 : zone.changed }
 
     /// What tells the caller's tokens of the zone from others': when what they see becomes more or less as a whole, they expire.
-    var mark: String {
-        let own = "\(zone.id).\(zone.made)"
-        return parts.isEmpty ? own : own + "." + parts.map { "\($0.share.id)-\($0.participant.began)" }.joined(separator: "+")
+    var mark: String { "\(zone.place.owner) \(commonMark)" }
+
+    /// The mark of tokens from the time when all owners were counted together, and no two had the same numbers.
+    var commonMark: String {
+        let own = "\(zone.number).\(zone.made)"
+        return parts.isEmpty ? own : own + "." + parts.map { "\($0.share.number)-\($0.participant.began)" }.joined(separator: "+")
     }
 }
 
@@ -134,7 +137,7 @@ extension CloudEngine {
             let part = ShareAccess.Part(share: share, participant: participant)
             if part.isSeen { parts.append(part) }
         }
-        return parts.sorted { $0.share.id < $1.share.id }
+        return parts.sorted { $0.share.number < $1.share.number }
     }
 
     /// As ``access(to:_:_:)``; one's own default zone is made when it is first asked for.
@@ -142,7 +145,7 @@ extension CloudEngine {
         if id.isDefault, caller.scope != .shared {
             let place = try place(id, caller)
             if try rows.zone(place) == nil {
-                let change = try nextChange(rows)
+                let change = try nextChange(of: place.owner, rows)
                 return ShareAccess(try rows.save(StoredZone(place: place, made: change, changed: change)), caller)
             }
         }

@@ -5,17 +5,17 @@ import TidemarkModel
 ///
 /// Each share has its own feed of what came in, changed there and left, so that who sees only the share learns of that and of nothing else.
 struct ShareHierarchyIndex {
-    private let zone: Int64
+    private let zone: StoredZone.ID
     /// The share of each record that was asked about, as the request has left it.
-    private var shares: [String: Int64?] = [:]
-    private var known: [Int64: StoredShare] = [:]
+    private var shares: [String: StoredShare.ID?] = [:]
+    private var known: [StoredShare.ID: StoredShare] = [:]
     private struct Place: Hashable {
-        let share: Int64
+        let share: StoredShare.ID
         let name: String
     }
     private var noted: [Place: CoveredRecord] = [:]
 
-    init(zone: Int64) { self.zone = zone }
+    init(zone: StoredZone.ID) { self.zone = zone }
 
     /// Reads the shares of many records at once.
     mutating func load(_ names: [String], _ rows: any CloudTransaction) throws(CloudError) {
@@ -26,12 +26,12 @@ struct ShareHierarchyIndex {
     }
 
     /// The share that a record is in.
-    mutating func share(of name: String, _ rows: any CloudTransaction) throws(CloudError) -> Int64? {
+    mutating func share(of name: String, _ rows: any CloudTransaction) throws(CloudError) -> StoredShare.ID? {
         try load([name], rows)
         return shares[name] ?? nil
     }
 
-    mutating func stored(_ share: Int64, _ rows: any CloudTransaction) throws(CloudError) -> StoredShare {
+    mutating func stored(_ share: StoredShare.ID, _ rows: any CloudTransaction) throws(CloudError) -> StoredShare {
         if let found = known[share] { return found }
         guard let found = try rows.share(share) else {
             throw CloudError(.internalError, "a record is in a share that is not there")
@@ -60,7 +60,7 @@ struct ShareHierarchyIndex {
         _ rows: any CloudTransaction
     ) throws(CloudError) {
         let old = try share(of: record.name, rows)
-        var new: Int64?
+        var new: StoredShare.ID?
         if let parent = record.parent { new = try share(of: parent, rows) }
         if let old, try stored(old, rows).root == record.name {
             guard new == nil || new == old else { throw Self.alreadyShared }
@@ -86,13 +86,15 @@ struct ShareHierarchyIndex {
         move(record.name, record.type, from: share, to: nil, record.changed)
     }
 
-    private mutating func move(_ name: String, _ type: String, from old: Int64?, to new: Int64?, _ change: Int64) {
+    private mutating func move(
+        _ name: String, _ type: String, from old: StoredShare.ID?, to new: StoredShare.ID?, _ change: Int64
+    ) {
         if let old { note(name, type, in: old, change, isGone: true) }
         if let new { note(name, type, in: new, change, isGone: false) }
         shares.updateValue(new, forKey: name)
     }
 
-    private mutating func note(_ name: String, _ type: String, in share: Int64, _ change: Int64, isGone: Bool) {
+    private mutating func note(_ name: String, _ type: String, in share: StoredShare.ID, _ change: Int64, isGone: Bool) {
         noted[Place(share: share, name: name)] = CoveredRecord(
             share: share, name: name, type: type, change: change, isGone: isGone)
     }
@@ -101,9 +103,9 @@ struct ShareHierarchyIndex {
     mutating func save(_ rows: any CloudTransaction) throws(CloudError) {
         guard !noted.isEmpty else { return }
         try rows.save(noted.values.sorted { $0.change < $1.change }, in: zone)
-        var last: [Int64: Int64] = [:]
+        var last: [StoredShare.ID: Int64] = [:]
         for record in noted.values { last[record.share] = max(last[record.share] ?? 0, record.change) }
-        for (share, change) in last.sorted(by: { $0.key < $1.key }) {
+        for (share, change) in last.sorted(by: { $0.key.number < $1.key.number }) {
             var stored = try stored(share, rows)
             stored.touched = max(stored.touched, change)
             known[share] = try rows.save(stored)

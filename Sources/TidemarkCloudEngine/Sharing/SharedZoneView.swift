@@ -11,45 +11,61 @@ struct SharedZoneView {
 }
 
 extension CloudEngine {
-    /// The zones that others share, or have shared, with the caller.
+    /// The zones that others share, or have shared, with the caller: by their owners, and of one owner by their last changes.
     func views(_ caller: Caller, _ rows: any CloudTransaction) throws(CloudError) -> [SharedZoneView] {
-        var zones: [Int64: (zone: StoredZone, isPresent: Bool, changed: Int64)] = [:]
-        for participant in try rows.participants(called: caller.user, in: nil) {
-            guard participant.role != .owner, let share = try Self.undamagedShare(participant.share, rows),
-                let zone = try Self.undamagedZone(participant.zone, rows)
-            else { continue }
-            var (_, isPresent, changed) = zones[zone.id] ?? (zone, false, 0)
-            if zone.state == .present, ShareAccess.Part(share: share, participant: participant).isSeen {
-                isPresent = true
-                changed = max(changed, participant.began, share.root == nil ? zone.changed : share.touched)
+        var views: [SharedZoneView] = []
+        for id in try rows.sharedZones(of: caller.user) {
+            guard let zone = try Self.undamagedZone(id, rows) else { continue }
+            var (isPresent, changed) = (false, 0 as Int64)
+            for participant in try rows.participants(called: caller.user, in: id) {
+                guard participant.role != .owner, let share = try Self.undamagedShare(participant.share, rows) else { continue }
+                if zone.state == .present, ShareAccess.Part(share: share, participant: participant).isSeen {
+                    isPresent = true
+                    changed = max(changed, participant.began, share.root == nil ? zone.changed : share.touched)
+                }
+                changed = max(changed, participant.ended)
             }
-            zones[zone.id] = (zone, isPresent, max(changed, participant.ended))
+            if changed > 0 { views.append(SharedZoneView(zone: zone, isPresent: isPresent, changed: changed)) }
         }
-        return zones.values.filter { $0.changed > 0 }.map { SharedZoneView(zone: $0, isPresent: $1, changed: $2) }
-            .sorted { ($0.changed, $0.zone.id) < ($1.changed, $1.zone.id) }
+        return views.sorted {
+            ($0.zone.place.owner, $0.changed, $0.zone.number) < ($1.zone.place.owner, $1.changed, $1.zone.number)
+        }
     }
 
     /// The zones that changed, came or went in the caller's shared database.
+    ///
+    /// Each owner's changes have numbers of their own, so a token has a position for each owner.
     func sharedChanges(
-        since: Int64?, most: Int, last: Int64, _ caller: Caller, _ rows: any CloudTransaction
-    ) throws(CloudError) -> DatabaseChanges {
-        let found = try views(caller, rows).filter { $0.changed > since ?? 0 }
+        since positions: TokenPositions?, most: Int, _ incarnation: CloudIncarnation, _ caller: Caller,
+        _ rows: any CloudTransaction
+    ) throws(CloudError) -> Reading<DatabaseChanges> {
+        let views = try views(caller, rows)
+        var known: [String: Int64] = [:]
+        for owner in Set(views.map(\.zone.place.owner)).sorted() {
+            guard let position = positions?.position(of: owner) else { continue }
+            if try isLost(position, rows) { return .lost(position, incarnation) }
+            known[owner] = position.number
+        }
+        let found = views.filter { $0.changed > known[$0.zone.place.owner] ?? 0 }
         let page = found.prefix(most)
         func ids(_ isPresent: Bool) -> [CloudZoneID] {
             page.filter { $0.isPresent == isPresent }.map { id(of: $0.zone, caller) }
         }
-        let moreComing = found.count > most
-        let incarnation = try rows.incarnation()
-        return DatabaseChanges(
-            changed: ids(true), deleted: since == nil ? [] : ids(false), purged: [],
-            token: try self.token(
-                moreComing ? page.last!.changed : last, kind: "d", of: Self.mark(caller), in: incarnation, rows),
-            moreComing: moreComing, incarnation: name(of: incarnation))
+        // Of one owner the zones come in the order of their changes.
+        for view in page { known[view.zone.place.owner] = view.changed }
+        return .page(
+            DatabaseChanges(
+                changed: ids(true), deleted: positions == nil && incarnation.isFirst ? [] : ids(false), purged: [],
+                token: try token(
+                    known.sorted { $0.key < $1.key }.map { ($0.key, $0.value) }, kind: "d", of: Self.mark(caller),
+                    in: incarnation,
+                    rows),
+                moreComing: found.count > most, incarnation: name(of: incarnation)))
     }
 
     // What is damaged keeps nobody from the rest.
 
-    static func undamagedShare(_ id: Int64, _ rows: any CloudTransaction) throws(CloudError) -> StoredShare? {
+    static func undamagedShare(_ id: StoredShare.ID, _ rows: any CloudTransaction) throws(CloudError) -> StoredShare? {
         do throws(CloudError) {
             return try rows.share(id)
         } catch {
@@ -58,9 +74,9 @@ extension CloudEngine {
         }
     }
 
-    private static func undamagedZone(_ id: Int64, _ rows: any CloudTransaction) throws(CloudError) -> StoredZone? {
+    private static func undamagedZone(_ id: StoredZone.ID, _ rows: any CloudTransaction) throws(CloudError) -> StoredZone? {
         do throws(CloudError) {
-            return try rows.zone(id: id)
+            return try rows.zone(id)
         } catch {
             guard error.code == .recordDamaged else { throw error }
             return nil
@@ -76,11 +92,26 @@ extension CloudEngine {
         }
     }
 
-    /// The last change of what the caller sees in their database.
-    package func newest(_ caller: Caller) async throws(CloudError) -> Int64 {
+    /// The last changes of what the caller sees in their database.
+    package func newest(_ caller: Caller) async throws(CloudError) -> NewestChanges {
         try await storage.read { rows throws(CloudError) in
-            guard caller.scope == .shared else { return try rows.lastChange(caller.scope, owner: owner(caller)) }
-            return try views(caller, rows).last?.changed ?? 0
+            switch caller.scope {
+            case .private: NewestChanges([caller.user: try rows.newestChange(of: caller.user)])
+            case .public: NewestChanges(["": try rows.lastChange(of: "")])
+            case .shared:
+                NewestChanges(
+                    Dictionary(try views(caller, rows).map { ($0.zone.place.owner, $0.changed) }, uniquingKeysWith: max))
+            }
         }
     }
+}
+
+/// The last changes that a caller sees, by their owners: each owner's have numbers of their own.
+package struct NewestChanges: Hashable, Sendable {
+    private let changes: [String: Int64]
+
+    package init(_ changes: [String: Int64]) { self.changes = changes }
+
+    /// Whether something has changed since others were the last ones.
+    package func isNewer(than other: NewestChanges) -> Bool { changes.contains { $0.value > other.changes[$0.key] ?? 0 } }
 }

@@ -6,17 +6,17 @@ public import TidemarkModel
 public protocol SharingTransaction {
     // Shares
 
-    /// Returns a share by its number, also one that has ended.
+    /// Returns a share by its owner and number, also one that has ended.
     ///
     /// - Throws: `CloudError` `recordDamaged` where its row is not what was written.
-    func share(_ id: Int64) throws(CloudError) -> StoredShare?
+    func share(_ id: StoredShare.ID) throws(CloudError) -> StoredShare?
     /// Returns the share whose record has a name, unless it has ended. A zone has one such share at the most.
     ///
     /// - Throws: `CloudError` `recordDamaged` where its row is not what was written.
-    func share(named name: String, in zone: Int64) throws(CloudError) -> StoredShare?
+    func share(named name: String, in zone: StoredZone.ID) throws(CloudError) -> StoredShare?
     /// Returns the shares of a zone that have not ended, in the order in which they were made. Shares whose rows are damaged are left
     /// out: see ``DamageTransaction/damagedShares(in:)``.
-    func shares(in zone: Int64) throws(CloudError) -> [StoredShare]
+    func shares(in zone: StoredZone.ID) throws(CloudError) -> [StoredShare]
     /// Inserts a share whose number is 0, or replaces the share of its number. Returns the share with its number.
     func save(_ share: StoredShare) throws(CloudError) -> StoredShare
 
@@ -25,46 +25,56 @@ public protocol SharingTransaction {
     /// Returns the participants of a share, removed ones among them, in the order in which they were added.
     ///
     /// - Throws: `CloudError` `recordDamaged` where one of the rows is not what was written.
-    func participants(of share: Int64) throws(CloudError) -> [StoredParticipant]
-    /// Returns an account's participants in the shares of a zone, or of all zones: those who take part, and those who took part. They
-    /// come in the order in which they were added. Participants whose rows are damaged are left out.
+    func participants(of share: StoredShare.ID) throws(CloudError) -> [StoredParticipant]
+    /// Returns an account's participants in the shares of a zone: those who take part, and those who took part. They come in the order in
+    /// which they were added. Participants whose rows are damaged are left out.
     ///
     /// - Parameter user: The account's user record name.
-    func participants(called user: String, in zone: Int64?) throws(CloudError) -> [StoredParticipant]
+    func participants(called user: String, in zone: StoredZone.ID) throws(CloudError) -> [StoredParticipant]
     /// Inserts a participant, or replaces the participant of its identifier, which keeps its place in the order.
     func save(_ participant: StoredParticipant) throws(CloudError)
-    /// Removes a participant's row: of an invitation that nobody answered, or of an account that has another row. A person who leaves
+    /// Removes a participant's row, by the participant's share and identifier: of an invitation that nobody answered, or of an account that has another row. A person who leaves
     /// or is removed otherwise keeps the row, with the acceptance status `removed`.
-    func removeParticipant(_ id: String) throws(CloudError)
+    func removeParticipant(_ id: String, of share: StoredShare.ID) throws(CloudError)
+
+    /// Returns the zones of other owners in which an account takes part, or took part, by the account's own rows: see
+    /// ``noteSharedZone(_:for:)``. They are sorted by the owner and the number. A zone may be among them in which no participant is the
+    /// account's any more.
+    func sharedZones(of user: String) throws(CloudError) -> [StoredZone.ID]
+    /// Records among an account's rows that it takes part in a share of another owner's zone. Doing so again changes nothing.
+    func noteSharedZone(_ zone: StoredZone.ID, for user: String) throws(CloudError)
 
     // Links
 
-    /// Returns a link by ``StoredLink/digest``.
-    func link(_ digest: Data) throws(CloudError) -> StoredLink?
+    /// Returns the owner of the share to which a link leads, by ``StoredLink/digest``; `nil` where there is no such link. It is the one
+    /// look-up of a request without an owner: whoever has a link knows nothing else.
+    func ownerOfLink(_ digest: Data) throws(CloudError) -> String?
+    /// Returns an owner's link by ``StoredLink/digest``.
+    func link(_ digest: Data, of owner: String) throws(CloudError) -> StoredLink?
     /// Counts the links of a share.
-    func linkCount(of share: Int64) throws(CloudError) -> Int
+    func linkCount(of share: StoredShare.ID) throws(CloudError) -> Int
     /// Adds a link.
     ///
     /// - Throws: `CloudError` `internalError` where a link has the digest, or a link to the share has the identifier.
     func add(_ link: StoredLink) throws(CloudError)
     /// Removes a link by ``StoredLink/id``. Returns whether there was one.
-    func removeLink(_ id: String, to share: Int64) throws(CloudError) -> Bool
+    func removeLink(_ id: String, to share: StoredShare.ID) throws(CloudError) -> Bool
     /// Removes the links to a share that are limited to a participant; all links for `nil`. Returns their identifiers, sorted.
-    func removeLinks(to share: Int64, participant: String?) throws(CloudError) -> [String]
+    func removeLinks(to share: StoredShare.ID, participant: String?) throws(CloudError) -> [String]
 
     // Hierarchies
 
     /// Returns the numbers of the shares that cover records, by the records' names; other names are left out. A record is in one share
     /// at the most.
-    func shares(covering names: [String], in zone: Int64) throws(CloudError) -> [String: Int64]
-    /// Returns the first entries of some shares that changed after a number, in the order of ``CoveredRecord/change``, records that
+    func shares(covering names: [String], in zone: StoredZone.ID) throws(CloudError) -> [String: StoredShare.ID]
+    /// Returns the first entries of some shares of one zone that changed after a number, in the order of ``CoveredRecord/change``, records that
     /// have left among them. A record that moves from one of these shares to another does so with one number: it is returned once, for
     /// the share that covers it now.
-    func covered(by shares: [Int64], after change: Int64, limit: Int) throws(CloudError) -> [CoveredRecord]
+    func covered(by shares: [StoredShare.ID], after change: Int64, limit: Int) throws(CloudError) -> [CoveredRecord]
     /// Inserts entries, or replaces those of equal share and name. A record may leave one share and enter another in the same call.
-    func save(_ records: [CoveredRecord], in zone: Int64) throws(CloudError)
+    func save(_ records: [CoveredRecord], in zone: StoredZone.ID) throws(CloudError)
     /// Removes all entries of a share.
-    func removeCovered(by share: Int64) throws(CloudError)
+    func removeCovered(by share: StoredShare.ID) throws(CloudError)
 
     // Assets
 
@@ -74,27 +84,40 @@ public protocol SharingTransaction {
     /// Returns those of the digests that a user has uploaded for an owner.
     func uploads(_ digests: Set<String>, owner: String, by user: String) throws(CloudError) -> Set<String>
     /// Returns those of the digests that records of a zone name. With `shares`, only records count that one of these shares covers.
-    func named(_ digests: Set<String>, in zone: Int64, shares: [Int64]?) throws(CloudError) -> Set<String>
+    func named(_ digests: Set<String>, in zone: StoredZone.ID, shares: [StoredShare.ID]?) throws(CloudError) -> Set<String>
 
     // What was done
 
-    /// Returns the time of the newest entry of all zones; `nil` where there is none. The engine gives each entry a later time.
-    func lastAuditTime() throws(CloudError) -> Int64?
+    /// Returns the time of the newest entry of an owner's zones; `nil` where there is none. The engine gives each entry a later time.
+    func lastAuditTime(of owner: String) throws(CloudError) -> Int64?
     /// Adds an entry.
     ///
-    /// - Throws: `CloudError` `internalError` where an entry has the same time.
+    /// - Throws: `CloudError` `internalError` where an entry of the owner has the same time.
     func add(_ entry: StoredAuditEntry) throws(CloudError)
     /// Returns a zone's entries after a time (microseconds since 1970 UTC), in the order of their times. Entries of a kind that this
     /// version does not know are left out.
-    func auditEntries(in zone: Int64, after time: Int64) throws(CloudError) -> [StoredAuditEntry]
+    func auditEntries(in zone: StoredZone.ID, after time: Int64) throws(CloudError) -> [StoredAuditEntry]
 }
 
 /// A share, as a storage keeps it. Participants, links and covered records are rows of their own.
 public struct StoredShare: Hashable, Sendable {
-    /// The number of the share; 0 before it is saved.
-    public var id: Int64
-    /// The number of the zone that the share belongs to.
-    public let zone: Int64
+    /// Identifies a share by its owner, and by a number that no other share of the owner has.
+    public struct ID: Hashable, Sendable {
+        /// The user record name of the zone's owner.
+        public let owner: String
+        /// The share's number.
+        public let number: Int64
+
+        /// Makes an identifier from its members.
+        public init(owner: String, number: Int64) { (self.owner, self.number) = (owner, number) }
+    }
+
+    /// Unique among the owner's shares; 0 before the share is saved.
+    public var number: Int64
+    /// The share's owner and number.
+    public var id: ID { ID(owner: zone.owner, number: number) }
+    /// The zone that the share belongs to.
+    public let zone: StoredZone.ID
     /// The name of the share's record.
     public let name: String
     /// The name of the record whose hierarchy is shared; `nil` for a share of the whole zone.
@@ -109,10 +132,11 @@ public struct StoredShare: Hashable, Sendable {
     public var isEnded: Bool
 
     package init(
-        id: Int64, zone: Int64, name: String, root: String?, title: String? = nil, publicPermission: ShareParticipant.Permission,
+        number: Int64 = 0, zone: StoredZone.ID, name: String, root: String?, title: String? = nil,
+        publicPermission: ShareParticipant.Permission,
         touched: Int64, isEnded: Bool
     ) {
-        self.id = id
+        self.number = number
         self.zone = zone
         self.name = name
         self.root = root
@@ -127,10 +151,10 @@ public struct StoredShare: Hashable, Sendable {
 public struct StoredParticipant: Hashable, Sendable {
     /// A random UUID that identifies the participant.
     public let id: String
-    /// The number of the share.
-    public let share: Int64
-    /// The number of the share's zone.
-    public let zone: Int64
+    /// The share.
+    public let share: StoredShare.ID
+    /// The share's zone.
+    public let zone: StoredZone.ID
     /// The account's user record name; `nil` until an account accepts or declines the invitation. While an invitation is pending this
     /// is the earlier account, if any: the invitation is for the account that has the address now.
     public var user: String?
@@ -155,7 +179,8 @@ public struct StoredParticipant: Hashable, Sendable {
     public var expelled: Int64
 
     package init(
-        id: String, share: Int64, zone: Int64, user: String? = nil, name: PersonName? = nil, lookUp: UserLookUp? = nil,
+        id: String, share: StoredShare.ID, zone: StoredZone.ID, user: String? = nil, name: PersonName? = nil,
+        lookUp: UserLookUp? = nil,
         role: ShareParticipant.Role, permission: ShareParticipant.Permission, acceptanceStatus: ShareParticipant.AcceptanceStatus,
         began: Int64, ended: Int64, invited: Int64, expelled: Int64
     ) {
@@ -181,13 +206,13 @@ public struct StoredLink: Hashable, Sendable {
     public let digest: Data
     /// Identifies the link within its share, to revoke it. Not secret.
     public let id: String
-    /// The number of the share that the link leads to.
-    public let share: Int64
+    /// The share that the link leads to.
+    public let share: StoredShare.ID
     /// The participant who alone may use the link; `nil` for a link that is not limited.
     public let participant: String?
 
     package init(
-        digest: Data, id: String, share: Int64, participant: String?
+        digest: Data, id: String, share: StoredShare.ID, participant: String?
     ) {
         self.digest = digest
         self.id = id
@@ -198,8 +223,8 @@ public struct StoredLink: Hashable, Sendable {
 
 /// An entry that a record is, or was, in the hierarchy that a share covers. The share's own record has one, too.
 public struct CoveredRecord: Hashable, Sendable {
-    /// The number of the share.
-    public let share: Int64
+    /// The share.
+    public let share: StoredShare.ID
     /// The record's name.
     public let name: String
     /// The record type's name.
@@ -210,7 +235,7 @@ public struct CoveredRecord: Hashable, Sendable {
     public let isGone: Bool
 
     package init(
-        share: Int64, name: String, type: String, change: Int64, isGone: Bool
+        share: StoredShare.ID, name: String, type: String, change: Int64, isGone: Bool
     ) {
         self.share = share
         self.name = name
@@ -222,12 +247,12 @@ public struct CoveredRecord: Hashable, Sendable {
 
 /// One change of a share, as a storage keeps it for the audit of sharing.
 public struct StoredAuditEntry: Hashable, Sendable {
-    /// Microseconds since 1970 UTC. No two entries have the same time.
+    /// Microseconds since 1970 UTC. No two entries of an owner have the same time.
     public let time: Int64
-    /// The number of the share's zone.
-    public let zone: Int64
-    /// The number of the share, and not its name: a later share of the zone can have the same name.
-    public let share: Int64
+    /// The share's zone.
+    public let zone: StoredZone.ID
+    /// The share by its number, and not by its name: a later share of the zone can have the same name.
+    public let share: StoredShare.ID
     /// The user record name of the account that made the change.
     public let user: String
     /// What was changed.
@@ -238,7 +263,8 @@ public struct StoredAuditEntry: Hashable, Sendable {
     public let value: String?
 
     package init(
-        time: Int64, zone: Int64, share: Int64, user: String, kind: ShareAuditEntry.Kind, subject: String?, value: String?
+        time: Int64, zone: StoredZone.ID, share: StoredShare.ID, user: String, kind: ShareAuditEntry.Kind, subject: String?,
+        value: String?
     ) {
         self.time = time
         self.zone = zone

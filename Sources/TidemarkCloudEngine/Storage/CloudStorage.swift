@@ -6,10 +6,14 @@ public import TidemarkModel
 ///
 /// A storage knows rows and no rules: the engine decides what a caller may do. All calls may come from any task, several at a time.
 ///
-/// - Write transactions run one after the other, also those of other processes that use the same rows. A storage that runs them side by
-///   side has to order them as if they did, since the engine numbers changes by reading a counter and writing it.
+/// - The owner comes first. Each row belongs to the owner of a database: a user record name, or empty for the public database. What is
+///   shared belongs to its owner, and a row of the participant's says where it is. Every function that a request calls names one owner.
+///   The few that look at all owners say so; they are for sweeps, for administrators, and for rows of the whole container.
+/// - Write transactions of one owner run one after the other, also those of other processes that use the same rows: the engine numbers an
+///   owner's changes by reading a counter and writing it. Write transactions of different owners may run side by side.
 /// - A transaction is all or nothing. It sees its own writes, and otherwise one committed state of all rows.
-/// - A storage runs a body at most once: a body may remove the content of an asset, which no rollback brings back.
+/// - A body is a function of the rows that it reads: a storage may run it again, after a rollback. What a body does beside its rows can
+///   be done twice. It may remove the content of an asset that has no row, which no rollback brings back.
 /// - A body blocks its thread and never waits for another call of the storage. It doesn't keep the transaction.
 public protocol CloudStorage: Sendable {
     /// Sixteen random bytes that belong to the rows for their whole life, and are backed up with them. They are secret: the engine
@@ -18,6 +22,9 @@ public protocol CloudStorage: Sendable {
     /// The time when the rows were first made, in microseconds since 1970 UTC. The engine removes no older file that the rows don't
     /// name, since it may belong to another cloud.
     var began: Int64 { get }
+    /// Numbers of changes up to this one were given out when a container counted the changes of all owners together: no two owners have the
+    /// same. 0 for rows that were first made since. It stays what it is, and the numbers of every owner go on from it.
+    var commonChanges: Int64 { get }
 
     /// Runs a body that only reads. Reads run beside each other and beside a write, and see all that was committed before they began.
     ///
@@ -26,12 +33,15 @@ public protocol CloudStorage: Sendable {
         _ body: @escaping @Sendable (any CloudTransaction) throws(CloudError) -> Answer
     ) async throws(CloudError) -> Answer
 
-    /// Runs a body that may write, and commits. When this returns, the writes are durable and every later read sees them.
+    /// Runs a body that may write rows of some owners, and commits. When this returns, the writes are durable and every later read sees
+    /// them.
     ///
+    /// - Parameter owners: The owners whose rows the body writes. A storage locks these, in the order of ``WrittenOwners/names``, and
+    ///   nothing else. The body may read rows of others.
     /// - Throws: What the body throws, and nothing is written; `CloudError` `zoneBusy` with `retryAfter` where other writers take too
-    ///   long; `internalError`.
+    ///   long; `internalError`, also for a body that writes rows of another owner.
     func write<Answer: Sendable>(
-        _ body: @escaping @Sendable (any CloudTransaction) throws(CloudError) -> Answer
+        owners: WrittenOwners, _ body: @escaping @Sendable (any CloudTransaction) throws(CloudError) -> Answer
     ) async throws(CloudError) -> Answer
 
     /// Reads a few rows on the calling thread, where that takes less time than waking another thread. The rules of ``read(_:)`` hold. A
@@ -50,24 +60,29 @@ public protocol CloudStorage: Sendable {
 /// with its ``StoredCloudRecord/damage``. Names and digests are compared by their bytes. What is missing is `nil`, empty or 0, and
 /// removing it is no error.
 public protocol CloudTransaction: SharingTransaction, IncarnationTransaction, DamageTransaction {
-    /// Returns the number of the last change in all databases of the container; 0 before the first.
-    func lastChange() throws(CloudError) -> Int64
-    /// Sets the number of the last change. The engine calls it in each transaction that gives out numbers, before or after the rows
-    /// that get them; the number always rises. The storage remembers who gave out the numbers since the last one: see
-    /// ``IncarnationTransaction/writerNonce(of:)``.
-    func setLastChange(_ number: Int64) throws(CloudError)
+    /// Returns the number of an owner's last change. Before there is one it is ``CloudStorage/commonChanges``, and since a later incarnation
+    /// began ``CloudIncarnation/began`` at the least.
+    ///
+    /// In the public database nothing is counted: of the owner without a name it is the highest ``StoredCloudRecord/changed`` of a record, or
+    /// one of these. A storage whose writers of the public database run side by side runs a body again where another has given out its
+    /// numbers meanwhile.
+    func lastChange(of owner: String) throws(CloudError) -> Int64
+    /// Sets the number of an owner's last change; never that of the public database. The engine calls it in each transaction that gives out
+    /// numbers, before or after the rows that get them; the number always rises. The storage remembers who gave out the numbers since the
+    /// last one: see ``IncarnationTransaction/writerNonce(of:in:)``.
+    func setLastChange(_ number: Int64, of owner: String) throws(CloudError)
 
     // Zones
 
     /// Returns the zone of a place, also a deleted or purged one.
     func zone(_ place: StoredZone.Place) throws(CloudError) -> StoredZone?
-    /// Returns a zone by its number, also a deleted or purged one.
-    func zone(id: Int64) throws(CloudError) -> StoredZone?
+    /// Returns a zone by its owner and number, also a deleted or purged one.
+    func zone(_ id: StoredZone.ID) throws(CloudError) -> StoredZone?
     /// Returns the highest ``StoredZone/changed`` of an owner's zones, deleted ones among them; 0 where there are none.
-    func lastChange(_ scope: DatabaseScope, owner: String) throws(CloudError) -> Int64
+    func newestChange(of owner: String) throws(CloudError) -> Int64
     /// Returns the first of an owner's zones that changed after a number, in the order of ``StoredZone/changed``, deleted ones among
     /// them. A zone whose row is damaged is returned as far as it can be read.
-    func zones(_ scope: DatabaseScope, owner: String, after change: Int64, limit: Int) throws(CloudError) -> [StoredZone]
+    func zones(of owner: String, after change: Int64, limit: Int) throws(CloudError) -> [StoredZone]
     /// Inserts a zone, or replaces the zone of its place, which keeps its number. Returns the zone with its number.
     func save(_ zone: StoredZone) throws(CloudError) -> StoredZone
 
@@ -75,53 +90,56 @@ public protocol CloudTransaction: SharingTransaction, IncarnationTransaction, Da
 
     /// Returns records by name, tombstones among them; names without a record are left out. `dependsOn`, `assets` and `indexed` of a
     /// record that was read are empty: the engine fills them from the fields before it saves the record.
-    func records(_ names: [String], in zone: Int64) throws(CloudError) -> [String: StoredCloudRecord]
+    func records(_ names: [String], in zone: StoredZone.ID) throws(CloudError) -> [String: StoredCloudRecord]
     /// Inserts records, or replaces those of equal zone and name, with all that they are found by. A record with
     /// ``StoredCloudRecord/damage`` is left out, and its row stays as it is; saving a record without it ends the damage. No two records
     /// of a zone have the same ``StoredCloudRecord/changed``.
     func save(_ records: [StoredCloudRecord]) throws(CloudError)
     /// Returns the first records that changed after a number, in the order of ``StoredCloudRecord/changed``, tombstones among them.
-    func records(in zone: Int64, after change: Int64, limit: Int) throws(CloudError) -> [StoredCloudRecord]
+    func records(in zone: StoredZone.ID, after change: Int64, limit: Int) throws(CloudError) -> [StoredCloudRecord]
     /// Returns the name of a record's parent; `nil` also where there is no such record.
-    func parent(of name: String, in zone: Int64) throws(CloudError) -> String?
+    func parent(of name: String, in zone: StoredZone.ID) throws(CloudError) -> String?
     /// Returns the first records that have one of the names as their parent: by the order of the names, then by the order in which they
     /// were made. Tombstones are left out.
-    func children(of names: [String], in zone: Int64, limit: Int) throws(CloudError) -> [StoredChild]
+    func children(of names: [String], in zone: StoredZone.ID, limit: Int) throws(CloudError) -> [StoredChild]
     /// Returns whether any record of a zone has a parent. Tombstones have none.
-    func hasChildren(in zone: Int64) throws(CloudError) -> Bool
+    func hasChildren(in zone: StoredZone.ID) throws(CloudError) -> Bool
     /// Returns the names of the first records that hold a `deleteSelf` reference to one of the names and were last changed before a
     /// number. Tombstones are left out. The change of a damaged record is its ``StoredCloudRecord/Damage/change``.
-    func dependents(of names: [String], in zone: Int64, before change: Int64, limit: Int) throws(CloudError) -> [String]
+    func dependents(of names: [String], in zone: StoredZone.ID, before change: Int64, limit: Int) throws(CloudError) -> [String]
     /// Removes the first records of a zone, tombstones among them, with all that they are found by.
     ///
     /// - Returns: Their number, the bytes that they counted (see ``countUsed()``), and the digests of the assets that they named. The
     ///   count of bytes and the assets themselves stay: the engine changes both.
-    func removeRecords(in zone: Int64, limit: Int) throws(CloudError) -> (count: Int, bytes: Int64, assets: Set<String>)
+    func removeRecords(in zone: StoredZone.ID, limit: Int) throws(CloudError) -> (count: Int, bytes: Int64, assets: Set<String>)
     /// Returns the first records that a query finds, in its order and then by name, each with the values that it was ordered by.
     /// Tombstones are left out. A record without a value comes before all others in ascending order, and after them in descending
     /// order.
     ///
     /// - Parameter budget: A query that exceeds it ends, is no error, and is marked by ``FoundRecords/isCut``.
     func find(
-        _ query: IndexQuery, in zone: Int64, limit: Int, within budget: QueryBudget
+        _ query: IndexQuery, in zone: StoredZone.ID, limit: Int, within budget: QueryBudget
     ) throws(CloudError) -> FoundRecords
 
     // Removals that take more than one transaction
 
     /// Adds a removal. Its ``StoredRemoval/id`` is ignored: it gets the next number.
     func add(_ removal: StoredRemoval) throws(CloudError)
-    /// Returns the removal that was added first.
-    func nextRemoval() throws(CloudError) -> StoredRemoval?
+    /// Returns an owner's removal that was added first.
+    func nextRemoval(of owner: String) throws(CloudError) -> StoredRemoval?
+    /// Returns the owner of a removal, of one that was added first where that is known; `nil` where there is none. Looks at all owners,
+    /// for the task that does removals.
+    func ownerOfNextRemoval() throws(CloudError) -> String?
     /// Returns the removals of a zone, in the order in which they were added.
-    func removals(in zone: Int64) throws(CloudError) -> [StoredRemoval]
+    func removals(in zone: StoredZone.ID) throws(CloudError) -> [StoredRemoval]
     /// Removes a removal of which nothing is left to do.
-    func endRemoval(_ id: Int64) throws(CloudError)
+    func endRemoval(_ removal: StoredRemoval) throws(CloudError)
 
-    /// Replaces the values under which all records of a type are found, in all zones. Tombstones are left out, and a record for which
+    /// Replaces the values under which all records of a type are found, in all zones of all owners. Tombstones are left out, and a record for which
     /// `indexed` throws stays as it is. O(records of the type).
     func reindex(_ type: String, _ indexed: (Data) throws(CloudError) -> [Int64: [IndexValue]]) throws(CloudError)
 
-    /// Counts the records of a type whose fields pass a test, in all zones. Tombstones are left out. O(records of the type).
+    /// Counts the records of a type whose fields pass a test, in all zones of all owners. Tombstones are left out. O(records of the type).
     ///
     /// - Throws: What the test throws.
     func countRecords(
@@ -137,7 +155,7 @@ public protocol CloudTransaction: SharingTransaction, IncarnationTransaction, Da
     /// - Parameter payer: The account whose quota it counts against.
     func addAsset(_ asset: CloudAsset, owner: String, payer: String) throws(CloudError)
     /// Returns the digests that records of a zone name, as they are saved now.
-    func assetsNamed(by records: [String], in zone: Int64) throws(CloudError) -> Set<String>
+    func assetsNamed(by records: [String], in zone: StoredZone.ID) throws(CloudError) -> Set<String>
     /// Removes those of an owner's assets that no record in any of the owner's zones names, with what
     /// ``SharingTransaction/noteUpload(_:owner:by:)`` noted. Contents and counted bytes stay: the engine changes both.
     ///
@@ -161,8 +179,10 @@ public protocol CloudTransaction: SharingTransaction, IncarnationTransaction, Da
     ///
     /// - Parameter time: Microseconds since 1970 UTC.
     func keep(_ answer: Data, to token: String, of user: String, at time: Int64) throws(CloudError)
-    /// Removes the replies that were stored before a time, and takes their bytes from what their users have used.
-    func forgetAnswers(before time: Int64) throws(CloudError)
+    /// Removes a user's replies that were stored before a time, and takes their bytes from what the user has used.
+    func forgetAnswers(of user: String, before time: Int64) throws(CloudError)
+    /// Returns the first users, at most a number of them, who have replies that were stored before a time. Looks at all owners, for sweeps.
+    func usersWithAnswers(before time: Int64, limit: Int) throws(CloudError) -> [String]
 
     // What is stored for an account, in bytes
 
@@ -186,7 +206,7 @@ public protocol CloudTransaction: SharingTransaction, IncarnationTransaction, Da
     func reserve(_ bytes: Int64, for upload: StoredUpload, at time: Int64) throws(CloudError)
     /// Removes the reservation of an upload that has ended.
     func removeReservation(_ upload: StoredUpload) throws(CloudError)
-    /// Returns the uploads for which an account, or any account, has a reservation, with the times given to ``reserve(_:for:at:)``.
+    /// Returns the uploads for which an account has a reservation, or for `nil`, in sweeps, any account, with the times given to ``reserve(_:for:at:)``.
     func reservations(of payer: String?) throws(CloudError) -> [(upload: StoredUpload, time: Int64)]
 
     // Schema
@@ -194,12 +214,24 @@ public protocol CloudTransaction: SharingTransaction, IncarnationTransaction, Da
     /// Returns the schema; an empty one before the first was saved. Every request that saves records calls this, so a storage should
     /// keep the decoded schema.
     func schema() throws(CloudError) -> CloudSchema
-    /// Replaces the schema.
+    /// Replaces the schema that ``schema()`` has returned in the transaction. It belongs to the whole container: a storage that runs writes
+    /// of different owners side by side runs the body again where another transaction has replaced the schema meanwhile.
     func save(_ schema: CloudSchema) throws(CloudError)
 }
 
 /// A zone, as a storage keeps it.
 public struct StoredZone: Hashable, Sendable {
+    /// Identifies a zone by its owner, and by a number that no other zone of the owner has.
+    public struct ID: Hashable, Sendable {
+        /// The owner's user record name; empty in the public database.
+        public let owner: String
+        /// The zone's number.
+        public let number: Int64
+
+        /// Makes an identifier from its members.
+        public init(owner: String, number: Int64) { (self.owner, self.number) = (owner, number) }
+    }
+
     /// Where a zone is. No two zones have the same place.
     public struct Place: Hashable, Sendable {
         /// Public or private: what is shared is in its owner's private database.
@@ -227,10 +259,12 @@ public struct StoredZone: Hashable, Sendable {
         case purged = 2
     }
 
-    /// 0 before it is saved.
-    public var id: Int64
+    /// Unique among the owner's zones; 0 before the zone is saved.
+    public var number: Int64
     /// The zone's database, owner and name.
     public let place: Place
+    /// The zone's owner and number.
+    public var id: ID { ID(owner: place.owner, number: number) }
     /// Whether the zone exists. A deleted zone keeps its row, so that devices learn of it.
     public var state: State
     /// The change that made the zone. Tokens from before it have expired: they belong to an earlier zone of the same name.
@@ -252,9 +286,9 @@ public struct StoredZone: Hashable, Sendable {
 
     /// Makes a zone from its members. A zone that is not saved yet has the number 0.
     public init(
-        id: Int64 = 0, place: Place, state: State = .present, made: Int64, changed: Int64, sharing: Sharing = .nothing
+        number: Int64 = 0, place: Place, state: State = .present, made: Int64, changed: Int64, sharing: Sharing = .nothing
     ) {
-        self.id = id
+        self.number = number
         self.place = place
         self.state = state
         self.made = made
@@ -265,8 +299,8 @@ public struct StoredZone: Hashable, Sendable {
 
 /// A record, as a storage keeps it. A tombstone has no fields and no parent.
 public struct StoredCloudRecord: Hashable, Sendable {
-    /// The number of its zone.
-    public let zone: Int64
+    /// Its zone.
+    public let zone: StoredZone.ID
     /// The record's name, unique in its zone: 1 to 255 bytes, in the normal form C of Unicode.
     public let name: String
     /// The record type's name. A tombstone keeps it.
@@ -312,7 +346,8 @@ public struct StoredCloudRecord: Hashable, Sendable {
 
     /// Makes a record from its members.
     public init(
-        zone: Int64, name: String, type: String, fields: Data, parent: String?, changed: Int64, created: CloudRecord.Stamp,
+        zone: StoredZone.ID, name: String, type: String, fields: Data, parent: String?, changed: Int64,
+        created: CloudRecord.Stamp,
         modified: CloudRecord.Stamp, isDeleted: Bool, dependsOn: Set<String>, assets: Set<String>,
         indexed: [Int64: [IndexValue]], damage: Damage? = nil
     ) {
@@ -431,7 +466,7 @@ public struct IndexQuery: Hashable, Sendable {
     public var order: [Order]
     /// If not `nil`, only records that these shares cover (see ``CoveredRecord``). The root of a share then counts as a record without
     /// a parent.
-    public var shares: [Int64]?
+    public var shares: [StoredShare.ID]?
     /// If not `nil`, only records that come after this place.
     public var after: Place?
 

@@ -10,10 +10,10 @@ public struct StoredRemoval: Hashable, Sendable {
         case zone = 3
     }
 
-    /// 0 before it is saved.
+    /// Unique among the owner's removals; 0 before it is saved.
     public var id: Int64 = 0
-    /// The number of the zone.
-    public let zone: Int64
+    /// The zone.
+    public let zone: StoredZone.ID
     /// What is to be removed.
     public let kind: Kind
     /// The name of the record that was deleted; empty for a zone.
@@ -23,7 +23,7 @@ public struct StoredRemoval: Hashable, Sendable {
     /// The user record name of the account that deleted the target.
     public let user: String
 
-    package init(id: Int64 = 0, zone: Int64, kind: Kind, target: String, change: Int64, user: String) {
+    package init(id: Int64 = 0, zone: StoredZone.ID, kind: Kind, target: String, change: Int64, user: String) {
         (self.id, self.zone, self.kind, self.target, self.change, self.user) = (id, zone, kind, target, change, user)
     }
 }

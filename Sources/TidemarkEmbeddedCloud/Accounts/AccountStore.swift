@@ -11,17 +11,26 @@ actor AccountStore {
     nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
     private let database: SharedDatabase
     private nonisolated let cache: AccountCache?
+    /// Makes the identifier of a new account of an address.
+    private let newID: @Sendable (String) -> String
 
     init(at url: URL) throws {
         database = try SharedDatabase(at: url, migrations: Self.migrations, tables: Self.tables, prepare: { _ in })
         try Self.complete(database)
         cache = AccountCache(try SharedDatabase.watcher(of: url))
+        newID = { _ in UUID().uuidString.lowercased() }
     }
 
-    /// Keeps everything in memory.
+    /// Keeps everything in memory. The identifier of an account follows from its address, so that a simulation that is repeated gives the same
+    /// results: change tags depend on it.
     init() throws {
         database = try SharedDatabase(inMemoryWith: Self.tables, prepare: { _ in })
         cache = nil
+        newID = { address in
+            let digits = AssetDigest.asset(of: Data(address.utf8)).digest
+            return "\(digits.prefix(8))-\(digits.dropFirst(8).prefix(4))-4\(digits.dropFirst(12).prefix(3))-8"
+                + "\(digits.dropFirst(15).prefix(3))-\(digits.dropFirst(18).prefix(12))"
+        }
     }
 
     /// "TidA". Format 2 is the oldest that was frozen.
@@ -59,7 +68,7 @@ actor AccountStore {
                 try Self.check(phone, isFreeBeside: "", db)
                 try db.execute(
                     sql: "INSERT INTO accounts (id, email, phone, name, quota, status) VALUES (?, ?, ?, ?, ?, 'available')",
-                    arguments: [UUID().uuidString.lowercased(), address, phone, try Self.text(name), quota])
+                    arguments: [newID(address), address, phone, try Self.text(name), quota])
                 return try Self.fetch(db, "email", address)!
             }
         }

@@ -70,7 +70,7 @@ extension EmbeddedCloud {
     public func recountUsage() async throws(CloudError) -> [Recount] {
         var recounts: [Recount] = []
         for (name, environment) in try sortedContainers() {
-            let corrected = try await container(name, environment).engine.storage.write { rows throws(CloudError) in
+            let corrected = try await container(name, environment).engine.storage.write(owners: .all) { rows throws(CloudError) in
                 let (counted, found) = (try rows.allUsed(), try rows.countUsed())
                 var corrected: [String: Recount.Correction] = [:]
                 for user in Set(counted.keys).union(found.keys) where counted[user] ?? 0 != found[user] ?? 0 {

@@ -30,6 +30,7 @@ actor LeftoverSweep {
                 let container = try cloud.container(name, environment)
                 container.goOnRemoving()
                 try await container.engine.forgetUploads(of: nil, container.assetStorage)
+                try await container.engine.forgetAnswers()
                 for owner in try await container.assetStorage.owners() {
                     guard !Task.isCancelled else { return sweep }
                     do throws(CloudError) {

@@ -169,7 +169,13 @@ public struct CloudBackup: Sendable {
     static func assets(of database: URL) throws -> [(String, CloudAsset)] {
         do {
             return try DatabaseFile.reading(database) { db in
-                try Row.fetchAll(db, sql: "SELECT owner, digest, size FROM assets").compactMap { row in
+                // A backup may have an older format, in which the table has the owner's name.
+                let format = try Int.fetchOne(db, sql: "PRAGMA user_version") ?? 0
+                let sql =
+                    format < 6
+                    ? "SELECT owner, digest, size FROM assets"
+                    : "SELECT o.name, a.digest, a.size FROM assets a JOIN owners o ON o.number = a.owner"
+                return try Row.fetchAll(db, sql: sql).compactMap { row in
                     guard let owner: String = row[0], let digest: String = row[1], let size: Int64 = row[2],
                         CloudDirectory.isOwner(owner)
                     else { return nil }

@@ -212,10 +212,12 @@ public struct CloudRestoration: Sendable {
         try queue.writeWithoutTransaction { db in _ = try SQLiteCloudStorage.migrations.migrate(db, path: url.path) }
         try queue.write { db in
             let rows = SQLiteCloudTransaction(
-                db: db, schemas: CloudSchemaCache(), writer: Data(EmbeddedCloud.systemRandom(8)))
+                db,
+                SQLiteCloudContext(
+                    writer: Data(EmbeddedCloud.systemRandom(8)), commonChanges: try SQLiteCloudStorage.commonChanges(db)))
             let more = EmbeddedCloud.systemRandom(4).reduce(0 as Int64) { $0 << 8 | Int64($1) }
             try rows.beginIncarnation(
-                Data(EmbeddedCloud.systemRandom(16)), at: try rows.lastChange() + CloudEngine.leap + more)
+                Data(EmbeddedCloud.systemRandom(16)), at: try rows.highestChange() + CloudEngine.leap + more)
         }
         // Nothing of it is in the log when that goes.
         try queue.writeWithoutTransaction { db in try db.execute(sql: "PRAGMA wal_checkpoint(TRUNCATE)") }

@@ -155,7 +155,7 @@ public struct CloudVerification: Sendable {
     }
 
     private static func has(_ asset: CloudAsset, _ owner: String, _ db: Database) throws -> Bool {
-        let sql = "SELECT EXISTS (SELECT 1 FROM assets WHERE owner = ? AND digest = ?)"
+        let sql = "SELECT EXISTS (SELECT 1 FROM owners o JOIN assets a ON a.owner = o.number WHERE o.name = ? AND a.digest = ?)"
         return try Bool.fetchOne(db, sql: sql, arguments: [owner, asset.digest]) ?? false
     }
 
@@ -166,10 +166,11 @@ public struct CloudVerification: Sendable {
         var examination = RowExamination(place: place)
         try examination.readShares(db)
         let list = try examination.readAssets(db)
+        let names = try SQLiteCloudTransaction.ownerNames(db)
         let select = try db.makeStatement(sql: "SELECT * FROM records NOT INDEXED")
         let rows = try Row.fetchCursor(select)
         while let row = try rows.next() {
-            examination.examine(StoredCloudRecord(row, of: select))
+            examination.examine(StoredCloudRecord(row, of: select, names[StoredCloudRecord.owner(row)] ?? ""))
             report.records += 1
             if report.records % 1_000 == 0 { try progress(report.records) }
         }
@@ -182,7 +183,7 @@ public struct CloudVerification: Sendable {
 private struct RowExamination {
     let place: String
     private(set) var problems: [CloudVerification.Problem] = []
-    private var zones: [Int64: StoredZone] = [:]
+    private var zones: [StoredZone.ID: StoredZone] = [:]
     /// Digests of assets, by their owners.
     private var assets: [String: Set<String>] = [:]
 
@@ -193,21 +194,22 @@ private struct RowExamination {
     }
 
     mutating func readShares(_ db: Database) throws {
-        let select = try db.makeStatement(sql: "SELECT * FROM zones ORDER BY id")
+        let select = try db.makeStatement(sql: "SELECT * FROM zones ORDER BY owner, id")
+        let names = try SQLiteCloudTransaction.ownerNames(db)
         let rows = try Row.fetchCursor(select)
         while let row = try rows.next() {
             let zone = StoredZone(row)
-            zones[zone.id] = zone
+            zones[StoredZone.ID(owner: names[StoredCloudRecord.owner(row)] ?? "", number: zone.number)] = zone
             guard (try? StoredZone(checked: row, of: select)) == nil else { continue }
             note(.zone, "the zone '\(zone.place.name.prefix(255))' is not what was written")
         }
         for row in try Row.fetchAll(db, sql: "SELECT * FROM shares ORDER BY id") {
-            guard (try? StoredShare(checked: row)) == nil else { continue }
+            guard (try? StoredShare(checked: row, "")) == nil else { continue }
             let id: Int64? = row["id"]
             note(.share, "the share \(id ?? 0) is not what was written")
         }
         for row in try Row.fetchAll(db, sql: "SELECT * FROM participants ORDER BY ordinal") {
-            guard (try? StoredParticipant(checked: row)) == nil else { continue }
+            guard (try? StoredParticipant(checked: row, "")) == nil else { continue }
             let ordinal: Int64? = row["ordinal"]
             note(.participant, "the participant \(ordinal ?? 0) of a share is not what was written")
         }
@@ -215,7 +217,11 @@ private struct RowExamination {
 
     mutating func readAssets(_ db: Database) throws -> [(String, CloudAsset)] {
         var list: [(String, CloudAsset)] = []
-        for row in try Row.fetchAll(db, sql: "SELECT owner, digest, size FROM assets ORDER BY owner, digest") {
+        for row in try Row.fetchAll(
+            db,
+            sql:
+                "SELECT o.name, a.digest, a.size FROM assets a LEFT JOIN owners o ON o.number = a.owner ORDER BY o.name, a.digest"
+        ) {
             let (owner, digest, size): (String?, String?, Int64?) = (row[0], row[1], row[2])
             assets[owner ?? "", default: []].insert(digest ?? "")
             list.append((owner ?? "", CloudAsset(digest: digest ?? "", size: size ?? -1)))
@@ -225,7 +231,7 @@ private struct RowExamination {
 
     mutating func examine(_ record: StoredCloudRecord) {
         let zone = zones[record.zone]
-        let zoneName = zone?.place.name ?? String(record.zone)
+        let zoneName = zone?.place.name ?? String(record.zone.number)
         let name = "'\(record.name.prefix(255))' of the zone '\(zoneName)'"
         guard record.damage == nil else { return note(.record, "the record \(name) is not what was written") }
         guard let zone else { return note(.record, "the record \(name) is in no zone") }

@@ -23,10 +23,10 @@ extension SQLiteCloudTransaction {
             guard let version = try Int64.fetchOne(statement("SELECT value FROM counters WHERE name = 'schema'")) else {
                 return CloudSchema()
             }
-            if let known = schemas.schema(of: version) { return known }
+            if let known = context.schemas.schema(of: version) { return known }
             let content = try Data.fetchOne(statement("SELECT content FROM documents WHERE name = 'schema'"))
             let schema = try content.map { try JSONDecoder().decode(CloudSchema.self, from: $0) } ?? CloudSchema()
-            schemas.keep(schema, of: version)
+            context.schemas.keep(schema, of: version)
             return schema
         }
     }

@@ -13,6 +13,12 @@ struct QueryBuilder {
     private static let shares = "(SELECT value FROM json_each(:shares))"
     var arguments = StatementArguments()
 
+    /// A zone by the numbers that its rows have.
+    struct Zone {
+        let owner: Int64
+        let number: Int64
+    }
+
     init(isFrequent: Bool) { self.isFrequent = isFrequent }
 
     private mutating func bind(_ value: DatabaseValue) -> String {
@@ -20,40 +26,43 @@ struct QueryBuilder {
         return "?"
     }
 
-    mutating func sql(_ query: IndexQuery, zone: Int64, limit: Int) -> String {
+    mutating func sql(_ query: IndexQuery, zone: Zone, limit: Int) -> String {
         // In the order in which their arguments stand in the text.
         if let shares = query.shares {
             isLimited = true
-            arguments += ["shares": "[\(shares.map(String.init).joined(separator: ", "))]"]
+            arguments += ["shares": "[\(shares.map { String($0.number) }.joined(separator: ", "))]"]
         }
-        let keys = query.order.map { expression($0) }
+        let keys = query.order.map { expression($0, zone.owner) }
         let columns = keys.enumerated().map { ", \($1) AS k\($0)" }.joined()
         // What is found in the order of the names needs no sorting.
         // So are the records that conditions leave out few of.
         let isWide = query.order.isEmpty && query.conditions.allSatisfy { if case .not = $0 { true } else { false } }
         let index = isFrequent && isWide ? " INDEXED BY records_by_name" : ""
         // Without statistics, SQLite would rather walk along all names of the zone. The plus keeps it from that.
-        let zoneColumn = query.conditions.contains(where: Self.isNarrow) ? "+r.zone" : "r.zone"
-        var inner = "SELECT r.*\(columns) FROM records r\(index) WHERE \(zoneColumn) = \(bind(zone.databaseValue))"
+        let plus = query.conditions.contains(where: Self.isNarrow) ? "+" : ""
+        var inner = "SELECT r.*\(columns) FROM records r\(index) WHERE \(plus)r.owner = \(bind(zone.owner.databaseValue))"
+        inner += " AND \(plus)r.zone = \(bind(zone.number.databaseValue))"
         inner += " AND r.type = \(bind(query.type.databaseValue)) AND r.is_deleted = 0"
         if isLimited {
-            inner += " AND r.name IN (SELECT c.name FROM covered c WHERE c.share IN \(Self.shares) AND c.is_gone = 0)"
+            inner +=
+                " AND r.name IN (SELECT c.name FROM covered c WHERE c.owner = \(zone.owner) AND c.share IN \(Self.shares) AND c.is_gone = 0)"
         }
-        for condition in query.conditions { inner += " AND \(sql(condition, in: zone))" }
+        for condition in query.conditions { inner += " AND \(sql(condition, in: zone, zone.owner))" }
         var outer = "SELECT * FROM (\(inner))"
         if let after = query.after { outer += " WHERE \(behind(after.values, after.name, query.order))" }
         let order = query.order.enumerated().map { "k\($0) \($1.isAscending ? "ASC" : "DESC")" } + ["name ASC"]
         return "\(outer) ORDER BY \(order.joined(separator: ", ")) LIMIT \(bind(Int64(limit).databaseValue))"
     }
 
-    private mutating func expression(_ order: IndexQuery.Order) -> String {
+    private mutating func expression(_ order: IndexQuery.Order, _ owner: Int64) -> String {
         let value =
-            column(order.key) ?? "(SELECT min(f.value) FROM found f WHERE f.record = r.id AND f.idx = \(index(order.key)))"
+            column(order.key, owner)
+            ?? "(SELECT min(f.value) FROM found f WHERE f.owner = \(owner) AND f.record = r.id AND f.idx = \(index(order.key)))"
         guard let from = order.from else { return value }
         return "cloud_distance(\(value), \(bind(from.latitude.databaseValue)), \(bind(from.longitude.databaseValue)))"
     }
 
-    private func column(_ key: IndexQuery.Key) -> String? {
+    private func column(_ key: IndexQuery.Key, _ owner: Int64) -> String? {
         switch key {
         case .index: nil
         case .recordName: "r.name"
@@ -63,7 +72,9 @@ struct QueryBuilder {
         case .modifiedBy: "r.modified_by"
         case .parent:
             // What a root hangs below is nothing that is shared.
-            isLimited ? "iif(r.name IN (SELECT s.root FROM shares s WHERE s.id IN \(Self.shares)), NULL, r.parent)" : "r.parent"
+            isLimited
+                ? "iif(r.name IN (SELECT s.root FROM shares s WHERE s.owner = \(owner) AND s.id IN \(Self.shares)), NULL, r.parent)"
+                : "r.parent"
         }
     }
 
@@ -84,28 +95,28 @@ struct QueryBuilder {
 
     /// - Parameter zone: `nil` within a negation. What lacks a value is not found by walking along the values that there are: each record's own
     ///   values are looked at then, and the walk ends when there are enough records.
-    private mutating func sql(_ condition: IndexQuery.Condition, in zone: Int64?) -> String {
+    private mutating func sql(_ condition: IndexQuery.Condition, in zone: Zone?, _ owner: Int64) -> String {
         switch condition {
-        case .not(let inner): return "NOT \(sql(inner, in: nil))"
+        case .not(let inner): return "NOT \(sql(inner, in: nil, owner))"
         case .all(let conditions):
-            return "(\((conditions.map { sql($0, in: zone) } + ["1"]).joined(separator: " AND ")))"
+            return "(\((conditions.map { sql($0, in: zone, owner) } + ["1"]).joined(separator: " AND ")))"
         case .compare(let key, let comparison, let value):
-            return any(key, zone) { builder, column in
+            return any(key, zone, owner) { builder, column in
                 "\(column) \(comparison.rawValue) \(builder.bind(value.databaseValue))"
             }
         case .isOneOf(let key, let values):
-            return any(key, zone) { builder, column in
+            return any(key, zone, owner) { builder, column in
                 "\(column) IN (\(values.map { builder.bind($0.databaseValue) }.joined(separator: ", ")))"
             }
         case .beginsWith(let key, let text):
-            return any(key, zone) { builder, column in
+            return any(key, zone, owner) { builder, column in
                 let lower = builder.bind(text.databaseValue)
                 // All bytes come behind all texts.
                 let upper = Self.end(of: text).map { builder.bind($0.databaseValue) } ?? "x''"
                 return "\(column) >= \(lower) AND \(column) < \(upper)"
             }
         case .near(let key, let latitude, let longitude, let metres):
-            return any(key, zone) { builder, column in
+            return any(key, zone, owner) { builder, column in
                 "cloud_distance(\(column), \(builder.bind(latitude.databaseValue)), \(builder.bind(longitude.databaseValue))) <= "
                     + builder.bind(metres.databaseValue)
             }
@@ -131,17 +142,18 @@ struct QueryBuilder {
 
     /// That one of a record's values under a key is so.
     private mutating func any(
-        _ key: IndexQuery.Key, _ zone: Int64?, _ test: (inout QueryBuilder, String) -> String
+        _ key: IndexQuery.Key, _ zone: Zone?, _ owner: Int64, _ test: (inout QueryBuilder, String) -> String
     ) -> String {
-        if let column = column(key) {
+        if let column = column(key, owner) {
             // Only what a record hangs below may be nothing.
             return key == .parent ? "coalesce(\(test(&self, column)), 0)" : "(\(test(&self, column)))"
         }
         guard let zone else {
-            return "EXISTS (SELECT 1 FROM found f WHERE f.record = r.id AND f.idx = \(index(key)) AND \(test(&self, "f.value")))"
+            return
+                "EXISTS (SELECT 1 FROM found f WHERE f.owner = \(owner) AND f.record = r.id AND f.idx = \(index(key)) AND \(test(&self, "f.value")))"
         }
         return
-            "r.id IN (SELECT f.record FROM found f WHERE f.zone = \(zone) AND f.idx = \(index(key)) AND \(test(&self, "f.value")))"
+            "r.id IN (SELECT f.record FROM found f WHERE f.owner = \(owner) AND f.zone = \(zone.number) AND f.idx = \(index(key)) AND \(test(&self, "f.value")))"
     }
 
     /// That a row comes behind one with these keys.

@@ -19,22 +19,27 @@ public final class SQLiteCloudStorage: CloudStorage {
     private let readers: any DatabaseReader
     /// The connection for reads on the calling thread; `nil` in memory.
     private let inlineReads: DatabaseQueue?
-    private let schemas = CloudSchemaCache()
-    /// Random bytes of this opening. A database that was put back has to be opened again, so it counts on under another nonce.
-    private let nonce: Data
+    /// The numbers up to which the container counted all owners together, before format 6.
+    public let commonChanges: Int64
+    /// With random bytes of this opening. A database that was put back has to be opened again, so it counts on under others.
+    private let context: SQLiteCloudContext
 
     /// Opens a file, and makes it if there is none. A file of an older format is migrated.
     ///
     /// - Throws: `CloudError` `zoneBusy` where another process writes for too long; `internalError`, also for a file of a newer format
     ///   or of another kind.
-    public init(at url: URL) throws(CloudError) {
+    public convenience init(at url: URL) throws(CloudError) { try self.init(at: url, observing: nil) }
+
+    /// - Parameter observe: Is called with the text of each statement before it is prepared, on any thread.
+    package init(at url: URL, observing observe: (@Sendable (String) -> Void)?) throws(CloudError) {
         do {
             let database = try SharedDatabase(
                 at: url, migrations: Self.migrations, tables: Self.tables,
                 pageSize: Self.pageSize, cacheSize: Self.cacheSize, prepare: Self.prepare)
-            (key, began) = try Self.made(database)
-            nonce = Data(EmbeddedCloud.systemRandom(8))
-            writer = Writer(database, schemas, nonce)
+            (key, began, commonChanges) = try Self.made(database)
+            context = SQLiteCloudContext(
+                writer: Data(EmbeddedCloud.systemRandom(8)), commonChanges: commonChanges, observe: observe)
+            writer = Writer(database, context)
             readers = database.reader
             inlineReads = try SharedDatabase.watcher(of: url)
         } catch {
@@ -43,14 +48,14 @@ public final class SQLiteCloudStorage: CloudStorage {
     }
 
     /// What a database is given when it is first opened: its key, and the time.
-    private static func made(_ database: SharedDatabase) throws -> (key: [UInt8], began: Int64) {
+    private static func made(_ database: SharedDatabase) throws -> (key: [UInt8], began: Int64, commonChanges: Int64) {
         func document(_ name: String, _ db: Database) throws -> Data? {
             try Data.fetchOne(db, sql: "SELECT content FROM documents WHERE name = ?", arguments: [name])
         }
-        func stored(_ db: Database) throws -> (key: [UInt8], began: Int64)? {
+        func stored(_ db: Database) throws -> (key: [UInt8], began: Int64, commonChanges: Int64)? {
             guard let key = try document("key", db), let began = try document("began", db) else { return nil }
             // Behind a time that can't be read nothing has come.
-            return (Array(key), Int64(String(decoding: began, as: UTF8.self)) ?? .max)
+            return (Array(key), Int64(String(decoding: began, as: UTF8.self)) ?? .max, try commonChanges(db))
         }
         if let made = try database.reader.read(stored) { return made }
         return try database.write { db in
@@ -64,19 +69,28 @@ public final class SQLiteCloudStorage: CloudStorage {
         }
     }
 
+    /// Reads ``commonChanges``.
+    static func commonChanges(_ db: Database) throws -> Int64 {
+        try Int64.fetchOne(db, sql: "SELECT value FROM counters WHERE name = 'change'") ?? 0
+    }
+
     /// Microseconds since 1970 UTC, by the clock that files' times come from.
     private static func systemTime() -> Int64 { Int64((Date().timeIntervalSince1970 * 1e6).rounded()) }
 
     /// Keeps everything in memory, for simulations. All such storages have the same key, so that a simulation that is repeated gives
     /// the same results.
-    public init() throws(CloudError) {
+    public convenience init() throws(CloudError) { try self.init(inMemoryObserving: nil) }
+
+    /// - Parameter observe: Is called with the text of each statement before it is prepared.
+    package init(inMemoryObserving observe: (@Sendable (String) -> Void)?) throws(CloudError) {
         do {
             let database = try SharedDatabase(inMemoryWith: Self.tables, prepare: Self.prepare)
             try database.write { db in try SQLiteCloudTransaction.makeIncarnation(db, id: Data(count: 16)) }
             key = Array(0..<16)
             began = Self.systemTime()
-            nonce = Data(count: 8)
-            writer = Writer(database, schemas, nonce)
+            commonChanges = 0
+            context = SQLiteCloudContext(writer: Data(count: 8), commonChanges: 0, observe: observe)
+            writer = Writer(database, context)
             readers = database.reader
             inlineReads = nil
         } catch {
@@ -89,24 +103,23 @@ public final class SQLiteCloudStorage: CloudStorage {
         _ body: @escaping @Sendable (any CloudTransaction) throws(CloudError) -> Answer
     ) async throws(CloudError) -> Answer {
         do {
-            return try await readers.read { [schemas, nonce] db in
-                try body(SQLiteCloudTransaction(db: db, schemas: schemas, writer: nonce))
-            }
+            return try await readers.read { [context] db in try body(SQLiteCloudTransaction(db, context)) }
         } catch {
             throw CloudError(storage: error)
         }
     }
 
-    /// Runs a body on the thread for writes, in one transaction that is durable when this returns. Bodies run one after the other. A
-    /// checkpoint may follow, for which nothing waits.
+    /// Runs a body on the thread for writes, in one transaction that is durable when this returns. Bodies run one after the other, whichever
+    /// owners' rows they write, and each runs once. A checkpoint may follow, for which nothing waits.
     ///
-    /// - Throws: What the body throws; `CloudError` `zoneBusy` where other processes write for 30 seconds; `internalError`.
+    /// - Throws: What the body throws; `CloudError` `zoneBusy` where other processes write for 30 seconds; `internalError`, also for a body
+    ///   that writes rows of an owner whom it has not declared.
     public func write<Answer: Sendable>(
-        _ body: @escaping @Sendable (any CloudTransaction) throws(CloudError) -> Answer
+        owners: WrittenOwners, _ body: @escaping @Sendable (any CloudTransaction) throws(CloudError) -> Answer
     ) async throws(CloudError) -> Answer {
         do {
             writer.expect()
-            let (answer, mayRest) = try await writer.write(body)
+            let (answer, mayRest) = try await writer.write(owners, body)
             // What waits for nothing comes after the answer.
             if mayRest { Task { [writer] in await writer.rest() } }
             return answer
@@ -120,7 +133,7 @@ public final class SQLiteCloudStorage: CloudStorage {
         _ body: (any CloudTransaction) throws(CloudError) -> Answer
     ) throws(CloudError) -> Answer? {
         do {
-            return try inlineReads?.read { db in try body(SQLiteCloudTransaction(db: db, schemas: schemas, writer: nonce)) }
+            return try inlineReads?.read { db in try body(SQLiteCloudTransaction(db, context)) }
         } catch {
             throw CloudError(storage: error)
         }
@@ -134,11 +147,10 @@ public final class SQLiteCloudStorage: CloudStorage {
         /// Writes that have been asked for and not been begun.
         private let waiting = Atomic(0)
 
-        private let schemas: CloudSchemaCache
-        private let nonce: Data
+        private let context: SQLiteCloudContext
 
-        init(_ database: SharedDatabase, _ schemas: CloudSchemaCache, _ nonce: Data) {
-            (self.database, self.schemas, self.nonce) = (database, schemas, nonce)
+        init(_ database: SharedDatabase, _ context: SQLiteCloudContext) {
+            (self.database, self.context) = (database, context)
         }
 
         /// A write is about to be asked for.
@@ -146,11 +158,11 @@ public final class SQLiteCloudStorage: CloudStorage {
 
         /// - Returns: With the answer, whether to ``rest()`` when nobody waits.
         func write<Answer>(
-            _ body: (any CloudTransaction) throws(CloudError) -> Answer
+            _ owners: WrittenOwners, _ body: (any CloudTransaction) throws(CloudError) -> Answer
         ) throws -> (answer: Answer, mayRest: Bool) {
             waiting.subtract(1, ordering: .relaxed)
             let answer = try database.write { db in
-                try body(SQLiteCloudTransaction(db: db, schemas: schemas, writer: nonce))
+                try body(SQLiteCloudTransaction(db, context, writing: owners))
             }
             return (answer, database.isWorthResting)
         }
@@ -172,7 +184,8 @@ public final class SQLiteCloudStorage: CloudStorage {
                     sql: """
                         CREATE TABLE zone_lives (zone INTEGER PRIMARY KEY, remade INTEGER NOT NULL, purged INTEGER NOT NULL) STRICT
                         """)
-            }
+            },
+            .init("each row begins with its owner") { db in try OwnerFirst.migrate(db) },
         ])
     /// Makes sure that a database is one of these, of this version.
     ///
@@ -200,35 +213,37 @@ public final class SQLiteCloudStorage: CloudStorage {
 
     private static let recordTables = """
         CREATE TABLE counters (name TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+        CREATE TABLE owners (number INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, change INTEGER NOT NULL) STRICT;
         CREATE TABLE zones (
-            id INTEGER PRIMARY KEY, scope INTEGER NOT NULL, owner TEXT NOT NULL, name TEXT NOT NULL, state INTEGER NOT NULL,
-            made INTEGER NOT NULL, changed INTEGER NOT NULL, sharing INTEGER NOT NULL, digest BLOB NOT NULL,
-            UNIQUE (scope, owner, name)
+            owner INTEGER NOT NULL, id INTEGER PRIMARY KEY, scope INTEGER NOT NULL, owner_name TEXT NOT NULL, name TEXT NOT NULL,
+            state INTEGER NOT NULL, made INTEGER NOT NULL, changed INTEGER NOT NULL, sharing INTEGER NOT NULL, digest BLOB NOT NULL,
+            UNIQUE (owner, name)
         ) STRICT;
-        CREATE INDEX zones_by_change ON zones (scope, owner, changed);
+        CREATE INDEX zones_by_change ON zones (owner, changed);
         CREATE TABLE records (
-            id INTEGER PRIMARY KEY, zone INTEGER NOT NULL, name TEXT NOT NULL, type TEXT NOT NULL, fields BLOB NOT NULL, parent TEXT,
-            changed INTEGER NOT NULL, created INTEGER NOT NULL, created_by TEXT NOT NULL, modified INTEGER NOT NULL,
-            modified_by TEXT NOT NULL, is_deleted INTEGER NOT NULL, digest BLOB NOT NULL, damaged INTEGER
+            owner INTEGER NOT NULL, id INTEGER PRIMARY KEY, zone INTEGER NOT NULL, name TEXT NOT NULL, type TEXT NOT NULL,
+            fields BLOB NOT NULL, parent TEXT, changed INTEGER NOT NULL, created INTEGER NOT NULL, created_by TEXT NOT NULL,
+            modified INTEGER NOT NULL, modified_by TEXT NOT NULL, is_deleted INTEGER NOT NULL, digest BLOB NOT NULL, damaged INTEGER
         ) STRICT;
-        CREATE UNIQUE INDEX records_by_name ON records (zone, name);
-        CREATE UNIQUE INDEX records_by_change ON records (zone, changed);
-        CREATE INDEX records_by_type ON records (zone, type) WHERE is_deleted = 0;
-        CREATE INDEX records_by_parent ON records (zone, parent) WHERE parent IS NOT NULL;
-        CREATE TABLE dependencies (zone INTEGER NOT NULL, target TEXT NOT NULL, record INTEGER NOT NULL,
-            PRIMARY KEY (zone, target, record)) STRICT, WITHOUT ROWID;
-        CREATE INDEX dependencies_by_record ON dependencies (record);
-        CREATE TABLE found (zone INTEGER NOT NULL, idx INTEGER NOT NULL, value ANY NOT NULL, record INTEGER NOT NULL,
-            ordinal INTEGER NOT NULL, PRIMARY KEY (zone, idx, value, record, ordinal)) STRICT, WITHOUT ROWID;
-        CREATE INDEX found_by_record ON found (record, idx);
-        CREATE TABLE assets (owner TEXT NOT NULL, digest TEXT NOT NULL, size INTEGER NOT NULL, payer TEXT NOT NULL,
+        CREATE UNIQUE INDEX records_by_name ON records (owner, zone, name);
+        CREATE UNIQUE INDEX records_by_change ON records (owner, zone, changed);
+        CREATE INDEX records_by_type ON records (owner, zone, type) WHERE is_deleted = 0;
+        CREATE INDEX records_by_parent ON records (owner, zone, parent) WHERE parent IS NOT NULL;
+        CREATE TABLE dependencies (owner INTEGER NOT NULL, zone INTEGER NOT NULL, target TEXT NOT NULL, record INTEGER NOT NULL,
+            PRIMARY KEY (owner, zone, target, record)) STRICT, WITHOUT ROWID;
+        CREATE INDEX dependencies_by_record ON dependencies (owner, record);
+        CREATE TABLE found (owner INTEGER NOT NULL, zone INTEGER NOT NULL, idx INTEGER NOT NULL, value ANY NOT NULL,
+            record INTEGER NOT NULL, ordinal INTEGER NOT NULL, PRIMARY KEY (owner, zone, idx, value, record, ordinal))
+            STRICT, WITHOUT ROWID;
+        CREATE INDEX found_by_record ON found (owner, record, idx);
+        CREATE TABLE assets (owner INTEGER NOT NULL, digest TEXT NOT NULL, size INTEGER NOT NULL, payer TEXT NOT NULL,
             PRIMARY KEY (owner, digest)) STRICT, WITHOUT ROWID;
-        CREATE TABLE named (zone INTEGER NOT NULL, digest TEXT NOT NULL, record INTEGER NOT NULL,
-            PRIMARY KEY (zone, digest, record)) STRICT, WITHOUT ROWID;
-        CREATE INDEX named_by_record ON named (record);
-        CREATE TABLE answers (user TEXT NOT NULL, token TEXT NOT NULL, time INTEGER NOT NULL, answer BLOB NOT NULL,
-            PRIMARY KEY (user, token)) STRICT, WITHOUT ROWID;
-        CREATE INDEX answers_by_time ON answers (time);
+        CREATE TABLE named (owner INTEGER NOT NULL, zone INTEGER NOT NULL, digest TEXT NOT NULL, record INTEGER NOT NULL,
+            PRIMARY KEY (owner, zone, digest, record)) STRICT, WITHOUT ROWID;
+        CREATE INDEX named_by_record ON named (owner, record);
+        CREATE TABLE answers (owner INTEGER NOT NULL, token TEXT NOT NULL, time INTEGER NOT NULL, answer BLOB NOT NULL,
+            PRIMARY KEY (owner, token)) STRICT, WITHOUT ROWID;
+        CREATE INDEX answers_by_time ON answers (owner, time);
         CREATE TABLE documents (name TEXT PRIMARY KEY, content BLOB NOT NULL) STRICT, WITHOUT ROWID;
 
         """

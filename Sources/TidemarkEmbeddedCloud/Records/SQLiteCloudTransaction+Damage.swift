@@ -9,43 +9,52 @@ import TidemarkSQLite
 /// Digests of rows: each is written with its row, and compared when the row is read. A value that has another type than its column can't be
 /// read as what it was, and its row is damaged, too.
 extension SQLiteCloudTransaction: DamageTransaction {
-    func noteDamage(_ damage: StoredCloudRecord.Damage, at change: Int64) throws(CloudError) {
+    func noteDamage(_ damage: StoredCloudRecord.Damage, of owner: String, at change: Int64) throws(CloudError) {
         try run {
-            try statement("UPDATE records SET damaged = ?, changed = ? WHERE id = ? AND damaged IS NULL")
-                .execute(arguments: [damage.change, change, damage.row])
+            try statement("UPDATE records SET damaged = ?, changed = ? WHERE owner = ? AND id = ? AND damaged IS NULL")
+                .execute(arguments: [damage.change, change, number(writing: owner), damage.row])
         }
     }
 
     func damagedRecords() throws(CloudError) -> [StoredCloudRecord] {
         try run {
             var found: [StoredCloudRecord] = []
+            let names = try Self.ownerNames(db)
             let select = try statement("SELECT * FROM records NOT INDEXED")
             let rows = try Row.fetchCursor(select)
             while let row = try rows.next() {
-                let record = StoredCloudRecord(row, of: select)
+                let record = StoredCloudRecord(row, of: select, names[StoredCloudRecord.owner(row)] ?? "")
                 if record.damage != nil { found.append(record) }
             }
             return found
         }
     }
 
-    func noteDamage(ofCovered name: String, in zone: Int64, at change: Int64) throws(CloudError) {
+    /// The names of owners by their numbers.
+    static func ownerNames(_ db: Database) throws -> [Int64: String] {
+        var names: [Int64: String] = [:]
+        for row in try Row.fetchAll(db, sql: "SELECT number, name FROM owners") { names[row[0]] = row[1] }
+        return names
+    }
+
+    func noteDamage(ofCovered name: String, in zone: StoredZone.ID, at change: Int64) throws(CloudError) {
         try run {
             let share = try Int64.fetchOne(
-                statement("UPDATE covered SET change = ? WHERE zone = ? AND name = ? AND is_gone = 0 RETURNING share"),
-                arguments: [change, zone, name])
-            guard let share, let row = try Row.fetchOne(statement("SELECT * FROM shares WHERE id = ?"), arguments: [share])
-            else { return }
-            var stored = try StoredShare(checked: row)
+                statement(
+                    "UPDATE covered SET change = ? WHERE owner = ? AND zone = ? AND name = ? AND is_gone = 0 RETURNING share"),
+                arguments: [change, number(writing: zone.owner), zone.number, name])
+            guard let share, var stored = try self.share(StoredShare.ID(owner: zone.owner, number: share)) else { return }
             stored.touched = change
             _ = try save(stored)
         }
     }
 
-    func damagedShares(in zone: Int64) throws(CloudError) -> [String] {
+    func damagedShares(in zone: StoredZone.ID) throws(CloudError) -> [String] {
         try run {
-            try Row.fetchAll(statement("SELECT * FROM shares WHERE zone = ? ORDER BY id"), arguments: [zone])
-                .filter { (try? StoredShare(checked: $0)) == nil }.map { $0.text("name") }
+            try Row.fetchAll(
+                statement("SELECT * FROM shares WHERE owner = ? AND zone = ? ORDER BY id"),
+                arguments: [number(of: zone.owner), zone.number]
+            ).filter { (try? StoredShare(checked: $0, zone.owner)) == nil }.map { $0.text("name") }
         }
     }
 }
@@ -106,43 +115,49 @@ extension Statement {
 
 extension StoredCloudRecord {
     private static let table: UInt8 = 1
-    private static let digested: [CInt] = [1, 6, 7, 9, 11, 2, 3, 5, 8, 10, 4]
+    private static let digested: [CInt] = [2, 7, 8, 10, 12, 3, 4, 6, 9, 11, 5]
 
-    /// The columns of `records`, in their order: `id`, `zone`, `name`, `type`, `fields`, `parent`, `changed`, `created`, `created_by`,
-    /// `modified`, `modified_by`, `is_deleted`, `digest`, `damaged`.
+    /// The number of the owner of a row of `records`.
+    static func owner(_ row: Row) -> Int64 { row.value(0).integer ?? 0 }
+
+    /// The columns of `records`, in their order: `owner`, `id`, `zone`, `name`, `type`, `fields`, `parent`, `changed`, `created`,
+    /// `created_by`, `modified`, `modified_by`, `is_deleted`, `digest`, `damaged`.
     ///
-    /// - Parameter statement: The one that stands at the row.
-    init(_ row: Row, of statement: Statement) {
-        let isIntact = statement.hasDigest(table: Self.table, columns: Self.digested, digest: 12)
+    /// - Parameters:
+    ///   - statement: The one that stands at the row.
+    ///   - owner: The owner's name.
+    init(_ row: Row, of statement: Statement, _ owner: String) {
+        let isIntact = statement.hasDigest(table: Self.table, columns: Self.digested, digest: 13)
         if isIntact {
             // Each value has the type with which it was written, and is read the short way.
             func integer(_ index: Int) -> Int64 { row[index] ?? 0 }
             func text(_ index: Int) -> String { row[index] ?? "" }
             self.init(
-                zone: integer(1), name: text(2), type: text(3), fields: row[4] ?? Data(), parent: row[5], changed: integer(6),
-                created: .init(time: integer(7), userRecordName: text(8)),
-                modified: .init(time: integer(9), userRecordName: text(10)), isDeleted: integer(11) != 0, dependsOn: [],
+                zone: .init(owner: owner, number: integer(2)), name: text(3), type: text(4), fields: row[5] ?? Data(),
+                parent: row[6],
+                changed: integer(7), created: .init(time: integer(8), userRecordName: text(9)),
+                modified: .init(time: integer(10), userRecordName: text(11)), isDeleted: integer(12) != 0, dependsOn: [],
                 assets: [], indexed: [:])
         } else {
             func integer(_ index: Int) -> Int64 { row.value(index).integer ?? 0 }
             func text(_ index: Int) -> String { row.value(index).text ?? "" }
             self.init(
-                zone: integer(1), name: text(2), type: text(3), fields: row.value(4).bytes ?? Data(), parent: row.value(5).text,
-                changed: integer(6), created: .init(time: integer(7), userRecordName: text(8)),
-                modified: .init(time: integer(9), userRecordName: text(10)), isDeleted: integer(11) != 0, dependsOn: [],
+                zone: .init(owner: owner, number: integer(2)), name: text(3), type: text(4), fields: row.value(5).bytes ?? Data(),
+                parent: row.value(6).text, changed: integer(7), created: .init(time: integer(8), userRecordName: text(9)),
+                modified: .init(time: integer(10), userRecordName: text(11)), isDeleted: integer(12) != 0, dependsOn: [],
                 assets: [], indexed: [:])
         }
-        let noted = row.value(13)
+        let noted = row.value(14)
         if !noted.isNull {
-            damage = Damage(row: row.value(0).integer ?? 0, change: noted.integer ?? 0, isNoted: true)
+            damage = Damage(row: row.value(1).integer ?? 0, change: noted.integer ?? 0, isNoted: true)
         } else if !isIntact {
-            damage = Damage(row: row.value(0).integer ?? 0, change: changed, isNoted: false)
+            damage = Damage(row: row.value(1).integer ?? 0, change: changed, isNoted: false)
         }
     }
 
     var rowDigest: Data {
         var bytes = RowBytes(Self.table)
-        for number in [zone, changed, created.time, modified.time, isDeleted ? 1 : 0] { bytes.add(number) }
+        for number in [zone.number, changed, created.time, modified.time, isDeleted ? 1 : 0] { bytes.add(number) }
         for text in [name, type, parent, created.userRecordName, modified.userRecordName] { bytes.add(text) }
         bytes.add(fields)
         return bytes.digest
@@ -151,24 +166,24 @@ extension StoredCloudRecord {
 
 extension StoredZone {
     private static let table: UInt8 = 2
-    private static let digested: [CInt] = [1, 4, 5, 6, 7, 2, 3]
+    private static let digested: [CInt] = [2, 5, 6, 7, 8, 3, 4]
 
-    /// The columns of `zones`, in their order: `id`, `scope`, `owner`, `name`, `state`, `made`, `changed`, `sharing`, `digest`.
+    /// The columns of `zones`, in their order: `owner`, `id`, `scope`, `owner_name`, `name`, `state`, `made`, `changed`, `sharing`, `digest`.
     init(_ row: Row) {
         func integer(_ index: Int) -> Int64 { row.value(index).integer ?? 0 }
         func text(_ index: Int) -> String { row.value(index).text ?? "" }
         self.init(
-            id: integer(0),
-            place: Place(scope: DatabaseScope(rawValue: Int(integer(1))) ?? .private, owner: text(2), name: text(3)),
-            state: State(rawValue: Int(integer(4))) ?? .present, made: integer(5), changed: integer(6),
-            sharing: Sharing(rawValue: Int(integer(7))) ?? .nothing)
+            number: integer(1),
+            place: Place(scope: DatabaseScope(rawValue: Int(integer(2))) ?? .private, owner: text(3), name: text(4)),
+            state: State(rawValue: Int(integer(5))) ?? .present, made: integer(6), changed: integer(7),
+            sharing: Sharing(rawValue: Int(integer(8))) ?? .nothing)
     }
 
     /// - Parameter statement: The one that stands at the row.
     /// - Throws: `CloudError` `recordDamaged`.
     init(checked row: Row, of statement: Statement) throws {
         self.init(row)
-        guard statement.hasDigest(table: Self.table, columns: Self.digested, digest: 8) else {
+        guard statement.hasDigest(table: Self.table, columns: Self.digested, digest: 9) else {
             throw CloudError(
                 .recordDamaged,
                 "what the cloud has of the zone '\(place.name.prefix(255))' is damaged; restore the cloud from a backup")
@@ -186,10 +201,12 @@ extension StoredZone {
 }
 
 extension StoredShare {
+    /// - Parameter owner: The owner's name.
     /// - Throws: `CloudError` `recordDamaged`.
-    init(checked row: Row) throws {
+    init(checked row: Row, _ owner: String) throws {
         self.init(
-            id: row.integer("id"), zone: row.integer("zone"), name: row.text("name"), root: row.value("root").text,
+            number: row.integer("id"), zone: .init(owner: owner, number: row.integer("zone")), name: row.text("name"),
+            root: row.value("root").text,
             title: row.value("title").text, publicPermission: .init(rawValue: Int(row.integer("public_permission"))) ?? .none,
             touched: row.integer("touched"), isEnded: row.integer("is_ended") != 0)
         guard row.value("digest").bytes == rowDigest else {
@@ -199,19 +216,21 @@ extension StoredShare {
 
     var rowDigest: Data {
         var bytes = RowBytes(3)
-        for number in [zone, Int64(publicPermission.rawValue), touched, isEnded ? 1 : 0] { bytes.add(number) }
+        for number in [zone.number, Int64(publicPermission.rawValue), touched, isEnded ? 1 : 0] { bytes.add(number) }
         for text in [name, root, title] { bytes.add(text) }
         return bytes.digest
     }
 }
 
 extension StoredParticipant {
+    /// - Parameter owner: The owner's name.
     /// - Throws: `CloudError` `recordDamaged`.
-    init(checked row: Row) throws {
+    init(checked row: Row, _ owner: String) throws {
         let name = row.value("name").text
         let kind = row.value("address_kind").integer
         self.init(
-            id: row.text("id"), share: row.integer("share"), zone: row.integer("zone"), user: row.value("user").text,
+            id: row.text("id"), share: .init(owner: owner, number: row.integer("share")),
+            zone: .init(owner: owner, number: row.integer("zone")), user: row.value("user").text,
             name: name.flatMap { try? JSONDecoder().decode(PersonName.self, from: Data($0.utf8)) },
             lookUp: UserLookUp(kind: kind.map { Int($0) }, value: row.value("address").text),
             role: .init(rawValue: Int(row.integer("role"))) ?? .unknown,
@@ -228,7 +247,7 @@ extension StoredParticipant {
     func rowDigest(name: String?) -> Data {
         var bytes = RowBytes(4)
         let codes = [role.rawValue, permission.rawValue, acceptanceStatus.rawValue].map { Int64($0) }
-        for number in [share, zone] + codes + [began, ended, invited, expelled] { bytes.add(number) }
+        for number in [share.number, zone.number] + codes + [began, ended, invited, expelled] { bytes.add(number) }
         bytes.add(lookUp.map { Int64($0.kind) })
         for text in [id, user, name, lookUp?.value] { bytes.add(text) }
         return bytes.digest

@@ -10,74 +10,113 @@ extension SQLiteCloudTransaction: IncarnationTransaction {
             guard let row = try Row.fetchOne(statement(sql)), let id = Data.fromDatabaseValue(row[0]), id.count == 16,
                 let began = Int64.fromDatabaseValue(row[1])
             else { throw CloudError(.internalError, "the cloud's database has lost its incarnation") }
-            return CloudIncarnation(id: id, isFirst: began == 0)
+            return CloudIncarnation(id: id, began: began)
         }
     }
 
     func beginIncarnation(_ id: Data, at change: Int64) throws(CloudError) {
-        let last = try lastChange()
+        let last = try highestChange()
         precondition(change > last, "the numbers of changes rise")
         try run {
+            // The rows of the public database tell their last change: now alone, since nothing counts the next one.
+            if let key = try Int64.fetchOne(statement("SELECT number FROM owners WHERE name = ''")) {
+                try statement("INSERT INTO lost_times (owner, began, previous) VALUES (?, ?, ?)")
+                    .execute(arguments: [key, change, lastChange(of: "")])
+            }
             try statement("INSERT INTO incarnations (began, previous, id) VALUES (?, ?, ?)").execute(arguments: [
                 change, last, id,
             ])
         }
-        try setLastChange(change)
     }
 
-    func isOfLostTime(_ change: Int64) throws(CloudError) -> Bool {
+    func highestChange() throws(CloudError) -> Int64 {
+        let last = try lastChange(of: "")
+        return try run { try max(last, Int64.fetchOne(statement("SELECT max(change) FROM owners")) ?? 0) }
+    }
+
+    func isOfLostTime(_ change: Int64, in owner: String) throws(CloudError) -> Bool {
         try run {
-            let sql = "SELECT EXISTS (SELECT 1 FROM incarnations WHERE previous < ?1 AND began > ?1)"
-            return try Bool.fetchOne(statement(sql), arguments: [change]) ?? false
+            let (first, key) = (try firstChange(), try number(of: owner))
+            // What no owner has given out.
+            let all = "SELECT EXISTS (SELECT 1 FROM incarnations WHERE previous < ?1 AND began > ?1)"
+            if try Bool.fetchOne(statement(all), arguments: [change]) ?? false { return true }
+            let own = "SELECT EXISTS (SELECT 1 FROM lost_times WHERE owner = ?1 AND previous < ?2 AND began > ?2)"
+            if try Bool.fetchOne(statement(own), arguments: [key, change]) ?? false { return true }
+            guard !owner.isEmpty else { return false }
+            // Since the last incarnation began the owner has changed nothing, so its lost time was not noted.
+            let stored = try Int64.fetchOne(statement("SELECT change FROM owners WHERE number = ?"), arguments: [key]) ?? 0
+            return max(stored, context.commonChanges) < change && change < first
         }
     }
 
-    func lives(of zone: Int64) throws(CloudError) -> ZoneLives {
+    /// Notes which numbers an owner has left out, before its first change in an incarnation.
+    ///
+    /// - Parameter stored: The number of the last change that the owner has counted.
+    func noteLostTime(after stored: Int64, of owner: Int64) throws {
+        let (first, previous) = (try firstChange(), max(stored, context.commonChanges))
+        guard previous < first else { return }
+        try statement("INSERT OR IGNORE INTO lost_times (owner, began, previous) VALUES (?, ?, ?)")
+            .execute(arguments: [owner, first, previous])
+    }
+
+    func lives(of zone: StoredZone.ID) throws(CloudError) -> ZoneLives {
         try run {
-            let row = try Row.fetchOne(statement("SELECT remade, purged FROM zone_lives WHERE zone = ?"), arguments: [zone])
+            let row = try Row.fetchOne(
+                statement("SELECT remade, purged FROM zone_lives WHERE owner = ? AND zone = ?"),
+                arguments: [number(of: zone.owner), zone.number])
             return row.map { ZoneLives(remade: $0[0], purged: $0[1]) } ?? ZoneLives()
         }
     }
 
-    func setLives(_ lives: ZoneLives, of zone: Int64) throws(CloudError) {
+    func setLives(_ lives: ZoneLives, of zone: StoredZone.ID) throws(CloudError) {
         try run {
-            try statement("INSERT OR REPLACE INTO zone_lives (zone, remade, purged) VALUES (?, ?, ?)").execute(arguments: [
-                zone, lives.remade, lives.purged,
-            ])
+            try statement("INSERT OR REPLACE INTO zone_lives (owner, zone, remade, purged) VALUES (?, ?, ?, ?)").execute(
+                arguments: [
+                    number(writing: zone.owner), zone.number, lives.remade, lives.purged,
+                ])
         }
     }
 
-    func writerNonce(of change: Int64) throws(CloudError) -> Data? {
+    func writerNonce(of change: Int64, in owner: String) throws(CloudError) -> Data? {
         try run {
-            let sql = "SELECT nonce FROM writers WHERE began <= ? ORDER BY began DESC LIMIT 1"
-            return try Data.fetchOne(statement(sql), arguments: [change])
+            // The writers of the time when all owners were counted together are nobody's.
+            let key = change <= context.commonChanges ? 0 : try number(of: owner)
+            let sql = "SELECT nonce FROM writers WHERE owner = ? AND began <= ? ORDER BY began DESC LIMIT 1"
+            return try Data.fetchOne(statement(sql), arguments: [key, change])
         }
     }
 
-    /// Notes that the numbers from now on are given out by this writer. This is done with its first change, in the same transaction.
+    /// Notes that an owner's numbers from now on are given out by this writer. This is done with its first change, in the same transaction.
     ///
     /// Where no number is given out nothing is noted: the next writer would count from the same one, and a copy from before it would have
     /// a row for numbers that are given out later.
     ///
-    /// - Parameter number: The last of the numbers that are given out.
-    func noteWriter(upTo number: Int64) throws {
-        let sql = """
-            INSERT OR IGNORE INTO writers (began, nonce) SELECT began, ? FROM
-            (SELECT coalesce(max(value), 0) + 1 AS began FROM counters WHERE name = 'change') WHERE began <= ?
-            """
-        try statement(sql).execute(arguments: [writer, number])
+    /// - Parameters:
+    ///   - number: The last of the numbers that are given out.
+    ///   - last: The one before the first of them.
+    func noteWriter(upTo number: Int64, after last: Int64, of owner: Int64) throws {
+        guard last < number else { return }
+        try statement("INSERT OR IGNORE INTO writers (owner, began, nonce) VALUES (?, ?, ?)")
+            .execute(arguments: [owner, last + 1, context.writer])
         guard db.changesCount > 0 else { return }
-        try statement("DELETE FROM writers WHERE began < (SELECT began FROM writers ORDER BY began DESC LIMIT 1 OFFSET ?)")
-            .execute(arguments: [Self.writersMost - 1])
+        let sql = """
+            DELETE FROM writers WHERE owner = ?1
+            AND began < (SELECT began FROM writers WHERE owner = ?1 ORDER BY began DESC LIMIT 1 OFFSET ?2)
+            """
+        try statement(sql).execute(arguments: [owner, Self.writersMost - 1])
     }
 
-    /// So many writers are known. A token of a change by an earlier one is taken as it is.
+    /// So many writers of an owner are known. A token of a change by an earlier one is taken as it is.
     private static let writersMost = 16_384
 
     static let incarnationTables = """
         CREATE TABLE incarnations (began INTEGER PRIMARY KEY, previous INTEGER NOT NULL, id BLOB NOT NULL) STRICT;
-        CREATE TABLE writers (began INTEGER PRIMARY KEY, nonce BLOB NOT NULL UNIQUE) STRICT;
-        CREATE TABLE zone_lives (zone INTEGER PRIMARY KEY, remade INTEGER NOT NULL, purged INTEGER NOT NULL) STRICT;
+        CREATE TABLE lost_times (owner INTEGER NOT NULL, began INTEGER NOT NULL, previous INTEGER NOT NULL,
+            PRIMARY KEY (owner, began)) STRICT, WITHOUT ROWID;
+        CREATE TABLE writers (owner INTEGER NOT NULL, began INTEGER NOT NULL, nonce BLOB NOT NULL, PRIMARY KEY (owner, began),
+            UNIQUE (owner, nonce)) STRICT, WITHOUT ROWID;
+        CREATE TABLE zone_lives (owner INTEGER NOT NULL, zone INTEGER NOT NULL, remade INTEGER NOT NULL, purged INTEGER NOT NULL,
+            PRIMARY KEY (owner, zone)) STRICT, WITHOUT ROWID;
 
         """
 

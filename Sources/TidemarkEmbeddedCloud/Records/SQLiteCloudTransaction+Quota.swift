@@ -7,21 +7,21 @@ import TidemarkModel
 /// Counts what accounts have stored.
 extension SQLiteCloudTransaction {
     static let quotaTables = """
-        CREATE TABLE usage (user TEXT PRIMARY KEY, bytes INTEGER NOT NULL) STRICT, WITHOUT ROWID;
-        CREATE TABLE reservations (payer TEXT NOT NULL, owner TEXT NOT NULL, digest TEXT NOT NULL, user TEXT NOT NULL,
-            bytes INTEGER NOT NULL, time INTEGER NOT NULL, PRIMARY KEY (payer, owner, digest, user)) STRICT, WITHOUT ROWID;
+        CREATE TABLE usage (owner INTEGER PRIMARY KEY, bytes INTEGER NOT NULL) STRICT;
+        CREATE TABLE reservations (owner INTEGER NOT NULL, asset_owner TEXT NOT NULL, digest TEXT NOT NULL, user TEXT NOT NULL,
+            bytes INTEGER NOT NULL, time INTEGER NOT NULL, PRIMARY KEY (owner, asset_owner, digest, user)) STRICT, WITHOUT ROWID;
 
         """
 
     func used(by user: String) throws(CloudError) -> Int64 {
-        try run { try Int64.fetchOne(statement("SELECT bytes FROM usage WHERE user = ?"), arguments: [user]) ?? 0 }
+        try run { try Int64.fetchOne(statement("SELECT bytes FROM usage WHERE owner = ?"), arguments: [number(of: user)]) ?? 0 }
     }
 
     func addUsed(_ bytes: Int64, by user: String) throws(CloudError) {
         guard bytes != 0 else { return }
         try run {
-            let sql = "INSERT INTO usage (user, bytes) VALUES (?1, ?2) ON CONFLICT (user) DO UPDATE SET bytes = bytes + ?2"
-            try statement(sql).execute(arguments: [user, bytes])
+            let sql = "INSERT INTO usage (owner, bytes) VALUES (?1, ?2) ON CONFLICT (owner) DO UPDATE SET bytes = bytes + ?2"
+            try statement(sql).execute(arguments: [number(writing: user), bytes])
         }
     }
 
@@ -29,52 +29,71 @@ extension SQLiteCloudTransaction {
 
     func reserved(by payer: String) throws(CloudError) -> (bytes: Int64, count: Int) {
         try run {
-            let sql = "SELECT coalesce(sum(bytes), 0), count(*) FROM reservations WHERE payer = ?"
-            guard let row = try Row.fetchOne(statement(sql), arguments: [payer]) else { return (0, 0) }
+            let sql = "SELECT coalesce(sum(bytes), 0), count(*) FROM reservations WHERE owner = ?"
+            guard let row = try Row.fetchOne(statement(sql), arguments: [number(of: payer)]) else { return (0, 0) }
             return (row[0], row[1])
         }
     }
 
     func reservation(_ upload: StoredUpload) throws(CloudError) -> Int64? {
         try run {
-            let sql = "SELECT bytes FROM reservations WHERE payer = ? AND owner = ? AND digest = ? AND user = ?"
+            let sql = "SELECT bytes FROM reservations WHERE owner = ? AND asset_owner = ? AND digest = ? AND user = ?"
             return try Int64.fetchOne(
-                statement(sql), arguments: [upload.payer, upload.owner, upload.digest, upload.user])
+                statement(sql), arguments: [number(of: upload.payer), upload.owner, upload.digest, upload.user])
         }
     }
 
     func reserve(_ bytes: Int64, for upload: StoredUpload, at time: Int64) throws(CloudError) {
         try run {
-            let sql = "INSERT OR REPLACE INTO reservations (payer, owner, digest, user, bytes, time) VALUES (?, ?, ?, ?, ?, ?)"
-            try statement(sql).execute(arguments: [upload.payer, upload.owner, upload.digest, upload.user, bytes, time])
+            let sql =
+                "INSERT OR REPLACE INTO reservations (owner, asset_owner, digest, user, bytes, time) VALUES (?, ?, ?, ?, ?, ?)"
+            try statement(sql).execute(
+                arguments: [number(writing: upload.payer), upload.owner, upload.digest, upload.user, bytes, time])
         }
     }
 
     func removeReservation(_ upload: StoredUpload) throws(CloudError) {
         try run {
-            let sql = "DELETE FROM reservations WHERE payer = ? AND owner = ? AND digest = ? AND user = ?"
-            try statement(sql).execute(arguments: [upload.payer, upload.owner, upload.digest, upload.user])
+            let sql = "DELETE FROM reservations WHERE owner = ? AND asset_owner = ? AND digest = ? AND user = ?"
+            try statement(sql).execute(arguments: [number(writing: upload.payer), upload.owner, upload.digest, upload.user])
         }
     }
 
     func reservations(of payer: String?) throws(CloudError) -> [(upload: StoredUpload, time: Int64)] {
         try run {
-            let sql = "SELECT payer, owner, digest, user, time FROM reservations WHERE ?1 IS NULL OR payer = ?1"
-            return try Row.fetchAll(statement(sql), arguments: [payer]).map {
-                (StoredUpload(payer: $0[0], owner: $0[1], digest: $0[2], user: $0[3]), $0[4])
+            guard let payer else {
+                let sql =
+                    "SELECT o.name, r.asset_owner, r.digest, r.user, r.time FROM reservations r JOIN owners o ON o.number = r.owner"
+                return try Row.fetchAll(statement(sql)).map {
+                    (StoredUpload(payer: $0[0], owner: $0[1], digest: $0[2], user: $0[3]), $0[4])
+                }
+            }
+            let sql = "SELECT asset_owner, digest, user, time FROM reservations WHERE owner = ?"
+            return try Row.fetchAll(statement(sql), arguments: [number(of: payer)]).map {
+                (StoredUpload(payer: payer, owner: $0[0], digest: $0[1], user: $0[2]), $0[3])
             }
         }
     }
 
     // Answers
 
-    func forgetAnswers(before time: Int64) throws(CloudError) {
+    func forgetAnswers(of user: String, before time: Int64) throws(CloudError) {
         try run {
-            let sql = "SELECT user, sum(\(Self.answerSize)) FROM answers WHERE time < ? GROUP BY user"
-            let forgotten = try Row.fetchAll(statement(sql), arguments: [time])
-            guard !forgotten.isEmpty else { return }
-            try statement("DELETE FROM answers WHERE time < ?").execute(arguments: [time])
-            for row in forgotten { try addUsed(-(row[1] as Int64), by: row[0]) }
+            let sql = "SELECT sum(\(Self.answerSize)) FROM answers WHERE owner = ? AND time < ?"
+            let arguments: StatementArguments = [try number(writing: user), time]
+            guard let bytes = try Int64.fetchOne(statement(sql), arguments: arguments) else { return }
+            try statement("DELETE FROM answers WHERE owner = ? AND time < ?").execute(arguments: arguments)
+            try addUsed(-bytes, by: user)
+        }
+    }
+
+    func usersWithAnswers(before time: Int64, limit: Int) throws(CloudError) -> [String] {
+        try run {
+            let sql = """
+                SELECT o.name FROM owners o WHERE EXISTS (SELECT 1 FROM answers a WHERE a.owner = o.number AND a.time < ?)
+                ORDER BY o.number LIMIT ?
+                """
+            return try String.fetchAll(statement(sql), arguments: [time, limit])
         }
     }
 
@@ -87,13 +106,14 @@ extension SQLiteCloudTransaction {
     func countUsed() throws(CloudError) -> [String: Int64] {
         try run {
             let record = """
-                SELECT CASE z.scope WHEN \(DatabaseScope.public.rawValue) THEN r.created_by ELSE z.owner END, sum(\(StoredCloudRecord.overhead)
+                SELECT CASE o.name WHEN '' THEN r.created_by ELSE o.name END, sum(\(StoredCloudRecord.overhead)
                     + length(CAST(r.name AS BLOB)) + length(CAST(r.type AS BLOB)) + coalesce(length(CAST(r.parent AS BLOB)), 0)
                     + length(r.fields))
-                FROM records r JOIN zones z ON z.id = r.zone GROUP BY 1
+                FROM records r JOIN owners o ON o.number = r.owner GROUP BY 1
                 """
             let asset = "SELECT payer, sum(size + \(StoredUpload.overhead)) FROM assets GROUP BY payer"
-            let answer = "SELECT user, sum(\(Self.answerSize)) FROM answers GROUP BY user"
+            let answer =
+                "SELECT o.name, sum(\(Self.answerSize)) FROM answers a JOIN owners o ON o.number = a.owner GROUP BY a.owner"
             var used: [String: Int64] = [:]
             for sql in [record, asset, answer] {
                 for row in try Row.fetchAll(db, sql: sql) { used[row[0], default: 0] += row[1] as Int64 }
@@ -104,13 +124,14 @@ extension SQLiteCloudTransaction {
 
     func allUsed() throws(CloudError) -> [String: Int64] {
         try run {
-            let rows = try Row.fetchAll(db, sql: "SELECT user, bytes FROM usage")
+            let rows = try Row.fetchAll(db, sql: "SELECT o.name, u.bytes FROM usage u JOIN owners o ON o.number = u.owner")
             return Dictionary(uniqueKeysWithValues: rows.map { ($0[0], $0[1]) })
         }
     }
 
     func replaceUsed(_ used: [String: Int64]) throws(CloudError) {
         try run {
+            try checkWritesAll()
             try db.execute(sql: "DELETE FROM usage")
             for (user, bytes) in used { try addUsed(bytes, by: user) }
         }

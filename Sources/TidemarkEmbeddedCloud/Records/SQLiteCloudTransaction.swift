@@ -6,11 +6,19 @@ import TidemarkModel
 import TidemarkSQLite
 
 /// The rows of a ``SQLiteCloudStorage``.
+///
+/// The owner comes first in each table and in each statement of a request, as a number: ``OwnerNumbers`` has it by the owner's name.
 struct SQLiteCloudTransaction: CloudTransaction {
     let db: Database
-    let schemas: CloudSchemaCache
-    /// 8 random bytes of the storage that has the database open.
-    let writer: Data
+    let context: SQLiteCloudContext
+    let owners: OwnerNumbers
+    /// The owners whose rows it may change.
+    let written: WrittenOwners
+
+    init(_ db: Database, _ context: SQLiteCloudContext, writing written: WrittenOwners = []) {
+        (self.db, self.context, self.written) = (db, context, written)
+        owners = OwnerNumbers(context.owners)
+    }
 
     func run<Result>(_ body: () throws -> Result) throws(CloudError) -> Result {
         do {
@@ -20,16 +28,33 @@ struct SQLiteCloudTransaction: CloudTransaction {
         }
     }
 
-    func statement(_ sql: String) throws -> Statement { try db.cachedStatement(sql: sql) }
-
-    func lastChange() throws(CloudError) -> Int64 {
-        try run { try Int64.fetchOne(statement("SELECT value FROM counters WHERE name = 'change'")) ?? 0 }
+    func statement(_ sql: String) throws -> Statement {
+        context.observe?(sql)
+        return try db.cachedStatement(sql: sql)
     }
 
-    func setLastChange(_ number: Int64) throws(CloudError) {
+    func lastChange(of owner: String) throws(CloudError) -> Int64 {
         try run {
-            try noteWriter(upTo: number)
-            try statement("INSERT OR REPLACE INTO counters (name, value) VALUES ('change', ?)").execute(arguments: [number])
+            let sql =
+                owner.isEmpty
+                ? "SELECT max((SELECT max(r.changed) FROM records r WHERE r.owner = z.owner AND r.zone = z.id)) FROM zones z WHERE z.owner = ?"
+                : "SELECT change FROM owners WHERE number = ?"
+            return try max(firstChange(), Int64.fetchOne(statement(sql), arguments: [number(of: owner)]) ?? 0)
+        }
+    }
+
+    /// What the first change of an owner follows, and of each owner the next one, since the last incarnation began.
+    func firstChange() throws -> Int64 {
+        try max(context.commonChanges, Int64.fetchOne(statement("SELECT max(began) FROM incarnations")) ?? 0)
+    }
+
+    func setLastChange(_ number: Int64, of owner: String) throws(CloudError) {
+        try run {
+            let key = try self.number(writing: owner)
+            let stored = try Int64.fetchOne(statement("SELECT change FROM owners WHERE number = ?"), arguments: [key]) ?? 0
+            try noteLostTime(after: stored, of: key)
+            try noteWriter(upTo: number, after: max(stored, firstChange()), of: key)
+            try statement("UPDATE owners SET change = ? WHERE number = ?").execute(arguments: [number, key])
         }
     }
 
@@ -37,35 +62,31 @@ struct SQLiteCloudTransaction: CloudTransaction {
 
     func zone(_ place: StoredZone.Place) throws(CloudError) -> StoredZone? {
         try run {
-            let select = try statement("SELECT * FROM zones WHERE scope = ? AND owner = ? AND name = ?")
-            return try select.withRow([place.scope.rawValue, place.owner, place.name]) {
+            let select = try statement("SELECT * FROM zones WHERE owner = ? AND name = ?")
+            return try select.withRow([number(of: place.owner), place.name]) {
                 try StoredZone(checked: $0, of: select)
             }
         }
     }
 
-    func zone(id: Int64) throws(CloudError) -> StoredZone? {
+    func zone(_ id: StoredZone.ID) throws(CloudError) -> StoredZone? {
         try run {
-            let select = try statement("SELECT * FROM zones WHERE id = ?")
-            return try select.withRow([id]) { try StoredZone(checked: $0, of: select) }
+            let select = try statement("SELECT * FROM zones WHERE owner = ? AND id = ?")
+            return try select.withRow([number(of: id.owner), id.number]) { try StoredZone(checked: $0, of: select) }
         }
     }
 
-    func lastChange(_ scope: DatabaseScope, owner: String) throws(CloudError) -> Int64 {
+    func newestChange(of owner: String) throws(CloudError) -> Int64 {
         try run {
-            try Int64.fetchOne(
-                statement("SELECT max(changed) FROM zones WHERE scope = ? AND owner = ?"), arguments: [scope.rawValue, owner])
-                ?? 0
+            try Int64.fetchOne(statement("SELECT max(changed) FROM zones WHERE owner = ?"), arguments: [number(of: owner)]) ?? 0
         }
     }
 
-    func zones(
-        _ scope: DatabaseScope, owner: String, after change: Int64, limit: Int
-    ) throws(CloudError) -> [StoredZone] {
+    func zones(of owner: String, after change: Int64, limit: Int) throws(CloudError) -> [StoredZone] {
         try run {
             try Row.fetchAll(
-                statement("SELECT * FROM zones WHERE scope = ? AND owner = ? AND changed > ? ORDER BY changed LIMIT ?"),
-                arguments: [scope.rawValue, owner, change, limit]
+                statement("SELECT * FROM zones WHERE owner = ? AND changed > ? ORDER BY changed LIMIT ?"),
+                arguments: [number(of: owner), change, limit]
             ).map { StoredZone($0) }
         }
     }
@@ -73,17 +94,17 @@ struct SQLiteCloudTransaction: CloudTransaction {
     func save(_ zone: StoredZone) throws(CloudError) -> StoredZone {
         try run {
             let sql = """
-                INSERT INTO zones (scope, owner, name, state, made, changed, sharing, digest) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
-                ON CONFLICT (scope, owner, name) DO UPDATE SET state = excluded.state, made = excluded.made, changed = excluded.changed,
+                INSERT INTO zones (owner, scope, owner_name, name, state, made, changed, sharing, digest) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+                ON CONFLICT (owner, name) DO UPDATE SET state = excluded.state, made = excluded.made, changed = excluded.changed,
                 sharing = excluded.sharing, digest = excluded.digest RETURNING id
                 """
             var saved = zone
-            saved.id =
+            saved.number =
                 try Int64.fetchOne(
                     statement(sql),
                     arguments: [
-                        zone.place.scope.rawValue, zone.place.owner, zone.place.name, zone.state.rawValue, zone.made,
-                        zone.changed, zone.sharing.rawValue, zone.rowDigest,
+                        number(writing: zone.place.owner), zone.place.scope.rawValue, zone.place.owner, zone.place.name,
+                        zone.state.rawValue, zone.made, zone.changed, zone.sharing.rawValue, zone.rowDigest,
                     ]) ?? 0
             return saved
         }
@@ -91,14 +112,19 @@ struct SQLiteCloudTransaction: CloudTransaction {
 
     // Records
 
-    func records(_ names: [String], in zone: Int64) throws(CloudError) -> [String: StoredCloudRecord] {
+    func records(_ names: [String], in zone: StoredZone.ID) throws(CloudError) -> [String: StoredCloudRecord] {
         try run {
-            let select = try statement("SELECT * FROM records WHERE zone = ? AND name = ?")
+            let (select, owner) = (
+                try statement("SELECT * FROM records WHERE owner = ? AND zone = ? AND name = ?"), try number(of: zone.owner)
+            )
             var found: [String: StoredCloudRecord] = [:]
             found.reserveCapacity(names.count)
             for name in names {
                 // Two spellings of a name are one key: the one that is not there takes nothing from the other.
-                guard let record = try select.withRow([zone, name], { StoredCloudRecord($0, of: select) }) else { continue }
+                guard
+                    let record = try select.withRow(
+                        [owner, zone.number, name], { StoredCloudRecord($0, of: select, zone.owner) })
+                else { continue }
                 found[name] = record
             }
             return found
@@ -109,99 +135,111 @@ struct SQLiteCloudTransaction: CloudTransaction {
         try run {
             let insert = try statement(
                 """
-                INSERT INTO records (zone, name, type, fields, parent, changed, created, created_by, modified, modified_by, is_deleted,
-                digest) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12) ON CONFLICT (zone, name) DO NOTHING
+                INSERT INTO records (owner, zone, name, type, fields, parent, changed, created, created_by, modified, modified_by,
+                is_deleted, digest) VALUES (?13, ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)
+                ON CONFLICT (owner, zone, name) DO NOTHING
                 """)
             let update = try statement(
                 """
                 UPDATE records SET type = ?3, fields = ?4, parent = ?5, changed = ?6, created = ?7, created_by = ?8, modified = ?9,
-                modified_by = ?10, is_deleted = ?11, digest = ?12, damaged = NULL WHERE zone = ?1 AND name = ?2 RETURNING id
+                modified_by = ?10, is_deleted = ?11, digest = ?12, damaged = NULL WHERE owner = ?13 AND zone = ?1 AND name = ?2
+                RETURNING id
                 """)
             // What is damaged stays as it is: it would get a digest by which nobody could tell.
             for record in records where record.damage == nil {
+                let owner = try number(writing: record.zone.owner)
                 let values: StatementArguments = [
-                    record.zone, record.name, record.type, record.fields, record.parent, record.changed, record.created.time,
+                    record.zone.number, record.name, record.type, record.fields, record.parent, record.changed,
+                    record.created.time,
                     record.created.userRecordName, record.modified.time, record.modified.userRecordName, record.isDeleted,
-                    record.rowDigest,
+                    record.rowDigest, owner,
                 ]
                 try insert.execute(arguments: values)
                 if db.changesCount > 0 {
-                    try link(record, id: db.lastInsertedRowID)
+                    try link(record, id: db.lastInsertedRowID, of: owner)
                 } else if let id = try Int64.fetchOne(update, arguments: values) {
-                    try unlink(id)
-                    try link(record, id: id)
+                    try unlink(id, of: owner)
+                    try link(record, id: id, of: owner)
                 }
             }
         }
     }
 
     /// Forgets under what a record was found.
-    func unlink(_ id: Int64) throws {
+    func unlink(_ id: Int64, of owner: Int64) throws {
         for table in ["dependencies", "found", "named"] {
-            try statement("DELETE FROM \(table) WHERE record = ?").execute(arguments: [id])
+            try statement("DELETE FROM \(table) WHERE owner = ? AND record = ?").execute(arguments: [owner, id])
         }
     }
 
     /// Notes under what a record is found.
-    private func link(_ record: StoredCloudRecord, id: Int64) throws {
+    private func link(_ record: StoredCloudRecord, id: Int64, of owner: Int64) throws {
         for target in record.dependsOn {
-            try statement("INSERT INTO dependencies (zone, target, record) VALUES (?, ?, ?)")
-                .execute(arguments: [record.zone, target, id])
+            try statement("INSERT INTO dependencies (owner, zone, target, record) VALUES (?, ?, ?, ?)")
+                .execute(arguments: [owner, record.zone.number, target, id])
         }
         for digest in record.assets {
-            try statement("INSERT INTO named (digest, zone, record) VALUES (?, ?, ?)").execute(arguments: [
-                digest, record.zone, id,
-            ])
+            try statement("INSERT INTO named (owner, zone, digest, record) VALUES (?, ?, ?, ?)")
+                .execute(arguments: [owner, record.zone.number, digest, id])
         }
-        try note(record.indexed, id: id, in: record.zone)
+        try note(record.indexed, id: id, in: record.zone.number, of: owner)
     }
 
-    private func note(_ indexed: [Int64: [IndexValue]], id: Int64, in zone: Int64) throws {
+    private func note(_ indexed: [Int64: [IndexValue]], id: Int64, in zone: Int64, of owner: Int64) throws {
         for (index, values) in indexed {
             for (ordinal, value) in values.enumerated() {
-                try statement("INSERT INTO found (zone, idx, value, record, ordinal) VALUES (?, ?, ?, ?, ?)")
-                    .execute(arguments: [zone, index, value.databaseValue, id, ordinal])
+                try statement("INSERT INTO found (owner, zone, idx, value, record, ordinal) VALUES (?, ?, ?, ?, ?, ?)")
+                    .execute(arguments: [owner, zone, index, value.databaseValue, id, ordinal])
             }
         }
     }
 
     func reindex(_ type: String, _ indexed: (Data) throws(CloudError) -> [Int64: [IndexValue]]) throws(CloudError) {
         try run {
+            try checkWritesAll()
             let rows = try Row.fetchCursor(
-                statement("SELECT id, fields, zone FROM records WHERE type = ? AND is_deleted = 0"), arguments: [type])
+                statement("SELECT id, fields, zone, owner FROM records WHERE type = ? AND is_deleted = 0"), arguments: [type])
             while let row = try rows.next() {
                 // What is damaged is not found by what it says.
                 guard let id: Int64 = row[0], let fields: Data = row[1], let values = try? indexed(fields) else { continue }
-                try statement("DELETE FROM found WHERE record = ?").execute(arguments: [id])
-                try note(values, id: id, in: row[2])
+                let owner: Int64 = row[3]
+                try statement("DELETE FROM found WHERE owner = ? AND record = ?").execute(arguments: [owner, id])
+                try note(values, id: id, in: row[2], of: owner)
             }
         }
     }
 
-    func records(in zone: Int64, after change: Int64, limit: Int) throws(CloudError) -> [StoredCloudRecord] {
+    func records(in zone: StoredZone.ID, after change: Int64, limit: Int) throws(CloudError) -> [StoredCloudRecord] {
         try run {
             // A cursor's row is read where it lies; one that is kept is copied first.
-            let select = try statement("SELECT * FROM records WHERE zone = ? AND changed > ? ORDER BY changed LIMIT ?")
-            let rows = try Row.fetchCursor(select, arguments: [zone, change, limit])
+            let select = try statement(
+                "SELECT * FROM records WHERE owner = ? AND zone = ? AND changed > ? ORDER BY changed LIMIT ?")
+            let rows = try Row.fetchCursor(select, arguments: [number(of: zone.owner), zone.number, change, limit])
             var records: [StoredCloudRecord] = []
-            while let row = try rows.next() { records.append(StoredCloudRecord(row, of: select)) }
+            while let row = try rows.next() { records.append(StoredCloudRecord(row, of: select, zone.owner)) }
             return records
         }
     }
 
-    func parent(of name: String, in zone: Int64) throws(CloudError) -> String? {
+    func parent(of name: String, in zone: StoredZone.ID) throws(CloudError) -> String? {
         try run {
-            try String.fetchOne(statement("SELECT parent FROM records WHERE zone = ? AND name = ?"), arguments: [zone, name])
+            try String.fetchOne(
+                statement("SELECT parent FROM records WHERE owner = ? AND zone = ? AND name = ?"),
+                arguments: [number(of: zone.owner), zone.number, name])
         }
     }
 
-    func children(of names: [String], in zone: Int64, limit: Int) throws(CloudError) -> [StoredChild] {
+    func children(of names: [String], in zone: StoredZone.ID, limit: Int) throws(CloudError) -> [StoredChild] {
         try run {
             let select = try statement(
-                "SELECT name, type, changed FROM records WHERE zone = ? AND parent = ? AND is_deleted = 0 ORDER BY id LIMIT ?")
+                """
+                SELECT name, type, changed FROM records WHERE owner = ? AND zone = ? AND parent = ? AND is_deleted = 0
+                ORDER BY id LIMIT ?
+                """)
+            let owner = try number(of: zone.owner)
             var found: [StoredChild] = []
             for name in names where found.count < limit {
-                found += try Row.fetchAll(select, arguments: [zone, name, limit - found.count]).map {
+                found += try Row.fetchAll(select, arguments: [owner, zone.number, name, limit - found.count]).map {
                     StoredChild(name: $0[0], type: $0[1], changed: $0[2])
                 }
             }
@@ -209,19 +247,20 @@ struct SQLiteCloudTransaction: CloudTransaction {
         }
     }
 
-    func hasChildren(in zone: Int64) throws(CloudError) -> Bool {
+    func hasChildren(in zone: StoredZone.ID) throws(CloudError) -> Bool {
         try run {
-            let sql = "SELECT EXISTS (SELECT 1 FROM records WHERE zone = ? AND parent IS NOT NULL)"
-            return try Bool.fetchOne(statement(sql), arguments: [zone]) ?? false
+            let sql = "SELECT EXISTS (SELECT 1 FROM records WHERE owner = ? AND zone = ? AND parent IS NOT NULL)"
+            return try Bool.fetchOne(statement(sql), arguments: [number(of: zone.owner), zone.number]) ?? false
         }
     }
 
     func find(
-        _ query: IndexQuery, in zone: Int64, limit: Int, within budget: QueryBudget
+        _ query: IndexQuery, in zone: StoredZone.ID, limit: Int, within budget: QueryBudget
     ) throws(CloudError) -> FoundRecords {
         try run {
             var builder = QueryBuilder(isFrequent: try isFrequent(query.type, in: zone))
-            let sql = builder.sql(query, zone: zone, limit: limit)
+            let sql = builder.sql(query, zone: .init(owner: try number(of: zone.owner), number: zone.number), limit: limit)
+            context.observe?(sql)
             // Each query is another text: those that are kept for the next time would never end.
             let select = try db.makeStatement(sql: sql)
             var found = FoundRecords()
@@ -230,7 +269,7 @@ struct SQLiteCloudTransaction: CloudTransaction {
                 let rows = try Row.fetchCursor(select, arguments: builder.arguments)
                 while let row = try rows.next() {
                     let keys = query.order.indices.map { IndexValue(row[StoredCloudRecord.columnCount + $0] as DatabaseValue) }
-                    found.rows.append((StoredCloudRecord(row, of: select), keys))
+                    found.rows.append((StoredCloudRecord(row, of: select, zone.owner), keys))
                 }
                 return true
             }
@@ -242,27 +281,34 @@ struct SQLiteCloudTransaction: CloudTransaction {
     }
 
     /// Whether a zone has so many records of a type that they are rather met on the way through all names than sorted.
-    private func isFrequent(_ type: String, in zone: Int64) throws -> Bool {
-        let sql = "SELECT count(*) FROM (SELECT 1 FROM records WHERE zone = ? AND type = ? AND is_deleted = 0 LIMIT 5000)"
-        return try Int.fetchOne(statement(sql), arguments: [zone, type]) == 5000
+    private func isFrequent(_ type: String, in zone: StoredZone.ID) throws -> Bool {
+        let sql =
+            "SELECT count(*) FROM (SELECT 1 FROM records WHERE owner = ? AND zone = ? AND type = ? AND is_deleted = 0 LIMIT 5000)"
+        return try Int.fetchOne(statement(sql), arguments: [number(of: zone.owner), zone.number, type]) == 5000
     }
 
     // Assets
 
     func assets(_ digests: Set<String>, owner: String) throws(CloudError) -> [String: Int64] {
         try run {
-            let select = try statement("SELECT size FROM assets WHERE owner = ? AND digest = ?")
+            let (select, key) = (
+                try statement("SELECT size FROM assets WHERE owner = ? AND digest = ?"), try number(of: owner)
+            )
             var found: [String: Int64] = [:]
-            for digest in digests { found[digest] = try Int64.fetchOne(select, arguments: [owner, digest]) }
+            for digest in digests { found[digest] = try Int64.fetchOne(select, arguments: [key, digest]) }
             return found
         }
     }
 
-    func assetsNamed(by records: [String], in zone: Int64) throws(CloudError) -> Set<String> {
+    func assetsNamed(by records: [String], in zone: StoredZone.ID) throws(CloudError) -> Set<String> {
         try run {
-            let sql = "SELECT n.digest FROM records r JOIN named n ON n.record = r.id WHERE r.zone = ? AND r.name = ?"
+            let sql = """
+                SELECT n.digest FROM records r JOIN named n ON n.owner = r.owner AND n.record = r.id
+                WHERE r.owner = ? AND r.zone = ? AND r.name = ?
+                """
+            let (select, owner) = (try statement(sql), try number(of: zone.owner))
             return try records.reduce(into: []) { found, name in
-                try found.formUnion(String.fetchSet(statement(sql), arguments: [zone, name]))
+                try found.formUnion(String.fetchSet(select, arguments: [owner, zone.number, name]))
             }
         }
     }
@@ -270,7 +316,7 @@ struct SQLiteCloudTransaction: CloudTransaction {
     func addAsset(_ asset: CloudAsset, owner: String, payer: String) throws(CloudError) {
         try run {
             try statement("INSERT OR IGNORE INTO assets (owner, digest, size, payer) VALUES (?, ?, ?, ?)")
-                .execute(arguments: [owner, asset.digest, asset.size, payer])
+                .execute(arguments: [number(writing: owner), asset.digest, asset.size, payer])
         }
     }
 
@@ -278,14 +324,15 @@ struct SQLiteCloudTransaction: CloudTransaction {
 
     func answer(to token: String, of user: String) throws(CloudError) -> Data? {
         try run {
-            try Data.fetchOne(statement("SELECT answer FROM answers WHERE user = ? AND token = ?"), arguments: [user, token])
+            try Data.fetchOne(
+                statement("SELECT answer FROM answers WHERE owner = ? AND token = ?"), arguments: [number(of: user), token])
         }
     }
 
     func keep(_ answer: Data, to token: String, of user: String, at time: Int64) throws(CloudError) {
         try run {
-            try statement("INSERT OR REPLACE INTO answers (user, token, time, answer) VALUES (?, ?, ?, ?)")
-                .execute(arguments: [user, token, time, answer])
+            try statement("INSERT OR REPLACE INTO answers (owner, token, time, answer) VALUES (?, ?, ?, ?)")
+                .execute(arguments: [number(writing: user), token, time, answer])
         }
     }
 
@@ -305,7 +352,7 @@ struct SQLiteCloudTransaction: CloudTransaction {
 
 extension StoredCloudRecord {
     /// The columns that ``init(_:)`` reads.
-    fileprivate static let columnCount = 14
+    fileprivate static let columnCount = 15
 }
 
 extension IndexValue {
