@@ -368,7 +368,7 @@ let package = Package(
             name: "TidemarkEmbeddedCloudTests",
             dependencies: [
                 "TestSupport", "TidemarkCloud", "TidemarkCloudEngine", "TidemarkEmbeddedCloud", "TidemarkModel", "TidemarkSQLite",
-                "TidemarkStore", .product(name: "GRDB", package: "GRDB.swift"),
+                "TidemarkStore", "TidemarkTesting", .product(name: "GRDB", package: "GRDB.swift"),
             ],
             swiftSettings: strict),
         .target(

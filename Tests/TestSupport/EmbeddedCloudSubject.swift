@@ -8,6 +8,10 @@ package final class EmbeddedCloudSubject: CloudContract.Subject {
     private let fixture: FaultyCloudFixture
 
     package init() throws { fixture = try FaultyCloudFixture() }
+    /// - Parameter observe: Is called with the text of each statement on records before it is prepared.
+    package init(observing observe: @escaping @Sendable (String) -> Void) throws {
+        fixture = try FaultyCloudFixture(observing: observe)
+    }
 
     package func database(_ scope: DatabaseScope, account: String?) async throws -> any CloudDatabase {
         try fixture.cloud.database(scope, of: FaultyCloudFixture.container, account: try await fixture.id(account))

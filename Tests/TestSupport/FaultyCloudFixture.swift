@@ -13,10 +13,14 @@ public final class FaultyCloudFixture: Sendable {
     public let cloud: EmbeddedCloud
     private let scratch: Scratch
 
-    public init() throws {
+    public convenience init() throws { try self.init(observing: nil) }
+
+    /// - Parameter observe: Is called with the text of each statement on records before it is prepared.
+    package init(observing observe: (@Sendable (String) -> Void)?) throws {
         scratch = try Scratch()
         directory = scratch["cloud"]
-        cloud = try EmbeddedCloud(at: directory)
+        cloud = try EmbeddedCloud(
+            at: directory, now: { Int64((Date().timeIntervalSince1970 * 1e6).rounded()) }, observing: observe)
     }
 
     /// The identifier of the account of an address, which is made if need be.
