@@ -12,7 +12,8 @@ final class CurlTransfer: @unchecked Sendable {
     private static let headerSizeMax = 128 << 10
 
     let request: HTTPRequest
-    var continuation: CheckedContinuation<Result<HTTPAnswer, TransportFailure>, Never>?
+    /// Is called with the answer, on the thread of the loop, or on the caller's where it is not submitted.
+    var completion: ((Result<HTTPAnswer, TransportFailure>) -> Void)?
     var isCancelled = false
     private(set) var easy: UnsafeMutableRawPointer?
     private(set) var deadline: Instant
@@ -139,14 +140,24 @@ final class CurlTransfer: @unchecked Sendable {
     private func setRequest(
         _ easy: UnsafeMutableRawPointer, _ context: UnsafeMutableRawPointer, _ set: (CURLcode) -> Void
     ) {
-        // An empty value removes what libcurl would add.
-        var texts = request.headers.map { "\($0): \($1)" } + ["Expect:", "Accept:"]
+        var texts = request.headers.map { "\($0): \($1)" }
+        if let signature = request.signature {
+            // libcurl signs all headers that it is given, also those that are to be removed. So of these there are none.
+            set(tide_curl_set_text(easy, CURLOPT_AWS_SIGV4, "aws:amz:\(signature.region):\(signature.service)"))
+            set(tide_curl_set_text(easy, CURLOPT_USERNAME, signature.keyID))
+            set(tide_curl_set_text(easy, CURLOPT_PASSWORD, signature.secret))
+            // A body is sent at once, and not when the server has said that it may come.
+            set(tide_curl_set_number(easy, CURLOPT_EXPECT_100_TIMEOUT_MS, 1))
+        } else {
+            // An empty value removes what libcurl would add.
+            texts += ["Expect:", "Accept:"]
+        }
         if let body = request.body {
             switch request.method {
             case .put:
                 set(tide_curl_set_number(easy, CURLOPT_UPLOAD, 1))
                 set(tide_curl_set_size(easy, CURLOPT_INFILESIZE_LARGE, Int64(body.count)))
-            case .get, .post:
+            case .get, .post, .head, .delete:
                 set(tide_curl_set_number(easy, CURLOPT_POST, 1))
                 set(tide_curl_set_size(easy, CURLOPT_POSTFIELDSIZE_LARGE, Int64(body.count)))
             }
@@ -158,9 +169,13 @@ final class CurlTransfer: @unchecked Sendable {
             set(tide_curl_set_pointer(easy, CURLOPT_SEEKDATA, context))
             set(tide_curl_set_seek(easy) { context, offset, _ in CurlTransfer.of(context).seek(Int64(offset)) })
             set(tide_curl_set_number(easy, CURLOPT_UPLOAD_BUFFERSIZE, 1 << 16))
-            if !request.headers.contains(where: { $0.0.lowercased() == "content-type" }) { texts.append("Content-Type:") }
+            if request.signature == nil, !request.headers.contains(where: { $0.0.lowercased() == "content-type" }) {
+                texts.append("Content-Type:")
+            }
         } else {
             set(tide_curl_set_number(easy, CURLOPT_HTTPGET, 1))
+            if request.method == .head { set(tide_curl_set_number(easy, CURLOPT_NOBODY, 1)) }
+            if request.method == .delete { set(tide_curl_set_text(easy, CURLOPT_CUSTOMREQUEST, "DELETE")) }
         }
         if request.acceptsPacked { set(tide_curl_set_text(easy, CURLOPT_ACCEPT_ENCODING, "gzip")) }
         for text in texts {
@@ -226,7 +241,7 @@ final class CurlTransfer: @unchecked Sendable {
         } else if line.utf8.allSatisfy({ $0 == 10 || $0 == 13 }), let easy, tide_curl_number(easy, CURLINFO_RESPONSE_CODE) >= 200
         {
             isHeaderDone = true
-            guard announced <= request.answerSizeMax else {
+            guard announced <= request.answerSizeMax || request.method == .head else {
                 abort = .tooLarge
                 return 0
             }
@@ -252,8 +267,8 @@ final class CurlTransfer: @unchecked Sendable {
     // Ending
 
     func end(_ result: Result<HTTPAnswer, TransportFailure>) {
-        continuation?.resume(returning: result)
-        continuation = nil
+        completion?(result)
+        completion = nil
     }
 
     func result(_ code: CURLcode) -> Result<HTTPAnswer, TransportFailure> {

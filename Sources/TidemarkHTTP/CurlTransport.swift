@@ -6,20 +6,20 @@ import TidemarkModel
 ///
 /// All requests are on one thread, which begins with the first of them and ends when no request was there for a while. A request is sent
 /// once: libcurl's own second try, where a connection that was kept has gone, is allowed only as long as no byte of a body was handed out.
-final class CurlTransport: HTTPTransport {
+package final class CurlTransport: HTTPTransport {
     private let loop: CurlLoop
 
-    init(trustRoots: TrustRoots, isSecure: Bool) {
+    package init(trustRoots: TrustRoots, isSecure: Bool) {
         loop = CurlLoop(CurlLoop.Setup(authorities: trustRoots.pem.map { Array($0.utf8) }, isSecure: isSecure))
     }
 
     deinit { loop.close(nil) }
 
-    func send(_ request: HTTPRequest) async throws(TransportFailure) -> HTTPAnswer {
+    package func send(_ request: HTTPRequest) async throws(TransportFailure) -> HTTPAnswer {
         let transfer = CurlTransfer(request)
         let result = await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
-                transfer.continuation = continuation
+                transfer.completion = { continuation.resume(returning: $0) }
                 loop.submit(transfer)
             }
         } onCancel: {
@@ -28,7 +28,25 @@ final class CurlTransport: HTTPTransport {
         return try result.get()
     }
 
-    func shutdown() async {
+    /// As ``send(_:)``, and blocks the calling thread, which is none of Swift's tasks.
+    package func sendBlocking(_ request: HTTPRequest) throws(TransportFailure) -> HTTPAnswer {
+        let (transfer, done) = (CurlTransfer(request), DispatchSemaphore(value: 0))
+        let answer = AnswerBox()
+        transfer.completion = { result in
+            answer.content.withLock { $0 = result }
+            done.signal()
+        }
+        loop.submit(transfer)
+        done.wait()
+        return try answer.content.withLock { $0 }.get()
+    }
+
+    /// An answer on its way to the thread that waits for it.
+    private final class AnswerBox: Sendable {
+        let content = LockedValue<Result<HTTPAnswer, TransportFailure>>(.failure(.closed))
+    }
+
+    package func shutdown() async {
         await withCheckedContinuation { continuation in loop.close(continuation) }
     }
 }

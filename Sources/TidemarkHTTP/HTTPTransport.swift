@@ -1,7 +1,7 @@
 /// Sends requests and receives their answers, over connections that it keeps.
 ///
 /// `CurlTransport` does so by libcurl. A platform without libcurl needs another conformer and nothing else.
-protocol HTTPTransport: Sendable {
+package protocol HTTPTransport: Sendable {
     /// Sends a request, once, and receives its whole answer. A task that is cancelled ends it.
     func send(_ request: HTTPRequest) async throws(TransportFailure) -> HTTPAnswer
 
@@ -10,9 +10,9 @@ protocol HTTPTransport: Sendable {
 }
 
 /// A request as it is sent.
-struct HTTPRequest: Sendable {
+package struct HTTPRequest: Sendable {
     /// Requests of one kind share so many connections, and never wait for those of another kind.
-    enum Lane: Int, Sendable, CaseIterable {
+    package enum Lane: Int, Sendable, CaseIterable {
         case calls, downloads, polls
 
         /// Requests at the same time, where a connection has room for one.
@@ -24,47 +24,76 @@ struct HTTPRequest: Sendable {
         }
     }
 
-    let lane: Lane
-    var method: HTTPMethod
-    var url: String
+    package let lane: Lane
+    package var method: HTTPMethod
+    package var url: String
     /// Without line ends, `Content-Length` and `Accept-Encoding`.
-    var headers: [(String, String)] = []
-    var body: [UInt8]?
+    package var headers: [(String, String)]
+    package var body: [UInt8]?
     /// Whether the answer may come packed by gzip. It is unpacked.
-    var acceptsPacked = false
+    package var acceptsPacked: Bool
     /// Bytes of the answer's body, unpacked.
-    var answerSizeMax: Int
-    var times: HTTPTimes
+    package var answerSizeMax: Int
+    package var times: HTTPTimes
+    /// By what it is signed, where a server of AWS's protocols is asked.
+    package var signature: AWSSignature?
+
+    package init(
+        lane: Lane, method: HTTPMethod, url: String, headers: [(String, String)] = [], body: [UInt8]? = nil,
+        acceptsPacked: Bool = false, answerSizeMax: Int, times: HTTPTimes, signature: AWSSignature? = nil
+    ) {
+        (self.lane, self.method, self.url, self.headers, self.body) = (lane, method, url, headers, body)
+        (self.acceptsPacked, self.answerSizeMax, self.times) = (acceptsPacked, answerSizeMax, times)
+        self.signature = signature
+    }
 }
 
-enum HTTPMethod: Sendable {
-    case get, post, put
+package enum HTTPMethod: Sendable {
+    case get, post, put, head, delete
+}
+
+/// With what libcurl signs a request, in AWS's fourth version.
+package struct AWSSignature: Hashable, Sendable {
+    package let keyID, secret, region, service: String
+
+    package init(keyID: String, secret: String, region: String, service: String) {
+        (self.keyID, self.secret, self.region, self.service) = (keyID, secret, region, service)
+    }
 }
 
 /// How long a request may take.
-struct HTTPTimes: Sendable {
+package struct HTTPTimes: Sendable {
     /// Until there is a connection, with its name found and TLS agreed on.
-    var connecting: Duration
+    package var connecting: Duration
     /// Without a byte of the request's body on its way.
-    var sendingSilence: Duration
+    package var sendingSilence: Duration
     /// Without a byte of the answer.
-    var receivingSilence: Duration
+    package var receivingSilence: Duration
     /// In all.
-    var total: Duration
+    package var total: Duration
+
+    package init(connecting: Duration, sendingSilence: Duration, receivingSilence: Duration, total: Duration) {
+        (self.connecting, self.sendingSilence) = (connecting, sendingSilence)
+        (self.receivingSilence, self.total) = (receivingSilence, total)
+    }
 }
 
 /// An answer that has come whole.
-struct HTTPAnswer: Sendable {
-    let status: HTTPStatus
-    let headers: HTTPFields
-    let body: [UInt8]
+package struct HTTPAnswer: Sendable {
+    package let status: HTTPStatus
+    package let headers: HTTPFields
+    package let body: [UInt8]
     /// Whether its request's body was packed.
     var wasPacked = false
+
+    package init(status: HTTPStatus, headers: HTTPFields, body: [UInt8]) {
+        (self.status, self.headers, self.body) = (status, headers, body)
+    }
 }
 
 /// The status of an answer.
-struct HTTPStatus: Hashable, Sendable {
-    let code: Int
+package struct HTTPStatus: Hashable, Sendable {
+    package let code: Int
 
     static let ok = HTTPStatus(code: 200)
     static let partialContent = HTTPStatus(code: 206)
@@ -74,22 +103,22 @@ struct HTTPStatus: Hashable, Sendable {
 }
 
 /// The header of an answer.
-struct HTTPFields: Sendable {
+package struct HTTPFields: Sendable {
     private(set) var fields: [(name: String, value: String)] = []
 
     mutating func append(_ name: String, _ value: String) { fields.append((name.lowercased(), value)) }
 
     /// The value of the first field of a name, in any case of letters.
-    func first(name: String) -> String? {
+    package func first(name: String) -> String? {
         let name = name.lowercased()
         return fields.first { $0.name == name }?.value
     }
 }
 
 /// Why a request has no answer.
-enum TransportFailure: Error, Hashable {
+package enum TransportFailure: Error, Hashable {
     /// Why a certificate is not trusted.
-    enum Distrust: Hashable {
+    package enum Distrust: Hashable {
         case authority, expired, notYetValid, otherHost
         /// The machine has no list of authorities.
         case noAuthorities
