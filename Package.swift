@@ -195,6 +195,10 @@ let package = Package(
                 .target(name: "COpenSSL", condition: .when(platforms: [.linux])),
             ],
             swiftSettings: layered),
+        // Contents of assets in a bucket.
+        .target(
+            name: "TidemarkS3", dependencies: ["TidemarkCloud", "TidemarkCloudEngine", "TidemarkHTTP", "TidemarkModel"],
+            swiftSettings: layered),
         // Serves an embedded cloud.
         .target(
             name: "TidemarkServer",
@@ -371,12 +375,19 @@ let package = Package(
                 "TidemarkStore", "TidemarkTesting", .product(name: "GRDB", package: "GRDB.swift"),
             ],
             swiftSettings: strict),
+        .testTarget(
+            name: "TidemarkS3Tests",
+            dependencies: [
+                "TestServers", "TestSupport", "TidemarkCloud", "TidemarkCloudEngine", "TidemarkHTTP", "TidemarkModel",
+                "TidemarkS3",
+            ],
+            swiftSettings: strict),
         .target(
-            name: "PostgresTestServer", dependencies: ["TidemarkModel"], path: "Tests/PostgresTestServer", swiftSettings: strict),
+            name: "TestServers", dependencies: ["TidemarkModel"], path: "Tests/TestServers", swiftSettings: strict),
         .testTarget(
             name: "TidemarkPostgresTests",
             dependencies: [
-                "PostgresTestServer", "TestSupport", "TidemarkCloud", "TidemarkCloudEngine", "TidemarkModel", "TidemarkPostgres",
+                "TestServers", "TestSupport", "TidemarkCloud", "TidemarkCloudEngine", "TidemarkModel", "TidemarkPostgres",
             ],
             swiftSettings: strict),
         .testTarget(

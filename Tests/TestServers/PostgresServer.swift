@@ -25,14 +25,8 @@ public final class PostgresServer: Sendable {
 
     private let folder: URL
     public let port: Int
-    private let process = LockedValue<Running?>(nil)
+    private let process = LockedValue<LeashedShell?>(nil)
     private let databases = LockedValue(0)
-
-    private struct Running {
-        let shell: pid_t
-        /// Closed, the server ends.
-        let leash: Int32
-    }
 
     public struct Failure: Error, CustomStringConvertible {
         public let description: String
@@ -52,7 +46,7 @@ public final class PostgresServer: Sendable {
         if let user = Self.user {
             guard chown(folder.path, user.id, user.group) == 0 else { throw Failure(description: "chown: errno \(errno)") }
         }
-        let made = try Self.shell(
+        let made = try LeashedShell.run(
             "exec \(Self.asUser) \"$1/initdb\" --no-sync -A trust -U tidemark -E UTF8 --locale=C -D \"$2/data\" >\"$2/initdb.log\" 2>&1",
             [programs.path, folder.path])
         guard made == 0 else {
@@ -107,11 +101,6 @@ public final class PostgresServer: Sendable {
     /// Starts the server again, on the same port.
     public func start() throws {
         guard let programs = Self.programs else { return }
-        // The shell waits for the end of its input, which comes when the leash is closed, by us or by our end.
-        var ends: [Int32] = [-1, -1]
-        guard pipe(&ends) == 0 else { throw Failure(description: "pipe: errno \(errno)") }
-        _ = fcntl(ends[1], F_SETFD, FD_CLOEXEC)
-        _ = fcntl(ends[0], F_SETFD, FD_CLOEXEC)
         let script = """
             \(Self.asUser) "$1/postgres" -D "$2/data" >>"$2/server.log" 2>&1 </dev/null &
             server=$!
@@ -121,11 +110,10 @@ public final class PostgresServer: Sendable {
             # Where the tests have ended, nobody else removes the folder.
             (sleep 2; kill -0 "$3" 2>/dev/null || rm -rf "$2") >/dev/null 2>&1 &
             """
-        let shell = try Self.spawn(script, [programs.path, folder.path, "\(getpid())"], input: ends[0])
-        close(ends[0])
-        process.withLock { $0 = Running(shell: shell, leash: ends[1]) }
+        let shell = try LeashedShell(script, [programs.path, folder.path, "\(getpid())"])
+        process.withLock { $0 = shell }
         for _ in 0..<600 {
-            if try Self.shell(
+            if try LeashedShell.run(
                 "exec \"$1/pg_isready\" -q -h 127.0.0.1 -p \(port) -U tidemark -d postgres", [programs.path, folder.path]) == 0
             {
                 return
@@ -138,54 +126,7 @@ public final class PostgresServer: Sendable {
 
     /// Ends the server at once, as after a crash of the machine that loses no file: its connections break, and it recovers when it starts.
     public func stop() {
-        guard let running = process.withLock({ $0.take() }) else { return }
-        close(running.leash)
-        var status: Int32 = 0
-        while waitpid(running.shell, &status, 0) < 0, errno == EINTR {}
-    }
-
-    /// Stops the server's processes where they are, or lets them go on: connections stay, and nothing answers.
-    public func freeze(_ isFrozen: Bool) throws {
-        let text = try String(contentsOf: folder.appendingPathComponent("data/postmaster.pid"), encoding: .utf8)
-        guard let first = text.split(separator: "\n").first, let identifier = pid_t(first) else { return }
-        _ = try Self.shell(
-            "for child in $(cat /proc/$1/task/*/children 2>/dev/null); do kill -\(isFrozen ? "STOP" : "CONT") $child; done; kill -\(isFrozen ? "STOP" : "CONT") $1",
-            ["\(identifier)"])
-    }
-
-    private static func spawn(_ script: String, _ arguments: [String], input: Int32?) throws -> pid_t {
-        #if canImport(Darwin)
-            var actions: posix_spawn_file_actions_t?
-        #else
-            var actions = posix_spawn_file_actions_t()
-        #endif
-        posix_spawn_file_actions_init(&actions)
-        defer { posix_spawn_file_actions_destroy(&actions) }
-        if let input {
-            posix_spawn_file_actions_adddup2(&actions, input, 0)
-        } else {
-            posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0)
-        }
-        posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0)
-        posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0)
-        let words = (["sh", "-c", script, "sh"] + arguments).map { strdup($0) } + [nil]
-        var environment = ProcessInfo.processInfo.environment
-        for name in environment.keys where name.hasPrefix("PG") { environment[name] = nil }
-        environment["LC_ALL"] = "C"
-        let variables = environment.map { strdup("\($0)=\($1)") } + [nil]
-        defer { for text in words + variables { free(text) } }
-        var identifier: pid_t = 0
-        let failure = posix_spawn(&identifier, "/bin/sh", &actions, nil, words, variables)
-        guard failure == 0 else { throw Failure(description: "sh can't be started: errno \(failure)") }
-        return identifier
-    }
-
-    /// Runs a script to its end, and returns its status.
-    private static func shell(_ script: String, _ arguments: [String]) throws -> Int32 {
-        let identifier = try spawn(script, arguments, input: nil)
-        var status: Int32 = 0
-        while waitpid(identifier, &status, 0) < 0, errno == EINTR {}
-        return status & 0x7f == 0 ? status >> 8 & 0xff : 128 + (status & 0x7f)
+        process.withLock { $0.take() }?.end()
     }
 
     // Using
@@ -211,7 +152,7 @@ public final class PostgresServer: Sendable {
     /// Executes SQL by psql, past the code that is tested.
     public func sql(_ text: String, in database: String = "postgres") throws {
         guard let programs = Self.programs else { return }
-        let status = try Self.shell(
+        let status = try LeashedShell.run(
             "exec \"$1/psql\" -X -q -v ON_ERROR_STOP=1 -h 127.0.0.1 -p \(port) -U tidemark -d \(database) -c \"$2\" 2>>\"$3/psql.log\"",
             [programs.path, text, folder.path])
         guard status == 0 else {

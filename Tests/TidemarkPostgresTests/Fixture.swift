@@ -1,5 +1,5 @@
 import Foundation
-import PostgresTestServer
+import TestServers
 import TidemarkModel
 import TidemarkPostgres
 
@@ -26,6 +26,9 @@ struct Fixture {
     ) throws -> PostgresDatabase {
         var configuration = PostgresConfiguration(try PostgresAddress(address))
         configuration.connections = 4
+        // A machine that does much else is slow. Tests of limits set their own.
+        (configuration.waitLimit, configuration.patience) = (.seconds(60), .seconds(60))
+        configuration.lockTimeout = .seconds(60)
         change(&configuration)
         return PostgresDatabase(configuration, metrics: metrics)
     }

@@ -1,4 +1,4 @@
-import PostgresTestServer
+import TestServers
 import Testing
 import TidemarkPostgres
 

@@ -1,6 +1,6 @@
 import Foundation
-import PostgresTestServer
 import TestSupport
+import TestServers
 import Testing
 import TidemarkPostgres
 

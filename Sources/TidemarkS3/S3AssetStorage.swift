@@ -1,0 +1,448 @@
+package import Foundation
+package import TidemarkCloud
+import TidemarkCloudEngine
+import TidemarkModel
+
+/// Stores the contents of assets in a bucket of a server that speaks S3. Any number of servers may use it at once, and any goes on with
+/// what another has begun.
+///
+/// - A content is an object, `owner/first byte/digest`. It is there as a whole or not at all, and never changes.
+/// - A piece of an upload is an object, `owner/uploads/digest/offset`: clients send pieces that are smaller than S3's parts may be. With
+///   the last piece the contents of all are hashed, put together as one object, and removed.
+/// - What is removed while a transaction runs is removed when the transaction goes on, as with files. For this the functions that are not
+///   asynchronous block their thread for a request; see decision 072.
+///
+/// The bucket has to show at once what was stored and removed, as Amazon's have since 2020.
+package final class S3AssetStorage: AssetStorage {
+    private let client: S3Client
+    private let configuration: S3Configuration
+    /// Ends with a slash, unless it is empty.
+    private let prefix: String
+    private let now: @Sendable () -> Date
+    private let uploads = KeyedLock()
+
+    /// Seconds for which what was begun is kept.
+    private static let partAge: TimeInterval = 7 * 86_400
+    /// Seconds after which a multipart upload is one of a server that has died.
+    private static let assemblyAge: TimeInterval = 86_400
+    private static let unnamedAge: TimeInterval = 25 * 3_600
+    private static let freshAge: TimeInterval = 3_600
+    /// Requests at once for one caller.
+    private static let requestsAtOnce = 8
+
+    /// Makes a storage. It asks the bucket for nothing until it is used.
+    ///
+    /// - Parameters:
+    ///   - prefix: What all keys begin with, such as `iCloud.org.example.journal/production`.
+    ///   - now: By which ages are told.
+    package init(_ configuration: S3Configuration, prefix: String, now: @escaping @Sendable () -> Date = { Date() }) {
+        (self.configuration, self.now) = (configuration, now)
+        self.prefix = prefix.isEmpty || prefix.hasSuffix("/") ? prefix : prefix + "/"
+        client = S3Client(configuration)
+    }
+
+    /// Checks that the bucket is there and that the keys may list, store, read and remove objects in it.
+    ///
+    /// - Throws: `CloudError`, whose sentence says what is missing.
+    package func check() async throws(CloudError) {
+        let key = "\(prefix)check-\(UUID().uuidString)"
+        _ = try await client.folders(prefix)
+        try await client.put(Array("tidemark".utf8), as: key)
+        let read = try await client.get(key, 0..<8, of: 8)
+        try await client.delete(key)
+        guard read == Array("tidemark".utf8) else {
+            throw CloudError(
+                .serviceUnavailable, "the \(configuration.name) does not show what was just stored", retryAfter: .seconds(60))
+        }
+    }
+
+    /// Ends all requests.
+    package func close() async { await client.shutdown() }
+
+    // Keys
+
+    private func folder(of owner: String) -> String { "\(prefix)\(owner.isEmpty ? "public" : owner)/" }
+
+    private func key(_ asset: CloudAsset, owner: String) -> String {
+        "\(folder(of: owner))\(asset.digest.prefix(2))/\(asset.digest)"
+    }
+
+    private func key(ofUpload digest: String, owner: String, by user: String?) -> String {
+        "\(folder(of: owner))uploads/\(digest)\(user.map { "-\($0)" } ?? "")/"
+    }
+
+    // Uploads
+
+    /// The pieces of an upload that follow one another from 0 on.
+    private func pieces(_ upload: String) async throws(CloudError) -> [(offset: Int64, object: S3Object)] {
+        var (pieces, end): ([(offset: Int64, object: S3Object)], Int64) = ([], 0)
+        for object in try await client.list(upload) {
+            // A piece that another one has replaced lies before the end.
+            guard let offset = Int64(object.key.dropFirst(upload.count), radix: 16), offset == end, object.size > 0 else {
+                continue
+            }
+            pieces.append((offset, object))
+            end += object.size
+        }
+        return pieces
+    }
+
+    private static func count(_ pieces: [(offset: Int64, object: S3Object)], of asset: CloudAsset) -> Int64 {
+        guard let last = pieces.last else { return 0 }
+        let count = last.offset + last.object.size
+        // Whoever sent the last piece ended before all was put together: it is to come again.
+        return asset.size > 0 && count >= asset.size ? last.offset : count
+    }
+
+    package func received(_ asset: CloudAsset, owner: String, by user: String?) async throws(CloudError) -> Int64 {
+        try asset.check()
+        return Self.count(try await pieces(key(ofUpload: asset.digest, owner: owner, by: user)), of: asset)
+    }
+
+    package func add(
+        _ piece: Data, to asset: CloudAsset, at offset: Int64, owner: String, by user: String?
+    ) async throws(CloudError) -> (received: Int64, isWhole: Bool) {
+        try asset.check()
+        let upload = key(ofUpload: asset.digest, owner: owner, by: user)
+        await uploads.lock(upload)
+        defer { uploads.unlock(upload) }
+        let isWhole = offset == 0 && Int64(piece.count) == asset.size
+        let before = isWhole ? [] : try await pieces(upload)
+        let there = Self.count(before, of: asset)
+        guard offset == there else {
+            throw CloudError(.invalidArguments, "the piece begins at \(offset), and the cloud has \(there) bytes")
+        }
+        guard there + Int64(piece.count) <= asset.size else {
+            throw CloudError(.invalidArguments, "the asset has \(asset.size) bytes, and the piece goes beyond them")
+        }
+        if isWhole {
+            guard AssetDigest.asset(of: piece) == asset else { throw Self.otherContent(asset) }
+            try await client.put(Array(piece), as: key(asset, owner: owner))
+            return (asset.size, true)
+        }
+        let number = String(offset, radix: 16)
+        if !piece.isEmpty {
+            try await client.put(Array(piece), as: upload + String(repeating: "0", count: 16 - number.count) + number)
+        }
+        let received = there + Int64(piece.count)
+        guard received == asset.size else { return (received, false) }
+        try await assemble(asset, owner, upload)
+        return (received, true)
+    }
+
+    private static func otherContent(_ asset: CloudAsset) -> CloudError {
+        CloudError(.assetNotAvailable, "what was uploaded is not the content of the digest \(asset.digest)")
+    }
+
+    /// Puts the pieces of an upload together.
+    private func assemble(_ asset: CloudAsset, _ owner: String, _ upload: String) async throws(CloudError) {
+        let pieces = try await pieces(upload)
+        guard pieces.reduce(0, { $0 + $1.object.size }) == asset.size else {
+            throw CloudError(.invalidArguments, "another client has sent a piece of the same asset; ask how far it has come")
+        }
+        let source = PieceSource(pieces.map(\.object), client)
+        if try await store(asset, key(asset, owner: owner), { bytes throws(CloudError) in try await source.next(bytes) }) {
+            await remove(pieces.map(\.object.key))
+        } else {
+            await remove(pieces.map(\.object.key))
+            throw Self.otherContent(asset)
+        }
+    }
+
+    /// Stores a content, and hashes it on its way.
+    ///
+    /// - Parameter next: Returns so many bytes, fewer at the end only, and then none.
+    /// - Returns: Whether it is the content; otherwise nothing is stored.
+    private func store(
+        _ asset: CloudAsset, _ key: String, _ next: (Int) async throws(CloudError) -> [UInt8]
+    ) async throws(CloudError) -> Bool {
+        // S3 has 10,000 parts at the most.
+        let partSize = max(configuration.partSize, 5 << 20, Int(asset.size / 9_000))
+        if asset.size <= Int64(partSize) {
+            let content = try await next(partSize)
+            guard AssetDigest.asset(of: content) == asset else { return false }
+            try await client.put(content, as: key)
+            return true
+        }
+        let digest = Hashing()
+        return try await client.putParts(as: key) { () async throws(CloudError) in
+            let part = try await next(partSize)
+            guard !part.isEmpty else { return nil }
+            digest.update(part)
+            return part
+        } isWhole: {
+            digest.finish() == asset
+        }
+    }
+
+    /// Removes objects. One that stays is removed by a later sweep.
+    private func remove(_ keys: [String]) async {
+        _ = await each(keys) { [client] key in (try? await client.delete(key)) != nil }
+    }
+
+    package func adopt(_ file: URL, as asset: CloudAsset, owner: String) async throws(CloudError) {
+        try asset.check()
+        let key = key(asset, owner: owner)
+        let source: FileSource
+        do {
+            source = try FileSource(file, size: asset.size)
+        } catch {
+            throw error as? CloudError ?? CloudError(.internalError, "cannot read \(file.path): \(error)")
+        }
+        guard try await store(asset, key, { bytes throws(CloudError) in try source.next(bytes) }) else {
+            throw CloudError(.assetNotAvailable, "what has come is not the \(asset.size) bytes of the digest \(asset.digest)")
+        }
+        try? FileManager.default.removeItem(at: file)
+    }
+
+    package func unfinished(beside asset: CloudAsset?, owner: String, by user: String?) async throws(CloudError) -> Int64 {
+        let folder = folder(of: owner)
+        let own = try asset.map { asset throws(CloudError) in
+            try asset.check()
+            return key(ofUpload: asset.digest, owner: owner, by: user)
+        }
+        var uploads: [Substring: [S3Object]] = [:]
+        for object in try await client.list("\(folder)uploads/") where own.map({ !object.key.hasPrefix($0) }) ?? true {
+            uploads[object.key.dropLast(16), default: []].append(object)
+        }
+        var sum: Int64 = 0
+        for objects in uploads.values {
+            let last = Timestamp.date(microseconds: objects.map(\.modified).max() ?? 0)
+            if last < now() - Self.partAge { await remove(objects.map(\.key)) } else { sum += objects.reduce(0) { $0 + $1.size } }
+        }
+        // Of servers that died while they put pieces together.
+        for upload in try await client.uploads(folder) where Timestamp.date(microseconds: upload.begun) < now() - Self.assemblyAge
+        {
+            await client.abort(upload.key, upload.id)
+        }
+        return sum
+    }
+
+    package func lastPiece(of digest: String, owner: String, by user: String?) async -> Int64? {
+        (try? await client.list(key(ofUpload: digest, owner: owner, by: user)))?.map(\.modified).max()
+    }
+
+    // Contents
+
+    package func piece(of asset: CloudAsset, from offset: Int64, count: Int, owner: String) async throws(CloudError) -> Data {
+        try asset.check()
+        let key = key(asset, owner: owner)
+        let range = min(max(0, offset), asset.size)..<min(max(0, offset) + Int64(max(0, count)), asset.size)
+        guard range.lowerBound < range.upperBound else {
+            guard try await client.head(key) != nil else { throw Self.missing(asset) }
+            return Data()
+        }
+        // What comes whole is compared with its digest: a server may have an older or a damaged version.
+        let isAll = range == 0..<asset.size
+        let bytes = try await client.get(key, range, of: asset.size) { !isAll || AssetDigest.asset(of: $0) == asset }
+        guard let bytes else { throw Self.missing(asset) }
+        return Data(bytes)
+    }
+
+    private static func missing(_ asset: CloudAsset) -> CloudError {
+        CloudError(.assetNotAvailable, "the asset \(asset.digest) is not there")
+    }
+
+    /// Blocks the thread for a request. Where the bucket can't be asked, the content counts as missing.
+    package func has(_ asset: CloudAsset, owner: String) -> Bool {
+        guard (try? asset.check()) != nil else { return false }
+        return (try? client.headBlocking(key(asset, owner: owner)))?.map { $0.size == asset.size } ?? false
+    }
+
+    /// Blocks the thread for a request. What can't be removed stays until a later sweep.
+    package func remove(_ asset: CloudAsset, owner: String) {
+        guard (try? asset.check()) != nil else { return }
+        try? client.deleteBlocking(key(asset, owner: owner))
+    }
+
+    // Contents that no record names
+
+    /// When a content was stored or touched.
+    private enum Age {
+        case missing
+        case stored(Date)
+        /// The bucket can't be asked.
+        case unknown
+
+        init(_ head: S3Client.Head?) { self = head.map { .stored(Timestamp.date(microseconds: $0.modified)) } ?? .missing }
+
+        func isOld(at now: Date) -> Bool {
+            switch self {
+            case .missing: true
+            case .stored(let time): now.timeIntervalSince(time) > unnamedAge
+            case .unknown: false
+            }
+        }
+
+        func isStray(at now: Date, since began: Date) -> Bool {
+            guard case .stored(let time) = self else { return false }
+            return time > began && now.timeIntervalSince(time) > unnamedAge
+        }
+    }
+
+    private func age(_ asset: CloudAsset, _ owner: String) async -> Age {
+        do throws(CloudError) {
+            try asset.check()
+            return Age(try await client.head(key(asset, owner: owner)))
+        } catch {
+            return .unknown
+        }
+    }
+
+    private func ageBlocking(_ asset: CloudAsset, _ owner: String) -> Age {
+        do throws(CloudError) {
+            try asset.check()
+            return Age(try client.headBlocking(key(asset, owner: owner)))
+        } catch {
+            return .unknown
+        }
+    }
+
+    /// Blocks the thread for a request.
+    package func isOld(_ asset: CloudAsset, owner: String, at now: Date) -> Bool { ageBlocking(asset, owner).isOld(at: now) }
+
+    package func old(_ assets: [CloudAsset], owner: String, at now: Date) async -> [CloudAsset] {
+        await each(assets) { await self.age($0, owner).isOld(at: now) }
+    }
+
+    /// Blocks the thread for a request.
+    package func isStray(_ asset: CloudAsset, owner: String, at now: Date, since began: Date) -> Bool {
+        ageBlocking(asset, owner).isStray(at: now, since: began)
+    }
+
+    package func strays(_ assets: [CloudAsset], owner: String, at now: Date, since began: Date) async -> [CloudAsset] {
+        await each(assets) { await self.age($0, owner).isStray(at: now, since: began) }
+    }
+
+    package func aging(_ assets: [CloudAsset], owner: String) async -> [CloudAsset] {
+        let now = now()
+        return await each(assets) {
+            guard case .stored(let time) = await self.age($0, owner) else { return true }
+            return now.timeIntervalSince(time) > Self.freshAge
+        }
+    }
+
+    /// Blocks the thread for a request: the object is copied onto itself.
+    package func touch(_ asset: CloudAsset, owner: String) {
+        guard (try? asset.check()) != nil else { return }
+        try? client.touchBlocking(key(asset, owner: owner))
+    }
+
+    package func owners() async throws(CloudError) -> [String] {
+        try await client.folders(prefix).filter { $0 == "public" || $0.hasPrefix("_") }.map { $0 == "public" ? "" : $0 }
+    }
+
+    package func digests(of owner: String, beginningWith byte: UInt8) async throws(CloudError) -> Set<String> {
+        let folder = "\(folder(of: owner))\(Hexadecimal.text(CollectionOfOne(byte)))/"
+        let names = try await client.list(folder).map { String($0.key.dropFirst(folder.count)) }
+        return Set(names.filter { (try? CloudAsset(digest: $0, size: 0).check()) != nil })
+    }
+
+    /// Returns those for which something holds, in their order; some are asked for at once.
+    private func each<Element: Sendable>(
+        _ elements: [Element], _ holds: @escaping @Sendable (Element) async -> Bool
+    ) async -> [Element] {
+        await withTaskGroup(of: (Int, Bool).self) { group in
+            var (next, kept) = (0, [Bool](repeating: false, count: elements.count))
+            func begin() {
+                guard next < elements.count else { return }
+                let (index, element) = (next, elements[next])
+                group.addTask { (index, await holds(element)) }
+                next += 1
+            }
+            for _ in 0..<Self.requestsAtOnce { begin() }
+            while let (index, isKept) = await group.next() {
+                kept[index] = isKept
+                begin()
+            }
+            return zip(elements, kept).filter(\.1).map(\.0)
+        }
+    }
+}
+
+/// The bytes of an upload's pieces, in order. Only its task uses it.
+private final class PieceSource {
+    private var pieces: ArraySlice<S3Object>
+    private let client: S3Client
+    private var rest: [UInt8] = []
+
+    init(_ pieces: [S3Object], _ client: S3Client) { (self.pieces, self.client) = (pieces[...], client) }
+
+    func next(_ count: Int) async throws(CloudError) -> [UInt8] {
+        while rest.count < count, let piece = pieces.popFirst() {
+            guard let bytes = try await client.get(piece.key, 0..<piece.size, of: piece.size) else {
+                throw CloudError(
+                    .serviceUnavailable, "a piece of the upload was removed while it was put together", retryAfter: .seconds(1))
+            }
+            rest += bytes
+        }
+        defer { rest.removeFirst(min(count, rest.count)) }
+        return Array(rest.prefix(count))
+    }
+}
+
+/// The bytes of a file.
+private final class FileSource {
+    private let handle: FileHandle
+    private let path: String
+
+    init(_ file: URL, size: Int64) throws {
+        let descriptor = open(file.path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
+        guard descriptor >= 0 else {
+            throw CloudError(.internalError, "cannot open \(file.path): \(String(cString: strerror(errno)))")
+        }
+        handle = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
+        path = file.path
+        var status = stat()
+        guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG, Int64(status.st_size) == size else {
+            throw CloudError(.assetNotAvailable, "what has come is not of the \(size) bytes that were told")
+        }
+    }
+
+    func next(_ count: Int) throws(CloudError) -> [UInt8] {
+        do {
+            return Array(try handle.read(upToCount: count) ?? Data())
+        } catch {
+            throw CloudError(.internalError, "cannot read \(path): \(error)")
+        }
+    }
+}
+
+/// A digest that closures share, one after the other.
+private final class Hashing {
+    private var digest: AssetDigest? = AssetDigest()
+
+    func update(_ bytes: [UInt8]) { digest?.update(bytes) }
+
+    func finish() -> CloudAsset? { digest.take()?.finish() }
+}
+
+/// Locks by name, which tasks wait for in the order of coming.
+private final class KeyedLock: Sendable {
+    private let waiting = LockedValue<[String: [CheckedContinuation<Void, Never>]]>([:])
+
+    func lock(_ key: String) async {
+        await withCheckedContinuation { continuation in
+            let isFree = waiting.withLock { waiting in
+                guard waiting[key] != nil else {
+                    waiting[key] = []
+                    return true
+                }
+                waiting[key]?.append(continuation)
+                return false
+            }
+            if isFree { continuation.resume() }
+        }
+    }
+
+    func unlock(_ key: String) {
+        let next = waiting.withLock { waiting -> CheckedContinuation<Void, Never>? in
+            guard let queue = waiting[key], !queue.isEmpty else {
+                waiting[key] = nil
+                return nil
+            }
+            return waiting[key]?.removeFirst()
+        }
+        next?.resume()
+    }
+}

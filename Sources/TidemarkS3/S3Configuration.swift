@@ -1,0 +1,92 @@
+import Foundation
+package import TidemarkCloud
+package import TidemarkHTTP
+import TidemarkModel
+
+/// Where assets are: a bucket of a server that speaks S3, and how it is reached.
+package struct S3Configuration: Sendable {
+    /// How the bucket stands in addresses.
+    package enum Style: Sendable {
+        /// `https://host/bucket/key`, as most servers but Amazon's want it.
+        case path
+        /// `https://bucket.host/key`.
+        case virtualHost
+    }
+
+    package let bucket: String
+    /// The scheme, host and port, without a path.
+    package let endpoint: String
+    package let isSecure: Bool
+    package let region: String
+    package let style: Style
+    /// Where the keys are read from that requests are signed with.
+    package var credentials: S3Credentials
+    package var trustRoots = TrustRoots.system
+
+    /// How often a request is sent at the most.
+    package var attempts = 6
+    /// After so long a request isn't sent again.
+    package var patience = Duration.seconds(30)
+    /// As ``patience``, of what blocks a transaction.
+    package var blockingPatience = Duration.seconds(5)
+    /// How long a request may take without a byte that moves.
+    package var silence = Duration.seconds(20)
+    /// Bytes of a part of a multipart upload. S3 takes 5 MiB at the least.
+    package var partSize = 8 << 20
+
+    /// Makes a configuration.
+    ///
+    /// - Parameters:
+    ///   - bucket: The bucket's name, such as `journal`.
+    ///   - endpoint: The server's address without a path; `nil` for Amazon's in the region.
+    ///   - style: `nil` for Amazon's servers by virtual host, and others by path.
+    /// - Throws: `CloudError` `invalidArguments` for a bucket, an endpoint or a region that is none.
+    package init(
+        bucket: String, endpoint: String?, region: String, style: Style? = nil, credentials: S3Credentials
+    ) throws(CloudError) {
+        let isName = bucket.utf8.allSatisfy {
+            (UInt8(ascii: "a")...UInt8(ascii: "z")).contains($0) || (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0)
+                || $0 == UInt8(ascii: "-") || $0 == UInt8(ascii: ".")
+        }
+        guard isName, 3...63 ~= bucket.utf8.count, bucket.first != ".", bucket.first != "-" else {
+            throw CloudError(
+                .invalidArguments, "'\(bucket.prefix(100))' is no name of a bucket: it has 3 to 63 letters, digits and hyphens")
+        }
+        guard !region.isEmpty,
+            region.utf8.allSatisfy({ $0 > 32 && $0 < 127 && $0 != UInt8(ascii: ":") && $0 != UInt8(ascii: "/") })
+        else { throw CloudError(.invalidArguments, "'\(region.prefix(100))' is no region, such as us-east-1") }
+        let text = endpoint ?? "https://s3.\(region).amazonaws.com"
+        guard let parts = URLComponents(string: text), let scheme = parts.scheme?.lowercased(),
+            ["http", "https"].contains(scheme),
+            let host = parts.host, !host.isEmpty, ["", "/"].contains(parts.path), parts.query == nil, parts.user == nil,
+            parts.password == nil
+        else {
+            throw CloudError(
+                .invalidArguments,
+                "the endpoint of S3 is such as https://s3.example.org: a scheme, a host and, if need be, a port")
+        }
+        self.bucket = bucket
+        self.region = region
+        self.credentials = credentials
+        isSecure = scheme == "https"
+        self.endpoint = "\(scheme)://\(host)\(parts.port.map { ":\($0)" } ?? "")"
+        self.style = style ?? (host.hasSuffix(".amazonaws.com") ? .virtualHost : .path)
+    }
+
+    /// What messages call the bucket.
+    var name: String { "bucket '\(bucket)' at \(endpoint)" }
+
+    /// The address of a key, or of the bucket for an empty one.
+    func url(_ key: String, _ query: [(String, String)]) -> String {
+        var url: String
+        switch style {
+        case .path: url = "\(endpoint)/\(bucket)"
+        case .virtualHost: url = endpoint.replacingOccurrences(of: "://", with: "://\(bucket).")
+        }
+        if !key.isEmpty || style == .virtualHost { url += "/" + PercentCoding.encoded(key, keepsSlashes: true) }
+        guard !query.isEmpty else { return url }
+        // Signed as it stands: in the order of names, and each with a value.
+        let pairs = query.sorted { $0.0 < $1.0 }.map { "\(PercentCoding.encoded($0.0))=\(PercentCoding.encoded($0.1))" }
+        return url + "?" + pairs.joined(separator: "&")
+    }
+}

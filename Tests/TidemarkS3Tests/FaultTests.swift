@@ -1,0 +1,240 @@
+import Foundation
+import TestServers
+import TestSupport
+import Testing
+import TidemarkCloud
+import TidemarkCloudEngine
+import TidemarkS3
+
+/// Does something that blocks on a thread of its own: tests share few threads.
+func apart<Result: Sendable>(_ body: @escaping @Sendable () throws -> Result) async throws -> Result {
+    try await withCheckedThrowingContinuation { continuation in
+        Thread.detachNewThread { continuation.resume(with: Swift.Result { try body() }) }
+    }
+}
+
+@Suite("Buckets that fail", .timeLimit(.minutes(3)))
+struct FaultTests {
+    private let scratch = try! Scratch()
+    private let bucket = try! StubBucket()
+
+    private func storage(
+        _ change: (inout S3Configuration) -> Void = { _ in }, now: @escaping @Sendable () -> Date = { Date() }
+    ) throws -> S3AssetStorage {
+        var configuration = try Buckets.configuration(bucket.endpoint, scratch)
+        configuration.silence = .seconds(1)
+        change(&configuration)
+        return S3AssetStorage(configuration, prefix: "p", now: now)
+    }
+
+    private static let passing: [(String, StubBucket.Fault)] = [
+        ("500", .status(500, code: "InternalError")), ("503", .status(503, code: "SlowDown")),
+        ("429", .status(429, code: "TooManyRequests", retryAfter: 1)),
+        ("400 RequestTimeout", .status(400, code: "RequestTimeout")),
+        ("a lost answer", .lostAnswer), ("silence", .silence(3)), ("no HTTP", .noHTTP),
+    ]
+
+    @Test("What passes is tried again, and every step of an upload goes on", arguments: 0..<passing.count)
+    func triesAgain(_ number: Int) async throws {
+        let (name, fault) = Self.passing[number]
+        let storage = try storage()
+        let content = AssetStorageContract.content(11_000_000, 1)
+        let asset = AssetDigest.asset(of: content)
+        // Each kind of request once.
+        for fits: @Sendable (StubBucket.Arrival) -> Bool in [
+            { $0.method == "PUT" && $0.path.contains("/uploads/") }, { $0.method == "GET" && $0.query.contains("list-type") },
+            { $0.method == "POST" && $0.query == "uploads=" }, { $0.method == "PUT" && $0.query.contains("partNumber=2") },
+            { $0.method == "GET" && $0.path.contains("/uploads/") }, { $0.method == "POST" && $0.query.hasPrefix("uploadId") },
+            { $0.method == "DELETE" },
+        ] { bucket.fail(fault, where: fits) }
+        for offset in stride(from: 0, to: content.count, by: 4_000_000) {
+            let end = min(content.count, offset + 4_000_000)
+            let answer = try await storage.add(content[offset..<end], to: asset, at: Int64(offset), owner: "_a", by: nil)
+            #expect(answer.received == Int64(end), "\(name)")
+        }
+        bucket.fail(fault) { $0.method == "GET" }
+        #expect(try await storage.piece(of: asset, from: 0, count: content.count, owner: "_a") == content)
+        bucket.fail(fault) { $0.method == "HEAD" }
+        #expect(try await apart { storage.has(asset, owner: "_a") })
+        #expect(bucket.problems == [])
+        #expect(bucket.keys == ["p/_a/\(asset.digest.prefix(2))/\(asset.digest)"])
+        bucket.end()
+    }
+
+    @Test("Half a body, another byte and another size are noticed, and the content is asked for again")
+    func noticesBadBodies() async throws {
+        let storage = try storage()
+        let content = AssetStorageContract.content(100_000, 2)
+        let asset = AssetDigest.asset(of: content)
+        _ = try await storage.add(content, to: asset, at: 0, owner: "_a", by: nil)
+        for fault in [StubBucket.Fault.halfBody, .otherByte, .otherSize] {
+            bucket.fail(fault) { $0.method == "GET" }
+            #expect(try await storage.piece(of: asset, from: 0, count: 100_000, owner: "_a") == content)
+        }
+        for fault in [StubBucket.Fault.halfBody, .otherSize] {
+            bucket.fail(fault) { $0.method == "GET" }
+            #expect(try await storage.piece(of: asset, from: 50_000, count: 1000, owner: "_a") == content[50_000..<51_000])
+        }
+        #expect(bucket.arrivals.filter { $0.method == "GET" }.count == 10)
+        bucket.end()
+    }
+
+    @Test("A content that is another, or cut off, in the bucket is never handed out, and the error says so in time")
+    func refusesDamage() async throws {
+        let storage = try storage { $0.patience = .seconds(2) }
+        let content = AssetStorageContract.content(1000, 3)
+        let asset = AssetDigest.asset(of: content)
+        _ = try await storage.add(content, to: asset, at: 0, owner: "_a", by: nil)
+        let key = try #require(bucket.keys.first)
+        for other in [AssetStorageContract.content(1000, 4), content.prefix(999), content + [0], Data()] {
+            bucket.replace(key, Data(other))
+            await #expect(throws: CloudError(.serviceUnavailable, "")) {
+                try await storage.piece(of: asset, from: 0, count: 1000, owner: "_a")
+            }
+            if other.count != 1000 {
+                #expect(try await apart { !storage.has(asset, owner: "_a") })
+                await #expect(throws: CloudError(.serviceUnavailable, "")) {
+                    try await storage.piece(of: asset, from: 100, count: 10, owner: "_a")
+                }
+            }
+        }
+        bucket.end()
+    }
+
+    @Test("A bucket that fails for long, is full or refuses the keys is an error of its own, with its name and no key")
+    func givesUp() async throws {
+        let content = AssetStorageContract.content(1000, 5)
+        let asset = AssetDigest.asset(of: content)
+        for (fault, code, word) in [
+            (StubBucket.Fault.status(503, code: "SlowDown", retryAfter: 7), CloudError.Code.serviceUnavailable, "SlowDown"),
+            (.status(403, code: "AccessDenied"), .serviceUnavailable, "AccessDenied"),
+            (.status(403, code: "RequestTimeTooSkewed"), .serviceUnavailable, "clock"),
+            (.status(507, code: "InsufficientStorage"), .quotaExceeded, "full"),
+            (.status(400, code: "XMinioStorageFull"), .quotaExceeded, "full"),
+            (.status(404, code: "NoSuchBucket"), .serviceUnavailable, "not there"),
+            (.status(400, code: "InvalidArgument"), .internalError, "InvalidArgument"),
+        ] {
+            let storage = try storage { $0.patience = .milliseconds(500) }
+            bucket.fail(fault, times: 6)
+            let error = await #expect(throws: CloudError(code, "")) {
+                try await storage.add(content, to: asset, at: 0, owner: "_a", by: nil)
+            }
+            let reason = error?.reason ?? ""
+            #expect(reason.contains(word) && reason.contains("bucket 'journal'"), "\(reason)")
+            #expect(!reason.contains(SeaweedServer.secret) && !reason.contains(SeaweedServer.keyID))
+            #expect((error?.retryAfter != nil) == (code == .serviceUnavailable))
+            bucket.forgetFaults()
+        }
+        #expect(bucket.keys == [])
+        bucket.end()
+    }
+
+    @Test("Where the bucket can't be asked, nothing counts as there, old or stray, and a removal gives up in time")
+    func answersWithoutBucket() async throws {
+        bucket.end()
+        let storage = try storage {
+            $0.patience = .milliseconds(300)
+            $0.blockingPatience = .milliseconds(300)
+        }
+        let asset = AssetDigest.asset(of: Data([1]))
+        let later = Date() + 30 * 3600
+        let answers = try await apart {
+            storage.remove(asset, owner: "_a")
+            storage.touch(asset, owner: "_a")
+            return [
+                storage.has(asset, owner: "_a"), storage.isOld(asset, owner: "_a", at: later),
+                storage.isStray(asset, owner: "_a", at: later, since: .distantPast),
+            ]
+        }
+        #expect(answers == [false, false, false])
+        #expect(await storage.old([asset], owner: "_a", at: later) == [])
+        #expect(await storage.strays([asset], owner: "_a", at: later, since: .distantPast) == [])
+        #expect(await storage.aging([asset], owner: "_a") == [asset])
+        #expect(await storage.lastPiece(of: asset.digest, owner: "_a", by: nil) == nil)
+        let error = await #expect(throws: CloudError(.serviceUnavailable, "")) { try await storage.owners() }
+        #expect(error?.reason.contains("Connection refused") == true)
+    }
+
+    @Test("A server that dies while it puts pieces together leaves them: the last piece comes again, to any server")
+    func survivesDeath() async throws {
+        let content = AssetStorageContract.content(12_000_000, 6)
+        let asset = AssetDigest.asset(of: content)
+        let dying = try storage { $0.attempts = 1 }
+        for offset in stride(from: 0, to: 8_000_000, by: 4_000_000) {
+            _ = try await dying.add(content[offset..<(offset + 4_000_000)], to: asset, at: Int64(offset), owner: "_a", by: nil)
+        }
+        for step in ["uploads=", "partNumber=1", "partNumber=3", "uploadId"] {
+            // It can't end its multipart upload, either.
+            bucket.fail(.status(500, code: "InternalError"), times: 2) { $0.method != "GET" && $0.query.contains(step) }
+            await #expect(throws: CloudError.self) {
+                _ = try await dying.add(content[8_000_000...], to: asset, at: 8_000_000, owner: "_a", by: nil)
+            }
+            bucket.forgetFaults()
+            let other = try storage()
+            #expect(try await other.received(asset, owner: "_a", by: nil) == 8_000_000)
+            #expect(try await apart { !other.has(asset, owner: "_a") })
+        }
+        let other = try storage()
+        #expect(try await other.add(content[8_000_000...], to: asset, at: 8_000_000, owner: "_a", by: nil).isWhole)
+        #expect(try await other.piece(of: asset, from: 0, count: 12_000_000, owner: "_a") == content)
+        // What is left of the dead ones goes after a day.
+        let left = bucket.uploadCount
+        _ = try await other.unfinished(beside: nil, owner: "_a")
+        #expect(bucket.uploadCount == left)
+        let tomorrow = try storage(now: { Date() + 25 * 3600 })
+        _ = try await tomorrow.unfinished(beside: nil, owner: "_a")
+        #expect(bucket.uploadCount == 0)
+        bucket.end()
+    }
+
+    @Test("A completion that fails behind a status of 200 is tried again, and one whose answer is lost counts")
+    func completes() async throws {
+        let content = AssetStorageContract.content(11_000_000, 7)
+        let asset = AssetDigest.asset(of: content)
+        for fault in [StubBucket.Fault.lateError, .lostAnswer] {
+            let storage = try storage()
+            bucket.fail(fault) { $0.method == "POST" && $0.query.hasPrefix("uploadId") }
+            let file = try scratch.write(content, to: "file")
+            try await storage.adopt(file, as: asset, owner: "_a")
+            #expect(try await storage.piece(of: asset, from: 0, count: content.count, owner: "_a") == content)
+            try await apart { storage.remove(asset, owner: "_a") }
+        }
+        #expect(bucket.keys == [])
+        bucket.end()
+    }
+
+    @Test("Uploads that nobody goes on with are gone after a week, and others count")
+    func forgetsUploads() async throws {
+        let storage = try storage()
+        let content = AssetStorageContract.content(1000, 8)
+        let asset = AssetDigest.asset(of: content)
+        _ = try await storage.add(content[0..<300], to: asset, at: 0, owner: "_a", by: nil)
+        bucket.age(by: 6.9 * 86_400)
+        _ = try await storage.add(content[0..<400], to: asset, at: 0, owner: "_a", by: "_b")
+        #expect(try await storage.unfinished(beside: nil, owner: "_a") == 700)
+        // A new piece keeps the old ones.
+        _ = try await storage.add(content[300..<500], to: asset, at: 300, owner: "_a", by: nil)
+        bucket.age(by: 86_400)
+        #expect(try await storage.unfinished(beside: nil, owner: "_a") == 900)
+        bucket.age(by: 6.9 * 86_400)
+        #expect(try await storage.unfinished(beside: nil, owner: "_a") == 0)
+        #expect(bucket.keys == [])
+        bucket.end()
+    }
+
+    @Test("A touched content is young again")
+    func touches() async throws {
+        let storage = try storage()
+        let content = AssetStorageContract.content(1000, 9)
+        let asset = AssetDigest.asset(of: content)
+        _ = try await storage.add(content, to: asset, at: 0, owner: "_a", by: nil)
+        bucket.age(by: 26 * 3600)
+        #expect(try await apart { storage.isOld(asset, owner: "_a", at: Date()) })
+        #expect(await storage.aging([asset], owner: "_a") == [asset])
+        try await apart { storage.touch(asset, owner: "_a") }
+        #expect(try await apart { !storage.isOld(asset, owner: "_a", at: Date()) })
+        #expect(await storage.aging([asset], owner: "_a") == [])
+        #expect(bucket.problems == [])
+        bucket.end()
+    }
+}
