@@ -388,6 +388,7 @@ let package = Package(
             name: "TidemarkPostgresTests",
             dependencies: [
                 "TestServers", "TestSupport", "TidemarkCloud", "TidemarkCloudEngine", "TidemarkModel", "TidemarkPostgres",
+                .product(name: "Metrics", package: "swift-metrics"),
             ],
             swiftSettings: strict),
         .testTarget(
