@@ -10,7 +10,7 @@ import TidemarkModel
 /// - A piece of an upload is an object, `owner/uploads/digest/offset`: clients send pieces that are smaller than S3's parts may be. With
 ///   the last piece the contents of all are hashed, put together as one object, and removed.
 /// - What is removed while a transaction runs is removed when the transaction goes on, as with files. For this the functions that are not
-///   asynchronous block their thread for a request; see decision 072.
+///   asynchronous block their thread for a request; see decision 069.
 ///
 /// The bucket has to show at once what was stored and removed, as Amazon's have since 2020.
 package final class S3AssetStorage: AssetStorage {
