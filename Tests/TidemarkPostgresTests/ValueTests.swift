@@ -1,6 +1,6 @@
 import Foundation
-import TestSupport
 import TestServers
+import TestSupport
 import Testing
 import TidemarkPostgres
 
