@@ -64,12 +64,13 @@ import: build ## Installs what is missing, builds, imports the sample journal an
 # What goes over connections runs by itself: beside the simulations a client would wait for longer than servers do. All tests at once would
 # open more files than a process may.
 TESTS_AT_ONCE := --experimental-maximum-parallelization-width 64
+CONNECTED_TESTS := TidemarkServerTests|TidemarkHTTPTests|TidemarkPostgresTests|TidemarkS3Tests
 .PHONY: test
 test: deps ## Passes the tests
 	@.ci/install-missing tests
 	swift build --build-tests --explicit-target-dependency-import-check error
-	swift test --skip-build $(TESTS_AT_ONCE) --skip 'TidemarkServerTests|TidemarkHTTPTests'
-	swift test --skip-build $(TESTS_AT_ONCE) --filter 'TidemarkServerTests|TidemarkHTTPTests'
+	swift test --skip-build $(TESTS_AT_ONCE) --skip '$(CONNECTED_TESTS)'
+	swift test --skip-build $(TESTS_AT_ONCE) --filter '$(CONNECTED_TESTS)'
 	$(MAKE) --no-print-directory test-core
 
 .PHONY: test-core

@@ -1,7 +1,7 @@
 import Testing
 import TidemarkPostgres
 
-@Suite("Addresses of databases", .timeLimit(.minutes(1)))
+@Suite("Addresses of databases", .timeLimit(.minutes(30)))
 struct AddressTests {
     @Test(
         "A password in an address is refused, and the message does not repeat it",

@@ -8,7 +8,7 @@ import TidemarkPostgres
     "Figures of the database",
     .enabled(
         if: PostgresServer.isInstalled && ProcessInfo.processInfo.environment["TIDEMARK_FIGURES"] != nil,
-        "TIDEMARK_FIGURES is not set"), .serialized, .timeLimit(.minutes(5)))
+        "TIDEMARK_FIGURES is not set"), .serialized, .timeLimit(.minutes(30)))
 struct FigureTests {
     @Test("Batches of 200 rows by unnest, with the five statements around them, and look-ups", arguments: [1, 4])
     func measures(_ writers: Int) async throws {

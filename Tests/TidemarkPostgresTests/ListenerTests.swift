@@ -5,7 +5,7 @@ import Testing
 import TidemarkCloudEngine
 import TidemarkPostgres
 
-@Suite("Notifications", .enabled(if: PostgresServer.isInstalled, "\(PostgresServer.whyNot)"), .timeLimit(.minutes(2)))
+@Suite("Notifications", .enabled(if: PostgresServer.isInstalled, "\(PostgresServer.whyNot)"), .timeLimit(.minutes(30)))
 struct ListenerTests {
     private func listener(
         _ fixture: Fixture, port: Int? = nil, pace: Duration = .seconds(600)

@@ -43,7 +43,7 @@ private final class RecordingFactory: MetricsFactory {
     func destroyTimer(_ handler: any TimerHandler) {}
 }
 
-@Suite("Metrics of the pool", .enabled(if: PostgresServer.isInstalled, "\(PostgresServer.whyNot)"), .timeLimit(.minutes(2)))
+@Suite("Metrics of the pool", .enabled(if: PostgresServer.isInstalled, "\(PostgresServer.whyNot)"), .timeLimit(.minutes(30)))
 struct MetricsTests {
     @Test("Connections, waits and their time, and transactions that run again are counted")
     func counts() async throws {

@@ -2,7 +2,7 @@ import TestServers
 import Testing
 import TidemarkPostgres
 
-@Suite("Migrations", .enabled(if: PostgresServer.isInstalled, "\(PostgresServer.whyNot)"), .timeLimit(.minutes(2)))
+@Suite("Migrations", .enabled(if: PostgresServer.isInstalled, "\(PostgresServer.whyNot)"), .timeLimit(.minutes(30)))
 struct MigrationTests {
     private static let first = PostgresMigration(
         1, "first tables", oldestUser: 1, ["CREATE TABLE t (n int8 PRIMARY KEY, s text)", "INSERT INTO t VALUES (1, 'one')"])

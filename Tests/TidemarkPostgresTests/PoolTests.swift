@@ -5,7 +5,7 @@ import Testing
 import TidemarkModel
 import TidemarkPostgres
 
-@Suite("The pool", .enabled(if: PostgresServer.isInstalled, "\(PostgresServer.whyNot)"), .timeLimit(.minutes(2)))
+@Suite("The pool", .enabled(if: PostgresServer.isInstalled, "\(PostgresServer.whyNot)"), .timeLimit(.minutes(30)))
 struct PoolTests {
     /// Holds a connection until `done`.
     private func hold(_ database: PostgresDatabase, until done: Signal) async throws -> Task<Void, any Error> {

@@ -6,7 +6,7 @@ import TidemarkCloud
 import TidemarkModel
 import TidemarkPostgres
 
-@Suite("Transactions", .enabled(if: PostgresServer.isInstalled, "\(PostgresServer.whyNot)"), .timeLimit(.minutes(2)))
+@Suite("Transactions", .enabled(if: PostgresServer.isInstalled, "\(PostgresServer.whyNot)"), .timeLimit(.minutes(30)))
 struct TransactionTests {
     private struct Refused: Error, Equatable {}
 

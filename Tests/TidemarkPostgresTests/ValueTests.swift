@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 import TidemarkPostgres
 
-@Suite("Values of statements", .enabled(if: PostgresServer.isInstalled, "\(PostgresServer.whyNot)"), .timeLimit(.minutes(2)))
+@Suite("Values of statements", .enabled(if: PostgresServer.isInstalled, "\(PostgresServer.whyNot)"), .timeLimit(.minutes(30)))
 struct ValueTests {
     private func echo<Value: PostgresParameter & PostgresDecodable>(
         _ value: Value, _ database: PostgresDatabase

@@ -5,7 +5,7 @@ import TidemarkCloud
 
 @testable import TidemarkS3
 
-@Suite("Configurations and answers of S3", .timeLimit(.minutes(1)))
+@Suite("Configurations and answers of S3", .timeLimit(.minutes(30)))
 struct ConfigurationTests {
     private let scratch = try! Scratch()
 

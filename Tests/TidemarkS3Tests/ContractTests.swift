@@ -4,7 +4,7 @@ import Testing
 import TidemarkCloud
 import TidemarkS3
 
-@Suite("The contract of asset storages, over S3", .timeLimit(.minutes(5)))
+@Suite("The contract of asset storages, over S3", .timeLimit(.minutes(30)))
 struct ContractTests {
     private let scratch = try! Scratch()
 

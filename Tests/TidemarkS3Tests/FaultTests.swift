@@ -13,7 +13,7 @@ func apart<Result: Sendable>(_ body: @escaping @Sendable () throws -> Result) as
     }
 }
 
-@Suite("Buckets that fail", .timeLimit(.minutes(3)))
+@Suite("Buckets that fail", .timeLimit(.minutes(30)))
 struct FaultTests {
     private let scratch = try! Scratch()
     private let bucket = try! StubBucket()

@@ -48,6 +48,18 @@ public struct ContainerBackup: Sendable {
     ///   of the container is damaged or missing. Then nothing is left of the copy.
     @discardableResult
     public func run(progress: (@Sendable (CopyProgress) -> Void)? = nil) throws(StoreError) -> Summary {
+        // Where a store has no index of its log, the first process that writes makes what was read void. Then there is an index.
+        for _ in 0..<2 {
+            do throws(StoreError) {
+                return try copyOnce(progress)
+            } catch {
+                guard error.code == .changed else { throw error }
+            }
+        }
+        return try copyOnce(progress)
+    }
+
+    private func copyOnce(_ progress: (@Sendable (CopyProgress) -> Void)?) throws(StoreError) -> Summary {
         do {
             let source = try MovePlaces.resolved(container.url)
             let place = try place()

@@ -120,6 +120,11 @@ extension StoreError: CustomStringConvertible {
 extension StoreError {
     /// The core's failure as an error of ours.
     package init(_ error: tide_error) {
+        // Of a reader whose store had no index of its log.
+        if error.status == TIDE_BUSY, error.system == ResultCode.SQLITE_BUSY_SNAPSHOT.rawValue {
+            self.init(.changed, "\(error.text): another process began to write to the store meanwhile. Read it again")
+            return
+        }
         let code: Code =
             switch error.status {
             case TIDE_IO_ERROR: .io

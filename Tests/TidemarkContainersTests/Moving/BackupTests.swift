@@ -109,6 +109,38 @@ import TidemarkStore
         #expect(try await writing > 6)
     }
 
+    @Test func `a backup begins again when the first writer comes while it reads`() async throws {
+        let movable = try await MovableContainer()
+        let container = try ContainerDirectory(openingAt: movable.source)
+        for scope in ContainerDirectory.scopes {
+            try FileManager.default.removeItem(atPath: container.store(scope).path + "-shm")
+        }
+        let copied = LockedValue(0)
+        var backup = ContainerBackup(of: container, to: movable.target)
+        backup.hook = { step in
+            guard step == .databaseCopied,
+                copied.withLock({
+                    $0 += 1
+                    return $0
+                }) == 1
+            else { return }
+            for scope in ContainerDirectory.scopes {
+                try DatabaseQueue.execute(container.store(scope), "INSERT INTO tide_meta (key, value) VALUES ('count', 1)")
+            }
+        }
+        try backup.run()
+        // The first of two, and then both.
+        #expect(copied.withLock { $0 } == 3)
+        let copy = try ContainerDirectory(openingAt: movable.target)
+        let counts = try ContainerDirectory.scopes.map { scope in
+            try StoreReader(container: copy, scope: scope).database.read { db in
+                try Int.fetchOne(db, sql: "SELECT value FROM tide_meta WHERE key = 'count'")
+            }
+        }
+        #expect(counts == [1, 1])
+        #expect(try MovableContainer.verification(of: movable.target).isOK)
+    }
+
     /// Writes to a store under its lock.
     private final class CountedStore: @unchecked Sendable {
         private let queue: DatabaseQueue
