@@ -105,6 +105,9 @@ def main():
     maps += [*checkouts.glob("*/Sources/*/module.modulemap"), *checkouts.glob("*/Sources/*/include/module.modulemap")]
     flags = [it for path in sorted(maps) for it in ("-Xcc", f"-fmodule-map-file={path}")]
     flags += [it for path in sorted(ROOT.glob("CSupport/*/include")) for it in ("-Xcc", f"-I{path}")]
+    # Its headers are in a folder of their own.
+    found = subprocess.run(["pkg-config", "--cflags-only-I", "libpq"], capture_output=True, text=True)
+    flags += [it for flag in found.stdout.split() for it in ("-Xcc", flag)]
     archives, warnings, said = [], {}, {}
     with open(work / "log.txt", "w", encoding="utf-8") as log:
         def extract(name):

@@ -332,7 +332,7 @@ public struct StoredCloudRecord: Hashable, Sendable {
         public let row: Int64
         /// The change that made the record, as far as its row tells.
         public let change: Int64
-        /// Whether ``DamageTransaction/noteDamage(_:at:)`` was called for it.
+        /// Whether ``DamageTransaction/noteDamage(_:of:at:)`` was called for it.
         public let isNoted: Bool
 
         package init(
