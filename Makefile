@@ -62,17 +62,15 @@ import: build ## Installs what is missing, builds, imports the sample journal an
 	$(CLI) verify $(JOURNAL)
 
 # What goes over connections runs by itself: beside the simulations a client would wait for longer than servers do. All tests at once would
-# open more files than a process may. Tests of a database and a bucket start servers of their own.
+# open more files than a process may.
 TESTS_AT_ONCE := --experimental-maximum-parallelization-width 64
-CONNECTED_TESTS := TidemarkServerTests|TidemarkHTTPTests
-SERVICE_TESTS := TidemarkPostgresTests|TidemarkS3Tests
+CONNECTED_TESTS := TidemarkServerTests|TidemarkHTTPTests|TidemarkPostgresTests|TidemarkS3Tests
 .PHONY: test
 test: deps ## Passes the tests
 	@.ci/install-missing tests
 	swift build --build-tests --explicit-target-dependency-import-check error
-	swift test --skip-build $(TESTS_AT_ONCE) --skip '$(CONNECTED_TESTS)|$(SERVICE_TESTS)'
+	swift test --skip-build $(TESTS_AT_ONCE) --skip '$(CONNECTED_TESTS)'
 	swift test --skip-build $(TESTS_AT_ONCE) --filter '$(CONNECTED_TESTS)'
-	swift test --skip-build $(TESTS_AT_ONCE) --filter '$(SERVICE_TESTS)'
 	$(MAKE) --no-print-directory test-core
 
 .PHONY: test-core

@@ -111,7 +111,11 @@ extension S3Client {
             if let delimiter { query.append(("delimiter", delimiter)) }
             if let token { query.append(("continuation-token", token)) }
             let answer = try await send(Request(method: .get, key: "", query: query)) { S3Answer($0.body)?.page != nil }
-            guard let page = S3Answer(answer.body)?.page, page.next == nil || page.next != token else { return }
+            // A list that is cut off would pass for all there is.
+            guard let page = S3Answer(answer.body)?.page, page.next == nil || page.next != token else {
+                throw CloudError(
+                    .serviceUnavailable, "the \(configuration.name) lists the same page again", retryAfter: .seconds(60))
+            }
             take(page)
             token = page.next
         } while token != nil

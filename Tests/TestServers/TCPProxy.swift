@@ -17,9 +17,10 @@ public final class TCPProxy: Sendable {
         case garbage([UInt8])
     }
 
+    /// Sockets are closed and shut down under its lock: a number that is closed may be another test's socket at once.
     private struct State {
         var mode = Mode.pass
-        var isClosed = false
+        var isListening = true
         var sockets: Set<Int32> = []
         var accepted = 0
     }
@@ -68,14 +69,16 @@ public final class TCPProxy: Sendable {
 
     /// Closes all connections.
     public func cut() {
-        let sockets = state.withLock { $0.sockets }
-        for socket in sockets { shutdown(socket, Int32(SHUT_RDWR)) }
+        state.withLock { state in
+            for socket in state.sockets { shutdown(socket, Int32(SHUT_RDWR)) }
+        }
     }
 
     /// Closes all connections, and accepts no more.
     public func end() {
-        state.withLock { $0.isClosed = true }
-        shutdown(listening, Int32(SHUT_RDWR))
+        state.withLock { state in
+            if state.isListening { shutdown(listening, Int32(SHUT_RDWR)) }
+        }
         cut()
     }
 
@@ -107,7 +110,10 @@ public final class TCPProxy: Sendable {
             state.withLock { $0.sockets.formUnion([client, server]) }
             Thread.detachNewThread { [self] in carry(client, server) }
         }
-        close(listening)
+        state.withLock { state in
+            state.isListening = false
+            close(listening)
+        }
     }
 
     private func carry(_ client: Int32, _ server: Int32) {
@@ -134,9 +140,11 @@ public final class TCPProxy: Sendable {
                 }
             }
         }
-        state.withLock { $0.sockets.subtract([client, server]) }
-        close(client)
-        close(server)
+        state.withLock { state in
+            state.sockets.subtract([client, server])
+            close(client)
+            close(server)
+        }
     }
 
     private static func send(_ bytes: [UInt8], _ count: Int, _ descriptor: Int32) -> Bool {

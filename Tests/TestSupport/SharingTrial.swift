@@ -120,7 +120,7 @@ public struct SharingTrial: Sendable {
 
     private func attempt(_ tool: Tool, _ person: String, _ operations: [String], _ options: [String]) async throws -> String {
         let result = try await tool.run(
-            [scratch["worlds"].path, person, "--link", link, "--owner", owner] + options + operations)
+            [scratch["worlds"].path, person, "--link=\(link)", "--owner", owner] + options + operations)
         #expect(result.status == 0, "\(person): \(result.errors)")
         return result.output
     }

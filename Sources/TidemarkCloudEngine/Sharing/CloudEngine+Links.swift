@@ -21,7 +21,7 @@ extension CloudEngine {
     package func makeLink(
         to id: CloudRecordID, for participant: String?, _ caller: Caller
     ) async throws(CloudError) -> ShareLink {
-        let token = Self.text(random(Self.tokenBytes))
+        let token = Base64URL.text(random(Self.tokenBytes))
         return try await storage.write(owners: [try place(id.zone, caller).owner]) { rows throws(CloudError) in
             let (access, stored) = try found(id, caller, rows)
             let editing = try self.editing(stored, access, rows)
@@ -207,11 +207,6 @@ extension CloudEngine {
     }
 
     // What gives access
-
-    /// As text for an address: base 64 of RFC 4648, section 5.
-    private static func text(_ bytes: [UInt8]) -> String {
-        Data(bytes).base64EncodedString().replacing("+", with: "-").replacing("/", with: "_").replacing("=", with: "")
-    }
 
     /// What is kept of it.
     private static func digest(_ token: String) -> Data { Data(AssetDigest.asset(of: Data(token.utf8)).digest.utf8) }

@@ -7,7 +7,8 @@ final class RawConnection: Sendable {
     private final class Collector: ChannelInboundHandler, Sendable {
         typealias InboundIn = ByteBuffer
         let text = LockedValue("")
-        let waiting = LockedValue<[(String, EventLoopPromise<Void>)]>([])
+        /// Who waits for what; `nil` once nothing more comes.
+        let waiting = LockedValue<[(String, EventLoopPromise<Void>)]?>([])
 
         func channelRead(context: ChannelHandlerContext, data: NIOAny) {
             let piece = String(buffer: unwrapInboundIn(data))
@@ -16,15 +17,15 @@ final class RawConnection: Sendable {
                 return $0
             }
             waiting.withLock { waiting in
-                for (_, promise) in waiting.filter({ all.contains($0.0) }) { promise.succeed() }
-                waiting.removeAll { all.contains($0.0) }
+                for (_, promise) in (waiting ?? []).filter({ all.contains($0.0) }) { promise.succeed() }
+                waiting?.removeAll { all.contains($0.0) }
             }
         }
 
         func channelInactive(context: ChannelHandlerContext) {
             waiting.withLock { waiting in
-                for (_, promise) in waiting { promise.fail(ChannelError.eof) }
-                waiting = []
+                for (_, promise) in waiting ?? [] { promise.fail(ChannelError.eof) }
+                waiting = nil
             }
         }
 
@@ -35,11 +36,11 @@ final class RawConnection: Sendable {
     private let channel: any Channel
     private let collector: Collector
 
-    init(port: Int) async throws {
+    init(host: String = "127.0.0.1", port: Int) async throws {
         let collector = Collector()
         channel = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
             .channelInitializer { $0.pipeline.addHandler(collector) }
-            .connect(host: "127.0.0.1", port: port).get()
+            .connect(host: host, port: port).get()
         self.collector = collector
     }
 
@@ -50,7 +51,13 @@ final class RawConnection: Sendable {
     func receive(_ text: String) async throws {
         let promise = channel.eventLoop.makePromise(of: Void.self)
         collector.waiting.withLock { waiting in
-            if collector.text.withLock({ $0.contains(text) }) { promise.succeed() } else { waiting.append((text, promise)) }
+            if collector.text.withLock({ $0.contains(text) }) {
+                promise.succeed()
+            } else if waiting == nil {
+                promise.fail(ChannelError.eof)
+            } else {
+                waiting?.append((text, promise))
+            }
         }
         try await promise.futureResult.get()
     }
