@@ -317,7 +317,8 @@ let package = Package(
         .target(
             name: "TestSupport",
             dependencies: [
-                "Tidemark", "TidemarkCloud", "TidemarkCloudEngine", "TidemarkEmbeddedCloud", "TidemarkModel", "TidemarkSQLite",
+                "TestServers", "Tidemark", "TidemarkCloud", "TidemarkCloudEngine", "TidemarkEmbeddedCloud", "TidemarkModel",
+                "TidemarkSQLite",
                 "TidemarkContainers", "TidemarkStore",
                 "TidemarkSync",
                 "TidemarkHTTP", "TidemarkTesting", "TidemarkTransfer", .product(name: "GRDB", package: "GRDB.swift"),

@@ -35,29 +35,11 @@ struct LeashedShell: Sendable {
     }
 
     private static func spawn(_ script: String, _ arguments: [String], input: Int32?) throws -> pid_t {
-        #if canImport(Darwin)
-            var actions: posix_spawn_file_actions_t?
-        #else
-            var actions = posix_spawn_file_actions_t()
-        #endif
-        posix_spawn_file_actions_init(&actions)
-        defer { posix_spawn_file_actions_destroy(&actions) }
-        if let input {
-            posix_spawn_file_actions_adddup2(&actions, input, 0)
-        } else {
-            posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0)
-        }
-        posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0)
-        posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0)
-        let words = (["sh", "-c", script, "sh"] + arguments).map { strdup($0) } + [nil]
         var environment = ProcessInfo.processInfo.environment
         for name in environment.keys where name.hasPrefix("PG") { environment[name] = nil }
         environment["LC_ALL"] = "C"
-        let variables = environment.map { strdup("\($0)=\($1)") } + [nil]
-        defer { for text in words + variables { free(text) } }
-        var identifier: pid_t = 0
-        let failure = posix_spawn(&identifier, "/bin/sh", &actions, nil, words, variables)
-        guard failure == 0 else { throw POSIXError(POSIXErrorCode(rawValue: failure) ?? .EIO) }
-        return identifier
+        return try ProcessSpawn.start(
+            "/bin/sh", ["sh", "-c", script, "sh"] + arguments, environment: environment,
+            input: input.map { .descriptor($0) } ?? .path("/dev/null"), output: "/dev/null", errors: "/dev/null")
     }
 }

@@ -1,4 +1,5 @@
 import Foundation
+import TestServers
 import TidemarkModel
 
 /// A process that a test starts, waits for and kills.
@@ -13,23 +14,9 @@ public final class ChildProcess: Sendable {
     init(
         _ executable: URL, _ arguments: [String], environment: [String: String], input: String, output: String, errors: String
     ) throws {
-        #if canImport(Darwin)
-            var actions: posix_spawn_file_actions_t?
-        #else
-            var actions = posix_spawn_file_actions_t()
-        #endif
-        posix_spawn_file_actions_init(&actions)
-        defer { posix_spawn_file_actions_destroy(&actions) }
-        posix_spawn_file_actions_addopen(&actions, 0, input, O_RDONLY, 0)
-        posix_spawn_file_actions_addopen(&actions, 1, output, O_WRONLY, 0)
-        posix_spawn_file_actions_addopen(&actions, 2, errors, O_WRONLY, 0)
-        let words = ([executable.path] + arguments).map { strdup($0) } + [nil]
-        let variables = environment.map { strdup("\($0)=\($1)") } + [nil]
-        defer { for text in words + variables { free(text) } }
-        var identifier: pid_t = 0
-        let failure = posix_spawn(&identifier, executable.path, &actions, nil, words, variables)
-        guard failure == 0 else { throw POSIXError(POSIXErrorCode(rawValue: failure) ?? .EIO) }
-        self.identifier = identifier
+        identifier = try ProcessSpawn.start(
+            executable.path, [executable.path] + arguments, environment: environment, input: .path(input), output: output,
+            errors: errors)
     }
 
     /// Runs a program to its end, which comes soon, and returns the status it exits with.

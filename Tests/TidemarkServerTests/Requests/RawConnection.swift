@@ -36,11 +36,11 @@ final class RawConnection: Sendable {
     private let channel: any Channel
     private let collector: Collector
 
-    init(host: String = "127.0.0.1", port: Int) async throws {
+    init(port: Int) async throws {
         let collector = Collector()
         channel = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
             .channelInitializer { $0.pipeline.addHandler(collector) }
-            .connect(host: host, port: port).get()
+            .connect(host: "127.0.0.1", port: port).get()
         self.collector = collector
     }
 

@@ -12,13 +12,6 @@ import TidemarkModel
 /// Goal: nobody is kept from signing in by others, and requests that no client of ours sends are refused before an operation sees them.
 /// Method: turns are counted and not time; a real server, and bytes on a connection.
 @Suite(.timeLimit(.minutes(30))) struct RefusedRequestTests {
-    /// Where tests count connections: a client of another test may come to a port that was its server's.
-    #if os(Linux)
-        private static let host = "127.0.0.2"
-    #else
-        private static let host = "127.0.0.1"
-    #endif
-
     private final class Order: Sendable {
         private let names = LockedValue<[String]>([])
         var all: [String] { names.withLock { $0 } }
@@ -208,14 +201,14 @@ import TidemarkModel
     @Test func `a connection that was answered before its request had come whole rests, and gives way`() async throws {
         var limits = ServerLimits()
         limits.connections = 2
-        try await StubbedServer.with(host: Self.host, limits: limits) { server in
-            let early = try await RawConnection(host: Self.host, port: server.port)
+        try await StubbedServer.with(limits: limits) { server in
+            let early = try await RawConnection(port: server.port)
             try await early.write("POST /nowhere HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\n")
             try await early.receive("404 Not Found")
             try await early.write("{}  ")
             // Nothing tells when the server has read that: each of these makes room for the next.
             for _ in 0..<50 where early.isOpen {
-                let other = try await RawConnection(host: Self.host, port: server.port)
+                let other = try await RawConnection(port: server.port)
                 try await other.write("GET /health HTTP/1.1\r\nHost: x\r\n\r\n")
                 try await other.receive("ok\n")
                 try await other.close()
@@ -228,10 +221,10 @@ import TidemarkModel
     @Test func `connections that rest give way when there is room for no more`() async throws {
         var limits = ServerLimits()
         limits.connections = 4
-        try await StubbedServer.with(host: Self.host, limits: limits) { server in
+        try await StubbedServer.with(limits: limits) { server in
             var resting: [RawConnection] = []
             for number in 1...3 {
-                let connection = try await RawConnection(host: Self.host, port: server.port)
+                let connection = try await RawConnection(port: server.port)
                 try await connection.write("GET /health HTTP/1.1\r\nHost: x\r\n\r\n")
                 try await connection.receive("ok\n")
                 #expect(try await eventually { server.server.idle.restingCount == number })
@@ -241,7 +234,7 @@ import TidemarkModel
             try await resting[0].write(
                 "POST \(server.path("echo", query: server.api)) HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\n{}")
             #expect(try await eventually { server.server.metrics.requestsInFlight == 1 })
-            let other = try await RawConnection(host: Self.host, port: server.port)
+            let other = try await RawConnection(port: server.port)
             _ = try await resting[1].closed()
             try await other.write("GET /health HTTP/1.1\r\nHost: x\r\n\r\n")
             try await other.receive("ok\n")

@@ -58,8 +58,7 @@ final class StubbedServer: Sendable {
 
     /// Runs a server for as long as a test needs it.
     static func with<Result: Sendable>(
-        host: String = "127.0.0.1", limits: ServerLimits = ServerLimits(), trustsProxy: Bool = false, publicURL: String? = nil,
-        metricsToken: String? = nil,
+        limits: ServerLimits = ServerLimits(), trustsProxy: Bool = false, publicURL: String? = nil, metricsToken: String? = nil,
         metricsPort: Int? = nil, onMetrics: @escaping @Sendable (Int) -> Void = { _ in }, callback: SignInCallback? = nil,
         origins: [String] = [], signInTime: @escaping @Sendable () -> Double = ServerTime.seconds,
         operations: [TidemarkServer.Operation] = [], _ body: @escaping @Sendable (StubbedServer) async throws -> Result
@@ -88,7 +87,7 @@ final class StubbedServer: Sendable {
         }
         let (ports, told) = AsyncStream<Int>.makeStream()
         var configuration = ServerConfiguration(
-            directory: scratch.url, host: host, port: 0, publicURL: publicURL, trustsProxy: trustsProxy, limits: limits)
+            directory: scratch.url, port: 0, publicURL: publicURL, trustsProxy: trustsProxy, limits: limits)
         (configuration.metricsToken, configuration.metricsPort) = (metricsToken, metricsPort)
         let server = try CloudServer(
             configuration, cloud: cloud, access: access, operations: operations.isEmpty ? StubOperations.all : operations,
