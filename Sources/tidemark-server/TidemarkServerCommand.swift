@@ -27,21 +27,45 @@ struct TidemarkServerCommand: AsyncParsableCommand {
               \(name) --data /srv/cloud --trust-proxy \\
                   --public-url https://cloud.example.org
               \(name) --data /srv/cloud --port 0 --port-file port.txt
+              TIDEMARK_DATA=/srv/cloud \(name) --config /etc/tidemark/server.conf
 
-            Exit codes: 0 ended as told; 64 wrong usage; 66 the directory holds no cloud that can be served, or a certificate can't \
-            be read; 69 the address can't be listened on; 74 a file can't be read or written.
+            Each option can stand in a file, as a line 'option = value', or in the environment, where --port-file is \
+            TIDEMARK_PORT_FILE. The command line goes before the environment, and the environment before the file.
+
+            Exit codes: 0 ended as told; 64 wrong usage; 66 the directory holds no cloud that can be served, or a certificate or the \
+            configuration can't be read; 69 the address can't be listened on; 74 a file can't be read or written.
             """,
         version: "0.1.0")
 
     static var _errorPrefix: String { "\(name): " }
 
     static func main() async {
-        // Without any argument the parser prints the whole help, in which its error is lost.
-        guard CommandLine.arguments.count > 1 else {
-            exit(withError: ValidationError("say which cloud: --data <directory>"))
+        let given = Array(CommandLine.arguments.dropFirst())
+        let sources: OptionSources
+        do {
+            sources = try OptionSources(of: Self.self, given: given, environment: ProcessInfo.processInfo.environment)
+        } catch let failure as OptionSources.Failure {
+            tell(failure.message)
+            exit(withError: ExitCode(failure.isOfFile ? 66 : 64))
+        } catch {
+            exit(withError: error)
         }
-        await main(nil)
+        let arguments = sources.arguments + given
+        // Without any argument the parser prints the whole help, in which its error is lost.
+        guard !arguments.isEmpty else { exit(withError: ValidationError("say which cloud: --data <directory>")) }
+        do {
+            var command = try parseAsRoot(arguments)
+            if let server = command as? Self { try await server.run() } else { try command.run() }
+        } catch {
+            if let place = sources.place(of: message(for: error)), exitCode(for: error) == .validationFailure {
+                tell("\(place) is wrong:")
+            }
+            exit(withError: error)
+        }
     }
+
+    @Option(help: ArgumentHelp("A file with options, a line 'option = value' for each.", valueName: "file"))
+    var config: String?
 
     @Option(help: ArgumentHelp("The cloud's directory.", valueName: "directory"))
     var data: String

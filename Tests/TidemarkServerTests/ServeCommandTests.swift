@@ -64,4 +64,58 @@ import Testing
         let none = try await Tool().run(["serve", "--data", scratch["none"].path])
         #expect(none.status == 66 && none.errors.contains("tidemark admin container add NAME"))
     }
+
+    @Test func `options stand in a file and in the environment, and the command line goes before both`() async throws {
+        let (scratch, tool) = (try Scratch(), try Tool(named: "tidemark-server"))
+        let file = try scratch.write(
+            """
+            # where the cloud is
+            data = \(scratch["of-file"].path)
+            --port=0
+              log-level =  error
+            trust-proxy = yes
+            """, to: "server.conf")
+        /// The directory that the server has looked for.
+        func directory(_ options: [String], _ environment: [String: String] = [:]) async throws -> String {
+            let result = try await tool.run(options, environment: environment)
+            #expect(result.status == 66, "\(result.errors)")
+            return result.errors.contains("has no cloud")
+                ? String(result.errors.split(separator: " ")[1].split(separator: "/").last ?? "") : result.errors
+        }
+        let variable = ["TIDEMARK_DATA": scratch["of-environment"].path]
+        #expect(try await directory(["--config", file.path]) == "of-file")
+        #expect(try await directory(["--config=\(file.path)"], variable) == "of-environment")
+        #expect(try await directory([], ["TIDEMARK_CONFIG": file.path]) == "of-file")
+        #expect(try await directory(["--config", file.path, "--data", scratch["given"].path], variable) == "given")
+        #expect(try await directory(["--data=\(scratch["given"].path)"], variable) == "given")
+    }
+
+    @Test func `a wrong option in a file or in the environment is told with its place`() async throws {
+        let (scratch, tool) = (try Scratch(), try Tool(named: "tidemark-server"))
+        let wrong: [(String, String)] = [
+            ("data = /x\nprot = 8080", "server.conf, line 2: there is no option 'prot' here"),
+            ("data /x", "server.conf, line 1: is not of the form 'option = value'"),
+            ("port = 1\n\nport = 2", "server.conf, line 3: 'port' stands in line 1 already"),
+            ("trust-proxy = perhaps", "server.conf, line 1: 'trust-proxy' takes true or false, not 'perhaps'"),
+            ("data = /x\nport = many", "server.conf, line 2 is wrong:"),
+            ("data = /x\nport = 70000", "server.conf, line 2 is wrong:"),
+            ("config = other.conf", "server.conf, line 1: there is no option 'config' here"),
+        ]
+        for (text, reason) in wrong {
+            let file = try scratch.write(text, to: "server.conf")
+            let result = try await tool.run(["--config", file.path])
+            #expect(result.status == 64 && result.errors.contains(reason), "\(text): \(result.errors)")
+        }
+        let variable = try await tool.run(["--data", "/x"], environment: ["TIDEMARK_LOG_LEVEL": "loud"])
+        #expect(variable.status == 64 && variable.errors.contains("TIDEMARK_LOG_LEVEL is wrong:"), "\(variable.errors)")
+        let missing = try await tool.run(["--config", scratch["none"].path])
+        #expect(
+            missing.status == 66 && missing.errors.contains("can't be read: No such file or directory"),
+            "\(missing.errors)")
+        let folder = try await tool.run(["--config", scratch.url.path])
+        #expect(folder.status == 66 && folder.errors.contains("can't be read: "), "\(folder.errors)")
+        try Data([0xff, 0xfe, 0x41]).write(to: scratch["bytes"])
+        let bytes = try await tool.run(["--config", scratch["bytes"].path])
+        #expect(bytes.status == 66 && bytes.errors.contains("its bytes are not UTF-8"), "\(bytes.errors)")
+    }
 }

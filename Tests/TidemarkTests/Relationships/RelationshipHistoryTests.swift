@@ -34,10 +34,33 @@ import TidemarkStore
     @Test func `devices come to the same, with all owners and references`() async throws {
         let runs = ProcessInfo.processInfo.environment["TIDEMARK_RELATIONSHIP_RUNS"].flatMap { UInt64($0) } ?? 25
         let seed = Randomness("relationship histories").seed
-        for run in 0..<runs {
-            let problems = try await History(seed: seed &+ run).run()
-            #expect(problems == [], "TIDEMARK_SEED=\(seed &+ run) TIDEMARK_RELATIONSHIP_RUNS=1")
-            if run % 1000 == 999 { print("relationship histories: \(run + 1) of \(runs)") }
+        let workers = UInt64(ProcessInfo.processInfo.activeProcessorCount)
+        let progress = Progress()
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for worker in 0..<workers {
+                group.addTask {
+                    for run in stride(from: worker, to: runs, by: UInt64.Stride(workers)) {
+                        let problems = try await History(seed: seed &+ run).run()
+                        #expect(problems == [], "TIDEMARK_SEED=\(seed &+ run) TIDEMARK_RELATIONSHIP_RUNS=1")
+                        progress.note(of: runs)
+                    }
+                }
+            }
+            try await group.waitForAll()
+        }
+    }
+
+    /// Tells on standard error how many histories have ended.
+    private final class Progress: Sendable {
+        private let count = LockedValue(0)
+
+        func note(of runs: UInt64) {
+            let count = count.withLock {
+                $0 += 1
+                return $0
+            }
+            guard count % 1000 == 0 else { return }
+            FileHandle.standardError.write(Data("relationship histories: \(count) of \(runs)\n".utf8))
         }
     }
 
