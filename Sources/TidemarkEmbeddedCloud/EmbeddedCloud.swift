@@ -15,10 +15,9 @@ import TidemarkSQLite
 public final class EmbeddedCloud: Sendable {
     /// The cloud's directory, as it was given. `Documentation/Formats/cloud.md` has its layout.
     public let directory: URL
-    private let accounts: AccountStore
+    let accounts: Accounts
     /// The lock that says that a process has the cloud open, for as long as this object exists.
     private let use: CloudUse?
-    var accountStore: AccountStore { accounts }
     private let isInMemory: Bool
     private let limits: CloudLimits
     private let opened = LockedValue<[String: CloudContainer]>([:])
@@ -56,7 +55,7 @@ public final class EmbeddedCloud: Sendable {
         do {
             try Folder.make(directory, mode: 0o700)
             use = try CloudUse(of: CloudDirectory(url: directory))
-            accounts = try AccountStore(at: directory.appendingPathComponent(Self.accountsFile))
+            accounts = Accounts(try AccountStore(at: directory.appendingPathComponent(Self.accountsFile)))
         } catch {
             throw CloudError(storage: error)
         }
@@ -78,7 +77,7 @@ public final class EmbeddedCloud: Sendable {
     ) throws(CloudError) {
         do {
             try Folder.make(directory, mode: 0o700)
-            accounts = try AccountStore()
+            accounts = Accounts(try AccountStore(), newID: AccountStore.repeatedID)
             use = nil
         } catch {
             throw CloudError(storage: error)
@@ -106,7 +105,7 @@ public final class EmbeddedCloud: Sendable {
     ///
     /// - Throws: `CloudError` `invalidArguments`.
     public static func check(email: String, container: String) throws(CloudError) {
-        try AccountStore.check(email)
+        try Accounts.check(email)
         try check(container: container)
     }
 
@@ -233,7 +232,7 @@ public final class EmbeddedCloud: Sendable {
 
     /// An account's name in a container: `_` and 32 hexadecimal digits.
     package static func userRecordName(_ account: String, in container: String) -> String {
-        "_" + AssetDigest.asset(of: Data("\(account) \(container)".utf8)).digest.prefix(32)
+        StoredAccount.userRecordName(of: account, in: container)
     }
 
     /// Makes sure that a container can have a name.

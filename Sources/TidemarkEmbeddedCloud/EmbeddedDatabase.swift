@@ -12,7 +12,7 @@ public struct EmbeddedDatabase: CloudDatabase {
     /// Private, shared or public.
     public let scope: DatabaseScope
     let container: CloudContainer
-    let accounts: AccountStore
+    let accounts: Accounts
     /// The account's identifier; `nil` for a caller who is not signed in.
     let account: String?
     let userRecordName: String?
@@ -33,7 +33,7 @@ public struct EmbeddedDatabase: CloudDatabase {
     ///
     /// - Throws: `CloudError` `internalError`.
     public func account() async throws(CloudError) -> CloudAccount {
-        guard let account, let known = try await accounts.known(id: account) else { return CloudAccount(status: .noAccount) }
+        guard let account, let known = try await accounts.find(id: account) else { return CloudAccount(status: .noAccount) }
         guard known.status == .available, let user = userRecordName else { return CloudAccount(status: known.status) }
         let used = try await container.engine.storage.read { rows throws(CloudError) in try rows.used(by: user) }
         return CloudAccount(status: .available, userRecordName: user, quota: known.quota, used: used)
@@ -43,7 +43,7 @@ public struct EmbeddedDatabase: CloudDatabase {
     ///
     /// - Throws: `CloudError` `notAuthenticated`, `accountTemporarilyUnavailable`.
     func caller() async throws(CloudError) -> CloudEngine.Caller {
-        guard let account, let known = try await accounts.known(id: account), let user = userRecordName else {
+        guard let account, let known = try await accounts.find(id: account), let user = userRecordName else {
             throw CloudError(.notAuthenticated, "no account is signed in")
         }
         switch known.status {

@@ -122,7 +122,7 @@ extension EmbeddedCloud {
             while try await engine.removeNext(assetStorage) {}
             container.notifier.post()
         }
-        try await accountStore.remove(account)
+        try await accounts.remove(account)
         return removed
     }
 

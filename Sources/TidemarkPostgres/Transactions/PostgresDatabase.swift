@@ -56,7 +56,11 @@ package final class PostgresDatabase: Sendable {
 
     /// Runs one statement, which is a transaction of its own. It runs once.
     package func query(_ sql: String, _ parameters: any PostgresParameter...) async throws(PostgresError) -> PostgresRows {
-        let command = PostgresCommand(sql, parameters)
+        try await query(PostgresCommand(sql, parameters))
+    }
+
+    /// Runs one statement, as ``query(_:_:)``.
+    func query(_ command: PostgresCommand) async throws(PostgresError) -> PostgresRows {
         let outcome =
             await use { connection in
                 do throws(PostgresError) {

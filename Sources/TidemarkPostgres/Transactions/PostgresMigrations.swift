@@ -17,13 +17,15 @@ package struct PostgresMigration: Sendable {
     }
 }
 
-/// Brings the tables of a database to the newest version.
+/// Brings the tables of a component to their newest version. A database may have several components, whose versions count apart.
 ///
 /// Any number of servers may do so at once: each step is a transaction under an advisory lock, and whoever comes later finds it done. A
 /// server that dies in a step leaves the tables as they were before it.
 package struct PostgresMigrations: Sendable {
     /// By ``PostgresMigration/number``, from 1 on without gaps.
     package let steps: [PostgresMigration]
+    /// Whose tables the steps make, such as `accounts`.
+    package let component: String
     /// How long a server waits for another one that migrates.
     package var lockTimeout = Duration.seconds(600)
 
@@ -33,10 +35,12 @@ package struct PostgresMigrations: Sendable {
     /// The number of the advisory lock: "tidemark" in ASCII.
     static let lock: Int64 = 0x7469_6465_6d61_726b
 
-    /// - Parameter steps: All steps there have ever been.
-    package init(_ steps: [PostgresMigration]) {
+    /// - Parameters:
+    ///   - steps: All steps of the component there have ever been.
+    ///   - component: Whose tables they make.
+    package init(_ steps: [PostgresMigration], of component: String = "records") {
         precondition(steps.map(\.number) == Array(1..<(steps.count + 1)), "the steps have the numbers from 1 on")
-        self.steps = steps
+        (self.steps, self.component) = (steps, component)
     }
 
     /// Runs the steps that are missing.
@@ -47,7 +51,7 @@ package struct PostgresMigrations: Sendable {
     @discardableResult
     package func run(on database: PostgresDatabase) async throws -> Int {
         // Mostly nothing is to be done. A standby can find that out, too.
-        let found = try await database.read { transaction in try Self.version(transaction) }
+        let found = try await database.read { [self] transaction in try version(transaction) }
         if let found, found.number >= steps.count {
             try check(found, database)
             return found.number
@@ -75,7 +79,7 @@ package struct PostgresMigrations: Sendable {
     private func step(_ transaction: PostgresTransaction) throws -> Version {
         try transaction.query("SELECT pg_advisory_xact_lock($1)", Self.lock)
         let found: Version
-        if let version = try Self.version(transaction) {
+        if let version = try version(transaction) {
             found = version
         } else {
             found = Version(number: 0, oldestUser: 0)
@@ -85,8 +89,8 @@ package struct PostgresMigrations: Sendable {
         let step = steps[found.number]
         for statement in step.statements { try transaction.enqueue(statement) }
         try transaction.query(
-            "INSERT INTO tidemark_migrations (number, name, oldest_user) VALUES ($1, $2, $3)", Int64(step.number), step.name,
-            Int64(step.oldestUser))
+            "INSERT INTO tidemark_migrations (component, number, name, oldest_user) VALUES ($1, $2, $3, $4)", component,
+            Int64(step.number), step.name, Int64(step.oldestUser))
         return Version(number: step.number, oldestUser: max(found.oldestUser, step.oldestUser))
     }
 
@@ -96,18 +100,20 @@ package struct PostgresMigrations: Sendable {
 
     private static let table = """
         CREATE TABLE tidemark_migrations (
-            number int8 PRIMARY KEY, name text NOT NULL, oldest_user int8 NOT NULL, applied timestamptz NOT NULL DEFAULT now())
+            component text NOT NULL, number int8 NOT NULL, name text NOT NULL, oldest_user int8 NOT NULL,
+            applied timestamptz NOT NULL DEFAULT now(), PRIMARY KEY (component, number))
         """
 
-    /// The version of the tables; `nil` where there are none.
-    private static func version(_ transaction: PostgresTransaction) throws(PostgresError) -> Version? {
+    /// The version of the tables; `nil` where no component has any.
+    private func version(_ transaction: PostgresTransaction) throws(PostgresError) -> Version? {
         // Not by to_regclass, which may remember from before the wait for the lock that there is none.
         let isThere: Bool = try transaction.query(
             "SELECT EXISTS (SELECT FROM pg_catalog.pg_tables WHERE schemaname = current_schema() AND tablename = 'tidemark_migrations')"
         )[0].value(0)
         guard isThere else { return nil }
         let row = try transaction.query(
-            "SELECT coalesce(max(number), 0), coalesce(max(oldest_user), 0) FROM tidemark_migrations")[0]
+            "SELECT coalesce(max(number), 0), coalesce(max(oldest_user), 0) FROM tidemark_migrations WHERE component = $1", component
+        )[0]
         return Version(number: Int(try row.value(0, as: Int64.self)), oldestUser: Int(try row.value(1, as: Int64.self)))
     }
 
@@ -115,7 +121,7 @@ package struct PostgresMigrations: Sendable {
         guard version.oldestUser > steps.count else { return }
         throw PostgresError(
             .newerVersion,
-            "the \(database.configuration.address.name) was migrated to version \(version.number) by a newer Tidemark, and this one knows \(steps.count). Install the newer one here as well"
+            "the \(database.configuration.address.name) was migrated to version \(version.number) of its \(component) by a newer Tidemark, and this one knows \(steps.count). Install the newer one here as well"
         )
     }
 }

@@ -1,0 +1,96 @@
+import Foundation
+package import TidemarkCloud
+package import TidemarkModel
+
+/// The accounts of a cloud: the rules over an ``AccountStorage``.
+package struct Accounts: Sendable {
+    /// Where the rows are.
+    package let storage: any AccountStorage
+    /// Makes the identifier of a new account of an address.
+    private let newID: @Sendable (String) -> String
+
+    /// - Parameter newID: Makes the identifier of a new account of an address; a parameter for simulations, whose results repeat.
+    package init(
+        _ storage: any AccountStorage,
+        newID: @escaping @Sendable (String) -> String = { _ in UUID().uuidString.lowercased() }
+    ) {
+        (self.storage, self.newID) = (storage, newID)
+    }
+
+    /// Checks that an account can have an address.
+    ///
+    /// - Throws: `CloudError` `invalidArguments`.
+    package static func check(_ email: String) throws(CloudError) {
+        guard email.contains("@"), (3...255).contains(email.utf8.count), email.utf8.allSatisfy({ $0 > 0x20 && $0 != 0x7f }) else {
+            throw CloudError(.invalidArguments, "'\(email.prefix(100))' is no address of an account")
+        }
+    }
+
+    /// Adds an account. An account that has the address already is returned as it is.
+    ///
+    /// - Throws: `CloudError` `invalidArguments` for a malformed address or number, and for a number that another account has.
+    package func add(_ email: String, phone: String?, name: PersonName?, quota: Int64) async throws(CloudError) -> StoredAccount {
+        try Self.check(email)
+        let address = UserLookUp.spelled(email)
+        let account = StoredAccount(
+            id: newID(address), email: address, phone: try Self.number(phone), name: name, quota: quota, status: .available)
+        return try await storage.add(account)
+    }
+
+    /// Changes all of an account but its address.
+    ///
+    /// - Throws: `CloudError` `invalidArguments` for a malformed number, and for a number that another account has.
+    package func update(_ account: StoredAccount) async throws(CloudError) {
+        var account = account
+        account.phone = try Self.number(account.phone)
+        try await storage.update(account)
+    }
+
+    /// Removes an account. A missing account is no error.
+    package func remove(_ account: StoredAccount) async throws(CloudError) { try await storage.remove(account.id) }
+
+    /// Returns the account of an identifier; `nil` where there is none.
+    package func find(id: String) async throws(CloudError) -> StoredAccount? { try await storage.account(id: id) }
+
+    /// Returns the account of an address; `nil` where there is none. Case and Unicode's normal form make no difference.
+    package func find(_ email: String) async throws(CloudError) -> StoredAccount? {
+        try await storage.account(email: UserLookUp.spelled(email))
+    }
+
+    /// Returns the account of a person, as a container knows them.
+    package func find(_ lookUp: UserLookUp, in container: String) async throws(CloudError) -> StoredAccount? {
+        switch lookUp {
+        case .emailAddress(let address): try await find(address)
+        case .phoneNumber(let number): try await storage.account(phone: number)
+        case .userRecordName(let name): try await storage.account(userRecordName: name, in: container)
+        }
+    }
+
+    /// Returns all accounts, in the order of the bytes of their addresses. O(accounts).
+    package func all() async throws(CloudError) -> [StoredAccount] { try await storage.accounts() }
+
+    /// Returns whether there is no account.
+    package func isEmpty() async throws(CloudError) -> Bool { try await storage.isEmpty() }
+
+    private static func number(_ phone: String?) throws(CloudError) -> String? {
+        guard let phone else { return nil }
+        guard let number = UserLookUp.phoneNumber(phone).normalized else {
+            throw CloudError(.invalidArguments, "'\(phone.prefix(100))' is no phone number: + and the country's, then the rest")
+        }
+        return number.value
+    }
+}
+
+extension StoredAccount {
+    /// An account's name in a container: `_` and 32 hexadecimal digits.
+    package static func userRecordName(of id: String, in container: String) -> String {
+        "_" + AssetDigest.asset(of: Data("\(id) \(container)".utf8)).digest.prefix(32)
+    }
+}
+
+extension CloudError {
+    /// What an ``AccountStorage`` throws for a number that another account has.
+    package static func takenNumber(_ phone: String) -> CloudError {
+        CloudError(.invalidArguments, "another account has the phone number \(phone)")
+    }
+}

@@ -1,0 +1,213 @@
+import Foundation
+package import TidemarkCloud
+package import TidemarkCloudEngine
+import TidemarkModel
+
+/// Stores the accounts of a cloud in PostgreSQL.
+///
+/// Nothing of an account is remembered: every request asks, and requests that ask at once are one statement (``PostgresLookUp``). So an
+/// account that is closed here can't be used anywhere from the commit on.
+package final class PostgresAccountStorage: AccountStorage {
+    private let database: PostgresDatabase
+    private let byID: PostgresLookUp<String, [String: StoredAccount]>
+    /// Containers whose user record names are in the tables.
+    private let named = LockedValue<Set<String>>([])
+
+    /// Brings the tables to their newest version, and opens them.
+    ///
+    /// - Throws: `CloudError` as `CloudError.init(postgres:)` makes of what the database says.
+    package static func open(_ database: PostgresDatabase) async throws(CloudError) -> PostgresAccountStorage {
+        do {
+            try await migrations.run(on: database)
+        } catch {
+            throw CloudError(postgres: error)
+        }
+        return PostgresAccountStorage(database)
+    }
+
+    private init(_ database: PostgresDatabase) {
+        self.database = database
+        byID = PostgresLookUp { ids throws(PostgresError) in
+            let rows = try await database.reading { () throws(PostgresError) in
+                try await database.query("SELECT \(Self.columns) FROM accounts WHERE id = ANY($1)", ids)
+            }
+            var found: [String: StoredAccount] = [:]
+            for row in rows {
+                let account = try Self.account(row)
+                found[account.id] = account
+            }
+            return found
+        }
+    }
+
+    // Writing
+
+    package func add(_ account: StoredAccount) async throws(CloudError) -> StoredAccount {
+        try await database.write { transaction in
+            // No container is named meanwhile: see ``name(_:)``.
+            try transaction.enqueue("SELECT pg_advisory_xact_lock_shared($1)", Self.namingLock)
+            let made = try transaction.query(
+                """
+                INSERT INTO accounts (id, email, phone, name, quota, status, discoverable) VALUES ($1, $2, $3, $4, $5, $6, $7)
+                ON CONFLICT DO NOTHING
+                """, account.id, account.email, account.phone, try Self.text(account.name), account.quota,
+                account.status.rawValue, account.isDiscoverable)
+            guard made.affected == 0 else {
+                try transaction.enqueue(
+                    """
+                    INSERT INTO account_names (container, name, account)
+                    SELECT c.name, \(Self.userRecordName), a.id FROM account_containers AS c, accounts AS a WHERE a.id = $1
+                    """, account.id)
+                return account
+            }
+            let known = try transaction.query("SELECT \(Self.columns) FROM accounts WHERE email = $1", account.email)
+            if let row = known.first { return try Self.account(row) }
+            guard let phone = account.phone else {
+                throw CloudError(.zoneBusy, "the account was just removed", retryAfter: .seconds(1))
+            }
+            throw CloudError.takenNumber(phone)
+        }
+    }
+
+    package func update(_ account: StoredAccount) async throws(CloudError) {
+        try await database.write { transaction in
+            do throws(PostgresError) {
+                try transaction.query(
+                    "UPDATE accounts SET phone = $2, name = $3, quota = $4, status = $5, discoverable = $6 WHERE id = $1",
+                    account.id, account.phone, try Self.text(account.name), account.quota, account.status.rawValue,
+                    account.isDiscoverable)
+            } catch {
+                guard error.code == .constraint, let phone = account.phone else { throw error }
+                throw CloudError.takenNumber(phone)
+            }
+        }
+    }
+
+    package func remove(_ id: String) async throws(CloudError) {
+        guard id.isStorable else { return }
+        try await database.write { transaction in try transaction.enqueue("DELETE FROM accounts WHERE id = $1", id) }
+    }
+
+    // Reading
+
+    package func account(id: String) async throws(CloudError) -> StoredAccount? {
+        guard id.isStorable else { return nil }
+        do throws(PostgresError) {
+            return try await byID.found(for: id)[id]
+        } catch {
+            throw CloudError(postgres: error)
+        }
+    }
+
+    package func account(email: String) async throws(CloudError) -> StoredAccount? {
+        guard email.isStorable else { return nil }
+        return try Self.first(await database.rows("SELECT \(Self.columns) FROM accounts WHERE email = $1", email))
+    }
+
+    package func account(phone: String) async throws(CloudError) -> StoredAccount? {
+        guard phone.isStorable else { return nil }
+        return try Self.first(await database.rows("SELECT \(Self.columns) FROM accounts WHERE phone = $1", phone))
+    }
+
+    package func account(userRecordName name: String, in container: String) async throws(CloudError) -> StoredAccount? {
+        guard name.isStorable, container.isStorable else { return nil }
+        if !named.withLock({ $0.contains(container) }) {
+            try await self.name(container)
+            named.withLock { _ = $0.insert(container) }
+        }
+        return try Self.first(
+            await database.rows(
+                """
+                SELECT \(Self.columns) FROM accounts
+                WHERE id = (SELECT account FROM account_names WHERE container = $1 AND name = $2)
+                """, container, name))
+    }
+
+    /// Writes the user record names of a container, unless they are there.
+    ///
+    /// A name can't be led back to its account, so it is a row. From here on, each new account gets one with it: who adds an account and
+    /// who names a container hold the same lock, shared and alone.
+    private func name(_ container: String) async throws(CloudError) {
+        let isThere = try await database.rows("SELECT FROM account_containers WHERE name = $1", container)
+        guard isThere.isEmpty else { return }
+        let options = PostgresTransactionOptions(
+            .readCommitted, isReadOnly: false, lockTimeout: .seconds(60), statementTimeout: .seconds(600))
+        try await database.write(options) { transaction in
+            try transaction.enqueue("SELECT pg_advisory_xact_lock($1)", Self.namingLock)
+            let made = try transaction.query("INSERT INTO account_containers (name) VALUES ($1) ON CONFLICT DO NOTHING", container)
+            guard made.affected > 0 else { return }
+            try transaction.enqueue(
+                """
+                INSERT INTO account_names (container, name, account)
+                SELECT c.name, \(Self.userRecordName), a.id FROM account_containers AS c, accounts AS a WHERE c.name = $1
+                """, container)
+        }
+    }
+
+    package func accounts() async throws(CloudError) -> [StoredAccount] {
+        let rows = try await database.rows("SELECT \(Self.columns) FROM accounts ORDER BY email")
+        return try CloudError.ofPostgres { try rows.map { try Self.account($0) } }
+    }
+
+    package func isEmpty() async throws(CloudError) -> Bool {
+        try await database.rows("SELECT FROM accounts LIMIT 1").isEmpty
+    }
+
+    // Rows
+
+    private static let columns = "id, email, phone, name, quota, status, discoverable"
+    /// `StoredAccount.userRecordName(of:in:)` of the account `a` in the container `c`.
+    private static let userRecordName =
+        "'_' || substr(encode(sha256(convert_to(a.id || ' ' || c.name, 'UTF8')), 'hex'), 1, 32)"
+    /// The number of the advisory lock: "tidename" in ASCII.
+    private static let namingLock: Int64 = 0x7469_6465_6e61_6d65
+
+    private static func first(_ rows: PostgresRows) throws(CloudError) -> StoredAccount? {
+        guard let row = rows.first else { return nil }
+        return try CloudError.ofPostgres { try account(row) }
+    }
+
+    private static func account(_ row: PostgresRow) throws(PostgresError) -> StoredAccount {
+        let name: String? = try row.value(3)
+        return StoredAccount(
+            id: try row.value(0), email: try row.value(1), phone: try row.value(2),
+            name: name.flatMap { try? JSONDecoder().decode(PersonName.self, from: Data($0.utf8)) }, quota: try row.value(4),
+            status: .init(rawValue: try row.value(5)) ?? .couldNotDetermine, isDiscoverable: try row.value(6))
+    }
+
+    /// A name as JSON, in which U+0000 is escaped.
+    private static func text(_ name: PersonName?) throws(PostgresError) -> String? {
+        guard let name else { return nil }
+        do {
+            return String(decoding: try JSONEncoder().encode(name), as: UTF8.self)
+        } catch {
+            throw PostgresError(.statement, "the name of a person can't be encoded: \(error)")
+        }
+    }
+}
+
+extension PostgresAccountStorage {
+    /// The tables of accounts.
+    static let migrations = PostgresMigrations(
+        [
+            PostgresMigration(
+                1, "accounts", oldestUser: 1,
+                [
+                    // Compared and ordered by bytes, as everywhere else.
+                    """
+                    CREATE TABLE accounts (
+                        id text COLLATE "C" PRIMARY KEY, email text COLLATE "C" NOT NULL CONSTRAINT accounts_email UNIQUE,
+                        phone text COLLATE "C" CONSTRAINT accounts_phone UNIQUE, name text, quota int8 NOT NULL,
+                        status text NOT NULL, discoverable bool NOT NULL)
+                    """,
+                    "CREATE TABLE account_containers (name text COLLATE \"C\" PRIMARY KEY)",
+                    """
+                    CREATE TABLE account_names (
+                        container text COLLATE "C", name text COLLATE "C",
+                        account text COLLATE "C" NOT NULL REFERENCES accounts (id) ON DELETE CASCADE,
+                        PRIMARY KEY (container, name))
+                    """,
+                    "CREATE INDEX account_names_by_account ON account_names (account)",
+                ])
+        ], of: "accounts")
+}

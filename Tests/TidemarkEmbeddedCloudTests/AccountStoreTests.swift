@@ -1,0 +1,13 @@
+import TestSupport
+import Testing
+
+@testable import TidemarkEmbeddedCloud
+
+@Suite("The contract of account storages, in a file", .timeLimit(.minutes(5)))
+struct AccountStoreTests {
+    @Test(arguments: AccountStorageContract.checks)
+    func `a file keeps it, also where two storages use it`(_ check: StorageCheck<AccountStorageContract.Subject>) async throws {
+        let scratch = try Scratch()
+        try await check.run { try AccountStore(at: scratch["accounts.sqlite"]) }
+    }
+}
