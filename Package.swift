@@ -388,7 +388,8 @@ let package = Package(
         .testTarget(
             name: "TidemarkPostgresTests",
             dependencies: [
-                "TestServers", "TestSupport", "TidemarkCloud", "TidemarkCloudEngine", "TidemarkModel", "TidemarkPostgres",
+                "TestServers", "TestSupport", "TidemarkCloud", "TidemarkCloudEngine", "TidemarkIdentity", "TidemarkModel",
+                "TidemarkPostgres",
                 .product(name: "Metrics", package: "swift-metrics"),
             ],
             swiftSettings: strict),

@@ -1,6 +1,7 @@
 import Foundation
 import TestSupport
 import Testing
+import TidemarkCloudEngine
 
 @testable import TidemarkIdentity
 
@@ -87,10 +88,10 @@ import Testing
         }
         // The next one gets a number by which only the first is beyond the most.
         try await served.credentials.writer.write { db in
-            try db.execute(sql: "UPDATE sqlite_sequence SET seq = \(CredentialStore.auditMost) WHERE name = 'audit'")
+            try db.execute(sql: "UPDATE sqlite_sequence SET seq = \(CredentialLimits.auditEntries) WHERE name = 'audit'")
         }
         try await served.credentials.audit(AuditEvent(.signOut))
-        #expect(try await served.credentials.auditLog().map(\.id) == [CredentialStore.auditMost + 1, 3, 2])
+        #expect(try await served.credentials.auditLog().map(\.id) == [CredentialLimits.auditEntries + 1, 3, 2])
     }
 
     @Test func `a file that was made before gets the tables when it is opened`() async throws {
@@ -119,7 +120,7 @@ import Testing
             served.clock.advance(seconds: 1)
             let now = served.clock.now
             try await served.credentials.writer.write { db in
-                try CredentialStore.keepKnown("10.0.0.\(number)", to: "anna", at: now, db)
+                try SQLiteCredentialStorage.keepKnown("10.0.0.\(number)", to: "anna", at: now, db)
             }
         }
         #expect(try await !served.credentials.isKnown("10.0.0.4", to: "anna"))
@@ -143,24 +144,24 @@ import Testing
         let served = try await Served()
         let other = try served.opening()
         let (token, address) = (try await served.session("anna"), other.signedText(Data("x".utf8), for: "upload", until: .max))
-        #expect(try served.failure(token.text, in: other) == nil)
+        #expect(try await served.failure(token.text, in: other) == nil)
         #expect(try await served.credentials.rotateSecret() == 1)
-        #expect(try served.failure(token.text, in: other) == .unknown)
+        #expect(try await served.failure(token.text, in: other) == .unknown)
         #expect(try served.credentials.open(address, for: "upload") == nil)
         let next = try await served.session("anna")
-        #expect(try served.failure(next.text, in: other) == nil)
+        #expect(try await served.failure(next.text, in: other) == nil)
     }
 
     @Test func `with a time of grace sessions go on, and get new tokens`() async throws {
         let served = try await Served()
         let token = try await served.session("anna")
         #expect(try await served.credentials.rotateSecret(grace: 30 * day * 1_000_000) == 0)
-        let session = try served.credentials.session(token.text).get()
+        let session = try await served.credentials.session(token.text).get()
         #expect(session.isDueForRenewal(at: served.clock.now))
         let renewed = try await served.credentials.renewed(session)
         served.clock.advance(seconds: 31 * day)
-        #expect(try served.failure(token.text) == .unknown)
-        #expect(try served.credentials.session(renewed.text).get().isDueForRenewal(at: renewed.session.issued) == false)
+        #expect(try await served.failure(token.text) == .unknown)
+        #expect(try await served.credentials.session(renewed.text).get().isDueForRenewal(at: renewed.session.issued) == false)
     }
 
     @Test func `what a request was let in by is good until it is ended`() async throws {
@@ -172,11 +173,13 @@ import Testing
             #expect(Credential(text: credential.text) == credential)
         }
         #expect(Credential(text: "x") == nil)
-        #expect(try served.credentials.isGood(.none) && served.credentials.isGood(.session(session.session.id)))
-        #expect(try served.credentials.isGood(.apiToken(api.token.id)) && !served.credentials.isGood(.key("x")))
+        #expect(try await served.credentials.isGood(.none))
+        #expect(try await served.credentials.isGood(.session(session.session.id)))
+        #expect(try await served.credentials.isGood(.apiToken(api.token.id)))
+        #expect(try await !served.credentials.isGood(.key("x")))
         try await served.credentials.endSession(id: session.session.id)
         try await served.credentials.revokeAPIToken(id: api.token.id)
-        #expect(
-            try !served.credentials.isGood(.session(session.session.id)) && !served.credentials.isGood(.apiToken(api.token.id)))
+        #expect(try await !served.credentials.isGood(.session(session.session.id)))
+        #expect(try await !served.credentials.isGood(.apiToken(api.token.id)))
     }
 }

@@ -83,7 +83,7 @@ import TidemarkModel
             let bytes = (0..<Int.random(in: 0...120, using: &random)).map { _ in UInt8.random(in: .min ... .max, using: &random) }
             let text = Bool.random(using: &random) ? Base64URL.text(bytes) : String(decoding: bytes, as: UTF8.self)
             #expect(try served.credentials.open(text, for: "upload") == nil)
-            #expect(try served.failure(text) != nil)
+            #expect(try await served.failure(text) != nil)
         }
         #expect(try served.credentials.open(String(repeating: "A", count: 10_000_000), for: "upload") == nil)
     }

@@ -18,12 +18,10 @@ import Testing
 
     private func failure(
         _ request: SignedRequest, _ key: ServerKey, _ served: Served, isChanging: Bool = false
-    ) -> SignatureFailure? {
-        do throws(SignatureFailure) {
-            try served.credentials.check(request, by: key, isChanging: isChanging)
-            return nil
-        } catch {
-            return error
+    ) async throws -> SignatureFailure? {
+        switch try await served.credentials.check(request, by: key, isChanging: isChanging) {
+        case .success: nil
+        case .failure(let failure): failure
         }
     }
 
@@ -79,37 +77,38 @@ import Testing
         let (served, signing) = (try await Served(), SigningKey())
         let key = try await add(served, signing.publicPEM)
         let request = signing.request(date, #"{"operations":[]}"#)
-        #expect(failure(request, key, served) == nil)
+        #expect(try await failure(request, key, served) == nil)
         var altered = request
         altered.body.append(0x20)
-        #expect(failure(altered, key, served) == .wrong)
+        #expect(try await failure(altered, key, served) == .wrong)
         altered = request
         altered.body = []
-        #expect(failure(altered, key, served) == .wrong)
+        #expect(try await failure(altered, key, served) == .wrong)
         altered = request
         altered.path += "/"
-        #expect(failure(altered, key, served) == .wrong)
+        #expect(try await failure(altered, key, served) == .wrong)
         altered = request
         altered.date = "2027-01-15T08:00:01Z"
-        #expect(failure(altered, key, served) == .wrong)
+        #expect(try await failure(altered, key, served) == .wrong)
         let other = try await add(served, SigningKey().publicPEM)
-        #expect(failure(request, other, served) == .wrong)
+        #expect(try await failure(request, other, served) == .wrong)
         for wrong in [
             "", "AAAA", "!", Data(repeating: 0x30, count: 70).base64EncodedString(), String(repeating: "A", count: 10_000_000),
         ] {
             altered = request
             altered.signature = wrong
-            #expect(failure(altered, key, served) == .malformedSignature)
+            #expect(try await failure(altered, key, served) == .malformedSignature)
         }
         let bytes = try #require(Data(base64Encoded: request.signature))
         for place in 0..<(bytes.count * 8) {
             var turned = bytes
             turned[place / 8] ^= 1 << UInt8(place % 8)
             altered.signature = turned.base64EncodedString()
-            #expect([.wrong, .malformedSignature].contains(failure(altered, key, served)), "bit \(place)")
+            let found = try await failure(altered, key, served)
+            #expect([.wrong, .malformedSignature].contains(found), "bit \(place)")
         }
         altered.signature = (bytes + [0]).base64EncodedString()
-        #expect(failure(altered, key, served) == .malformedSignature)
+        #expect(try await failure(altered, key, served) == .malformedSignature)
     }
 
     @Test func `without a body its digest or nothing is signed, with a query the path with it or without`() async throws {
@@ -122,11 +121,11 @@ import Testing
         ] {
             let signature = Data(signing.signature(of: signed)).base64EncodedString()
             #expect(
-                failure(SignedRequest(date: date, body: [], path: path, query: "a=1", signature: signature), key, served) == nil)
-            let without = failure(SignedRequest(date: date, body: [], path: path, signature: signature), key, served)
+                try await failure(SignedRequest(date: date, body: [], path: path, query: "a=1", signature: signature), key, served) == nil)
+            let without = try await failure(SignedRequest(date: date, body: [], path: path, signature: signature), key, served)
             #expect(without == (signed.hasSuffix("?a=1") ? .wrong : nil))
             #expect(
-                failure(SignedRequest(date: date, body: [1], path: path, query: "a=1", signature: signature), key, served)
+                try await failure(SignedRequest(date: date, body: [1], path: path, query: "a=1", signature: signature), key, served)
                     == .wrong)
         }
     }
@@ -135,14 +134,14 @@ import Testing
         let (served, signing) = (try await Served(), SigningKey())
         let key = try await add(served, signing.publicPEM)
         let ahead = signing.request("2027-01-15T08:10:00Z", "")
-        #expect(failure(ahead, key, served) == nil)
+        #expect(try await failure(ahead, key, served) == nil)
         served.clock.advance(microseconds: -1)
-        #expect(failure(ahead, key, served) == .tooNew)
+        #expect(try await failure(ahead, key, served) == .tooNew)
         served.clock.advance(microseconds: 1)
         served.clock.advance(seconds: 20 * 60)
-        #expect(failure(ahead, key, served) == nil)
+        #expect(try await failure(ahead, key, served) == nil)
         served.clock.advance(microseconds: 1)
-        #expect(failure(ahead, key, served) == .tooOld)
+        #expect(try await failure(ahead, key, served) == .tooOld)
     }
 
     @Test(arguments: [
@@ -169,27 +168,27 @@ import Testing
         let (served, signing) = (try await Served(), SigningKey())
         let key = try await add(served, signing.publicPEM)
         let request = signing.request(date, "{}")
-        #expect(failure(request, key, served) == nil)
-        #expect(failure(request, key, served) == nil)
-        #expect(failure(request, key, served, isChanging: true) == nil)
-        #expect(failure(request, key, served, isChanging: true) == .replayed)
+        #expect(try await failure(request, key, served) == nil)
+        #expect(try await failure(request, key, served) == nil)
+        #expect(try await failure(request, key, served, isChanging: true) == nil)
+        #expect(try await failure(request, key, served, isChanging: true) == .replayed)
         var twin = request
         twin.signature = Data(SigningKey.twin(Array(Data(base64Encoded: request.signature)!))).base64EncodedString()
         #expect(twin.signature != request.signature)
-        #expect(failure(twin, key, served) == nil)
-        #expect(failure(twin, key, served, isChanging: true) == .replayed)
+        #expect(try await failure(twin, key, served) == nil)
+        #expect(try await failure(twin, key, served, isChanging: true) == .replayed)
         // Signed anew it is another request, though it says the same in the same second.
-        #expect(failure(signing.request(date, "{}"), key, served, isChanging: true) == nil)
+        #expect(try await failure(signing.request(date, "{}"), key, served, isChanging: true) == nil)
         // What did not pass is not remembered.
         var wrong = signing.request(date, "{}")
         wrong.path = "/other"
-        #expect(failure(wrong, key, served, isChanging: true) == .wrong)
+        #expect(try await failure(wrong, key, served, isChanging: true) == .wrong)
         wrong.path = request.path
-        #expect(failure(wrong, key, served, isChanging: true) == nil)
+        #expect(try await failure(wrong, key, served, isChanging: true) == nil)
         served.clock.advance(seconds: 600)
-        #expect(failure(request, key, served, isChanging: true) == .replayed)
+        #expect(try await failure(request, key, served, isChanging: true) == .replayed)
         served.clock.advance(seconds: 1)
-        #expect(failure(request, key, served, isChanging: true) == .tooOld)
+        #expect(try await failure(request, key, served, isChanging: true) == .tooOld)
     }
 
     @Test func `where there are keys, a server waits until the second of its start is over`() async throws {
@@ -211,18 +210,20 @@ import Testing
         let (served, signing) = (try await Served(), SigningKey())
         let key = try await add(served, signing.publicPEM)
         let request = signing.request(date, "{}")
-        #expect(failure(request, key, served, isChanging: true) == nil)
+        #expect(try await failure(request, key, served, isChanging: true) == nil)
         served.clock.advance(seconds: 60)
         // It comes, and the server starts again, within one second.
         let last = signing.request("2027-01-15T08:01:00Z", "{}")
-        #expect(failure(last, key, served, isChanging: true) == nil)
+        #expect(try await failure(last, key, served, isChanging: true) == nil)
         served.clock.advance(microseconds: 999_999)
         let later = try served.opening()
         for known in [request, last] {
-            #expect(throws: SignatureFailure.beforeStart) { try later.check(known, by: key, isChanging: true) }
-            try later.check(known, by: key, isChanging: false)
+            await #expect(throws: SignatureFailure.beforeStart) {
+                try await later.check(known, by: key, isChanging: true).get()
+            }
+            try await later.check(known, by: key, isChanging: false).get()
         }
-        try later.check(signing.request("2027-01-15T08:01:01Z", "{}"), by: key, isChanging: true)
+        try await later.check(signing.request("2027-01-15T08:01:01Z", "{}"), by: key, isChanging: true).get()
     }
 
     @Test func `the memory of requests is bounded, and what falls out of it is not let in`() throws {

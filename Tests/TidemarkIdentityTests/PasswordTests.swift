@@ -54,12 +54,12 @@ import TidemarkModel
         try await served.credentials.setPassword("correct horse", of: "anna")
         let (first, other) = (try await served.session("anna"), try await served.session("ben"))
         try await served.credentials.setPassword("battery staple", of: "anna")
-        #expect(try served.failure(first.text) == .revoked)
+        #expect(try await served.failure(first.text) == .revoked)
         let second = try await served.session("anna")
         try await served.credentials.removePassword(of: "anna")
-        #expect(try served.failure(second.text) == .revoked)
+        #expect(try await served.failure(second.text) == .revoked)
         #expect(try await !served.credentials.checkPassword("battery staple", of: "anna"))
-        #expect(try served.failure(other.text) == nil)
+        #expect(try await served.failure(other.text) == nil)
     }
 
     @Test func `who signs in with the password has a session`() async throws {
@@ -67,7 +67,7 @@ import TidemarkModel
         try await served.credentials.setPassword("correct horse", of: "anna")
         let token = try #require(
             try await served.credentials.signIn("correct horse", account: "anna", container: served.container, kind: .device))
-        #expect(try served.credentials.session(token.text).get().account == "anna")
+        #expect(try await served.credentials.session(token.text).get().account == "anna")
         #expect(
             try await served.credentials.signIn("correct horse", account: nil, container: served.container, kind: .device) == nil)
         #expect(
@@ -149,7 +149,7 @@ import TidemarkModel
         #expect(try await cost() == 6)
         let after = try await served.credentials.writer.read { db in try PasswordHash(of: "anna", db) }
         #expect(before?.salt != after?.salt)
-        #expect(try served.failure(session.text) == nil)
+        #expect(try await served.failure(session.text) == nil)
         #expect(try await served.credentials.checkPassword("correct horse", of: "anna"))
         // A credential store of a lower cost leaves it.
         #expect(try await cost() == 6)

@@ -1,7 +1,10 @@
 import Foundation
+import GRDB
 import TestSupport
-import TidemarkIdentity
+import TidemarkCloudEngine
 import TidemarkModel
+
+@testable import TidemarkIdentity
 
 /// A clock that is set by hand: microseconds since 1970 UTC.
 final class HandClock: Sendable {
@@ -38,11 +41,26 @@ struct Served {
         try await credentials.makeSession(account: account, container: container, environment: .development, kind: kind)
     }
 
-    func failure(_ text: String, in other: CredentialStore? = nil) throws -> SessionFailure? {
-        switch try (other ?? credentials).session(text) {
+    func failure(_ text: String, in other: CredentialStore? = nil) async throws -> SessionFailure? {
+        switch try await (other ?? credentials).session(text) {
         case .success: nil
         case .failure(let failure): failure
         }
+    }
+}
+
+extension CredentialStore {
+    /// Writes and reads the file behind the credential store's back.
+    var writer: CredentialWriter { (storage as! SQLiteCredentialStorage).writer }
+    /// The rows of sessions, as this opening of the file knows them.
+    var rows: SQLiteCredentialCache { (storage as! SQLiteCredentialStorage).cache }
+}
+
+extension PasswordHash {
+    /// What the file has of an account's password.
+    init?(of account: String, _ db: Database) throws {
+        guard let row = try StoredPassword(of: account, db) else { return nil }
+        try self.init(row)
     }
 }
 

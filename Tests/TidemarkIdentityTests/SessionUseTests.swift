@@ -17,7 +17,7 @@ import TidemarkModel
     }
 
     private func use(_ token: SessionToken, of served: Served, from address: String) async throws {
-        served.credentials.noteUse(of: try served.credentials.session(token.text).get(), from: address)
+        served.credentials.noteUse(of: try await served.credentials.session(token.text).get(), from: address)
         await served.credentials.usesAreWritten()
     }
 
@@ -70,20 +70,20 @@ import TidemarkModel
         let served = try await Served()
         let (first, other) = (try await begin(served), try await served.session("ben"))
         let id = try #require(Hexadecimal.bytes(first.session.id))
-        let before = try #require(try served.credentials.cache.session(id)).kept
-        #expect(try served.failure(other.text) == nil)
+        let before = try #require(try served.credentials.rows.session(id)).kept
+        #expect(try await served.failure(other.text) == nil)
         // Behind the credential store's back: its cache stays as it is until it has to read again.
         try await served.credentials.writer.write { db in try db.execute(sql: "DELETE FROM sessions WHERE account = 'ben'") }
         served.clock.advance(seconds: 150 * 24 * 60 * 60)
-        let renewed = try await served.credentials.renewed(try served.credentials.session(first.text).get())
-        #expect(try served.failure(other.text) == nil)
-        let kept = try #require(try served.opening().cache.session(id)).kept
+        let renewed = try await served.credentials.renewed(try await served.credentials.session(first.text).get())
+        #expect(try await served.failure(other.text) == nil)
+        let kept = try #require(try served.opening().rows.session(id)).kept
         #expect(kept > before && kept >= renewed.expires)
-        #expect(try served.credentials.cache.session(id)?.kept == kept)
+        #expect(try served.credentials.rows.session(id)?.kept == kept)
         // Whatever ends a session does tell.
         try await served.credentials.endSession(id: first.session.id)
-        #expect(try served.failure(other.text) == .revoked)
-        #expect(try served.failure(renewed.text) == .revoked)
+        #expect(try await served.failure(other.text) == .revoked)
+        #expect(try await served.failure(renewed.text) == .revoked)
     }
 
     @Test func `a file without uses is understood, and takes them`() async throws {
@@ -96,7 +96,7 @@ import TidemarkModel
         let it = try #require(try await later.sessions().first)
         #expect(it.id == token.session.id && it.device == "" && it.used == 0 && it.address == "")
         #expect(it.expires > served.clock.now + 180 * day)
-        later.noteUse(of: try later.session(token.text).get(), from: "192.0.2.2")
+        later.noteUse(of: try await later.session(token.text).get(), from: "192.0.2.2")
         await later.usesAreWritten()
         #expect(try await listed(served).used == served.clock.now)
     }

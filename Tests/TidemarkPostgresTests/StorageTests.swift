@@ -12,4 +12,11 @@ struct StorageTests {
         try await check.run { try await PostgresAccountStorage.open(try fixture.other()) }
         await fixture.database.close()
     }
+
+    @Test(arguments: CredentialStorageContract.checks)
+    func `credentials`(_ check: StorageCheck<CredentialStorageContract.Subject>) async throws {
+        let fixture = try await Fixture()
+        try await check.run { try await PostgresCredentialStorage.open(try fixture.other()) }
+        await fixture.database.close()
+    }
 }

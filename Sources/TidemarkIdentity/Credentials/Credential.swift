@@ -1,3 +1,4 @@
+import TidemarkCloudEngine
 import TidemarkModel
 
 /// By what a request was let in: an address that is given out for it is good for as long as that is.
@@ -35,17 +36,21 @@ public enum Credential: Hashable, Sendable {
 }
 
 extension CredentialStore {
-    /// Returns whether a credential may still be used: its session was not ended, its token or key not revoked. Some microseconds.
+    /// Returns whether a credential may still be used: its session was not ended, its token or key not revoked.
     ///
     /// - Throws: ``CredentialError`` `storage`, `busy`.
-    public func isGood(_ credential: Credential) throws(CredentialError) -> Bool {
+    public func isGood(_ credential: Credential) async throws(CredentialError) -> Bool {
         switch credential {
         case .none: return true
         case .session(let id):
-            guard let bytes = Hexadecimal.bytes(id), let row = try cache.session(bytes) else { return false }
+            guard let bytes = Hexadecimal.bytes(id), let row = try await row(ofSession: bytes) else { return false }
             return row.kept > now()
-        case .apiToken(let id): return try cache.look { $0.tokens.values.contains { $0.id == id } }
-        case .key(let id): return try cache.look { $0.keys[id] != nil }
+        case .apiToken(let id):
+            try await refresh()
+            return try cache.look { $0.tokens.values.contains { $0.id == id } }
+        case .key(let id):
+            try await refresh()
+            return try cache.look { $0.keys[id] != nil }
         }
     }
 }

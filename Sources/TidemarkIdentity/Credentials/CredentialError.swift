@@ -49,11 +49,23 @@ extension CredentialError: CustomStringConvertible {
 }
 
 extension CredentialError {
+    /// - Parameters:
+    ///   - what: What is wrong in a row.
+    ///   - place: Where the row is.
+    init(damaged what: String, _ place: String = "the storage of credentials") {
+        self.init(.storage, "\(place) is damaged: it has a wrong \(what)")
+    }
+
     /// What a storage has thrown: what the rules say as it is, anything else as a fault of the storage.
     init(storage error: any Error) {
         switch error {
         case let error as CredentialError: self = error
-        case let error as CloudError: self.init(error.code == .invalidArguments ? .invalid : .storage, error.reason)
+        case let error as CloudError:
+            switch error.code {
+            case .invalidArguments: self.init(.invalid, error.reason)
+            case .zoneBusy, .serviceUnavailable, .networkFailure: self.init(.busy, error.reason)
+            default: self.init(.storage, error.reason)
+            }
         default:
             let cause = StoreError(error, doing: "use access.sqlite")
             self.init(cause.code == .busy ? .busy : .storage, cause.message, cause: cause)

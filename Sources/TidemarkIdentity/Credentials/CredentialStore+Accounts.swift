@@ -1,4 +1,4 @@
-import GRDB
+import TidemarkCloudEngine
 
 extension CredentialStore {
     /// Removes all that the credentials has of an account: its password, sessions, known addresses, and keys of servers that act as it. The audit log
@@ -6,11 +6,6 @@ extension CredentialStore {
     ///
     /// - Throws: ``CredentialError`` `storage`, `busy`.
     public func removeAccount(_ account: String) async throws(CredentialError) {
-        try await writer.write { db in
-            for table in ["passwords", "sessions", "known_addresses", "keys"] {
-                try db.execute(sql: "DELETE FROM \(table) WHERE account = ?", arguments: [account])
-            }
-            try CredentialTables.bump(db)
-        }
+        try await stored { try await storage.removeAccount(account) }
     }
 }

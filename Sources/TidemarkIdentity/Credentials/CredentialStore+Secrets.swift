@@ -1,5 +1,4 @@
-import Foundation
-import GRDB
+import TidemarkCloudEngine
 
 extension CredentialStore {
     /// The secrets under which signatures are good: the present one, and the one before while that is so.
@@ -22,24 +21,7 @@ extension CredentialStore {
     /// - Throws: ``CredentialError`` `storage`, `busy`.
     @discardableResult
     public func rotateSecret(grace: Int64 = 0) async throws(CredentialError) -> Int {
-        let (made, now) = (random(32), now())
-        return try await writer.write { db in
-            var ended = 0
-            if grace > 0 {
-                let before = try Data.fetchOne(
-                    db, sql: "SELECT content FROM secrets WHERE name = ?", arguments: [CredentialTables.secret])
-                try db.execute(
-                    sql: "INSERT OR REPLACE INTO secrets (name, content) VALUES (?, ?)",
-                    arguments: [CredentialTables.previousSecret, Data((now + grace).bytesInOrder) + (before ?? Data())])
-            } else {
-                try db.execute(sql: "DELETE FROM secrets WHERE name = ?", arguments: [CredentialTables.previousSecret])
-                try db.execute(sql: "DELETE FROM sessions")
-                ended = db.changesCount
-            }
-            try db.execute(
-                sql: "UPDATE secrets SET content = ? WHERE name = ?", arguments: [Data(made), CredentialTables.secret])
-            try CredentialTables.bump(db)
-            return ended
-        }
+        let (made, until) = (random(32), grace > 0 ? now() + grace : nil)
+        return try await stored { try await storage.replaceSecret(by: made, keepingPreviousUntil: until) }
     }
 }

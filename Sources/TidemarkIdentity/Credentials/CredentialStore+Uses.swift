@@ -1,16 +1,13 @@
 import Foundation
-import GRDB
+import TidemarkCloudEngine
 import TidemarkModel
 
 /// Uses of sessions that are to be written. What comes while a write is under way goes with the next one.
 struct SessionUses {
-    struct Use: Sendable {
-        let at: Int64
-        let address: String
-    }
-
-    fileprivate var waiting: [[UInt8]: Use] = [:]
+    fileprivate var waiting: [[UInt8]: SessionUse] = [:]
     fileprivate var writing: Task<Void, Never>?
+    /// When uses were noted last, by session: the row that a request has may be older.
+    fileprivate var noted = BoundedCache<[UInt8], Int64>(capacity: 50_000)
 }
 
 extension CredentialStore {
@@ -24,11 +21,11 @@ extension CredentialStore {
     ///   - address: From where it is used, by which ``addresses(of:)`` knows it again.
     public func noteUse(of session: Session, from address: String) {
         let now = now()
-        guard now - session.used >= session.kind.noting, let id = Hexadecimal.bytes(session.id),
-            cache.use(id, at: now, from: address)
-        else { return }
+        guard now - session.used >= session.kind.noting, let id = Hexadecimal.bytes(session.id) else { return }
         uses.withLock { uses in
-            uses.waiting[id] = SessionUses.Use(at: now, address: String(address.prefix(100)))
+            guard now - (uses.noted[id] ?? session.used) >= session.kind.noting else { return }
+            uses.noted[id] = now
+            uses.waiting[id] = SessionUse(session: id, at: now, address: String(address.prefix(100)))
             if uses.writing == nil { uses.writing = Task { await self.writeUses() } }
         }
     }
@@ -36,30 +33,18 @@ extension CredentialStore {
     private func writeUses() async {
         while let uses = nextUses() {
             // What can't be written now is told with the next use, in an hour.
-            try? await writer.write { db in
-                for (id, use) in uses {
-                    try db.execute(
-                        sql: "UPDATE sessions SET used = ?, address = ? WHERE id = ? AND used < ?",
-                        arguments: [use.at, use.address, Data(id), use.at])
-                    if let account = try String.fetchOne(
-                        db, sql: "SELECT account FROM sessions WHERE id = ?", arguments: [Data(id)])
-                    {
-                        try Self.keepKnown(use.address, to: account, at: use.at, db)
-                    }
-                }
-            }
+            try? await storage.note(uses)
         }
     }
 
-    private func nextUses() -> [[UInt8]: SessionUses.Use]? {
+    private func nextUses() -> [SessionUse]? {
         uses.withLock { uses in
             guard !uses.waiting.isEmpty else {
                 uses.writing = nil
                 return nil
             }
-            let next = uses.waiting
-            uses.waiting = [:]
-            return next
+            defer { uses.waiting = [:] }
+            return Array(uses.waiting.values)
         }
     }
 
@@ -71,10 +56,6 @@ extension CredentialStore {
     /// - Throws: ``CredentialError`` `storage`, `busy`.
     public func addresses(of account: String) async throws(CredentialError) -> Set<String> {
         let now = now()
-        return try await writer.read { db in
-            try String.fetchSet(
-                db, sql: "SELECT address FROM sessions WHERE account = ? AND kept >= ? AND address <> ''",
-                arguments: [account, now])
-        }
+        return try await stored { try await storage.addresses(of: account, keptFrom: now) }
     }
 }

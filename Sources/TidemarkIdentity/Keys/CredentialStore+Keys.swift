@@ -1,5 +1,5 @@
 import Foundation
-import GRDB
+import TidemarkCloudEngine
 public import TidemarkModel
 
 extension CredentialStore {
@@ -17,21 +17,12 @@ extension CredentialStore {
         let key = ServerKey(
             id: ServerKey.id(of: publicKey, container, environment), container: container, environment: environment,
             name: try Self.checkedName(name), account: account, made: now(), publicKey: publicKey)
-        try await writer.write { db in
-            try Self.demandContainer(container, db)
-            let isThere = try Bool.fetchOne(db, sql: "SELECT EXISTS (SELECT 1 FROM keys WHERE id = ?)", arguments: [key.id])
-            guard isThere == false else {
-                throw CredentialError(
-                    .exists, "the key is there already, in \(container), \(environment.rawValue): its ID is \(key.id)")
-            }
-            try db.execute(
-                sql: """
-                    INSERT INTO keys (id, container, environment, name, account, public_key, made) VALUES (?, ?, ?, ?, ?, ?, ?)
-                    """,
-                arguments: [
-                    key.id, container, environment.rawValue, key.name, account, Data(key.publicKey.der), key.made,
-                ])
-            try CredentialTables.bump(db)
+        switch try await stored({ try await storage.add(key.stored) }) {
+        case .added: break
+        case .containerIsNotServed: throw Self.noContainer(container)
+        case .exists:
+            throw CredentialError(
+                .exists, "the key is there already, in \(container), \(environment.rawValue): its ID is \(key.id)")
         }
         return key
     }
@@ -45,10 +36,8 @@ extension CredentialStore {
     ///
     /// - Throws: ``CredentialError`` `notFound`, `storage`, `busy`.
     public func revokeKey(id: String) async throws(CredentialError) {
-        try await writer.write { db in
-            try CredentialTables.delete(
-                from: "keys", is: id,
-                orThrow: CredentialError(.notFound, "there is no key '\(id.prefix(100))'; see 'tidemark admin key list'"), db)
+        guard try await stored({ try await storage.removeKey(id) }) else {
+            throw CredentialError(.notFound, "there is no key '\(id.prefix(100))'; see 'tidemark admin key list'")
         }
     }
 
@@ -58,9 +47,11 @@ extension CredentialStore {
         return try cache.look { $0.keys[id.lowercased()] }
     }
 
-    /// How long until the second of the start is over, in which nothing that keys sign may change anything; none where there are no keys.
+    /// How long until the second of the start is over, in which nothing that keys sign may change anything; none where there are no keys,
+    /// and where the storage has noted all requests there were.
     package func waitForKeys() throws(CredentialError) -> Duration? {
-        let wait = (started + 1) * 1_000_000 - now()
+        guard let since = storage.notedSince else { return nil }
+        let wait = (since + 1) * 1_000_000 - now()
         guard wait > 0, try !keys().isEmpty else { return nil }
         return .microseconds(min(wait, 1_000_000))
     }
@@ -70,24 +61,30 @@ extension CredentialStore {
     /// One that changes something is let in once: who has listened to it can't have it done again. A server whose request got no answer signs
     /// it anew. What only reads does no harm twice, and some ways of signing give the same question in the same second the same signature.
     ///
-    /// The memory of what has come is this process's, and begins anew with it. What was signed before it began is refused, since it may have
-    /// come before; and what was signed in the second in which it began, since of that second nobody knows.
+    /// In a directory, the memory of what has come is this process's, and begins anew with it. What was signed before it began is refused,
+    /// since it may have come before; and what was signed in the second in which it began, since of that second nobody knows.
     ///
     /// - Parameter isChanging: Whether it changes anything.
-    public func check(_ request: SignedRequest, by key: ServerKey, isChanging: Bool) throws(SignatureFailure) {
+    /// - Throws: ``CredentialError`` `storage`, `busy`: then nothing is known of it.
+    public func check(
+        _ request: SignedRequest, by key: ServerKey, isChanging: Bool
+    ) async throws(CredentialError) -> Result<Void, SignatureFailure> {
         let now = now()
-        let (second, mark) = try key.mark(of: request, at: now)
-        guard isChanging else { return }
-        guard second > started else { throw .beforeStart }
-        let failure = replays.withLock { memories -> SignatureFailure? in
-            do throws(SignatureFailure) {
-                // 100,000 in ten minutes are some 4 MB.
-                try memories[key.id, default: ReplayMemory(capacity: 100_000)].admit(mark, signed: second, at: now / 1_000_000)
-                return nil
-            } catch {
-                return error
-            }
+        let (second, mark): (Int64, [UInt8])
+        do throws(SignatureFailure) {
+            (second, mark) = try key.mark(of: request, at: now)
+        } catch {
+            return .failure(error)
         }
-        if let failure { throw failure }
+        guard isChanging else { return .success(()) }
+        let admission = try await stored {
+            try await storage.admit(mark, of: key.id, signed: second, at: now / 1_000_000, tolerance: ServerKey.tolerance)
+        }
+        return switch admission {
+        case .admitted: .success(())
+        case .replayed: .failure(.replayed)
+        case .forgotten: .failure(.forgotten)
+        case .beforeStart: .failure(.beforeStart)
+        }
     }
 }

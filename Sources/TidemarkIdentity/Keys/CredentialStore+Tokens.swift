@@ -1,5 +1,5 @@
 import Foundation
-import GRDB
+import TidemarkCloudEngine
 public import TidemarkModel
 
 extension CredentialStore {
@@ -27,23 +27,11 @@ extension CredentialStore {
         let token = APIToken(
             id: Hexadecimal.text(random(8)), container: container, environment: environment, name: try Self.checkedName(name),
             callback: checked, origins: allowed, made: now())
-        try await writer.write { db in
-            try Self.demandContainer(container, db)
-            let (redirect, popup): (String?, String?) =
-                switch token.callback {
-                case .redirect(let address): (address, nil)
-                case .popup(let origin): (nil, origin)
-                }
-            try db.execute(
-                sql: """
-                    INSERT INTO tokens (id, digest, container, environment, name, redirect, popup, origins, made)
-                    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
-                    """,
-                arguments: [
-                    token.id, Data(digest), container, environment.rawValue, token.name, redirect, popup,
-                    String(decoding: try JSONEncoder().encode(token.origins), as: UTF8.self), token.made,
-                ])
-            try CredentialTables.bump(db)
+        let row = token.stored(digest: digest)
+        switch try await stored({ try await storage.add(row) }) {
+        case .added: break
+        case .containerIsNotServed: throw Self.noContainer(container)
+        case .exists: throw CredentialError(.storage, "the token could not be made: there is one of its name")
         }
         return (token, text)
     }
@@ -57,10 +45,8 @@ extension CredentialStore {
     ///
     /// - Throws: ``CredentialError`` `notFound`, `storage`, `busy`.
     public func revokeAPIToken(id: String) async throws(CredentialError) {
-        try await writer.write { db in
-            try CredentialTables.delete(
-                from: "tokens", is: id,
-                orThrow: CredentialError(.notFound, "there is no token '\(id.prefix(100))'; see 'tidemark admin token list'"), db)
+        guard try await stored({ try await storage.removeAPIToken(id) }) else {
+            throw CredentialError(.notFound, "there is no token '\(id.prefix(100))'; see 'tidemark admin token list'")
         }
     }
 

@@ -89,8 +89,9 @@ extension ServerKey {
     /// - Parameter now: Microseconds since 1970 UTC.
     public func check(_ request: SignedRequest, at now: Int64) throws(SignatureFailure) { _ = try mark(of: request, at: now) }
 
-    /// Checks a request, and returns when it was signed and by what it can be known again.
-    func mark(of request: SignedRequest, at now: Int64) throws(SignatureFailure) -> (second: Int64, mark: ReplayMemory.Mark) {
+    /// Checks a request, and returns when it was signed and by what it can be known again: a half of the signature's `r`, which is as good as
+    /// random.
+    func mark(of request: SignedRequest, at now: Int64) throws(SignatureFailure) -> (second: Int64, mark: [UInt8]) {
         guard let second = SignedRequest.seconds(request.date) else { throw .malformedDate }
         guard second * 1_000_000 >= now - Self.tolerance * 1_000_000 else { throw .tooOld }
         guard second * 1_000_000 <= now + Self.tolerance * 1_000_000 else { throw .tooNew }
@@ -99,6 +100,6 @@ extension ServerKey {
             let r = PublicKey.r(of: signature)
         else { throw .malformedSignature }
         guard request.texts.contains(where: { publicKey.verifies(signature, of: Array($0.utf8)) }) else { throw .wrong }
-        return (second, ReplayMemory.Mark(r: r))
+        return (second, Array(r[..<16]))
     }
 }

@@ -1,5 +1,5 @@
 import Foundation
-import GRDB
+import TidemarkCloudEngine
 public import TidemarkModel
 
 extension CredentialStore {
@@ -24,31 +24,20 @@ extension CredentialStore {
     public func setPassword(_ password: String, of account: String) async throws(CredentialError) {
         let hash = try await hashers.hash(try Self.bytes(of: password), salt: random(PasswordHash.saltSize), cost: cost)
         let changed = now()
-        try await writer.write { db in
-            try db.execute(
-                sql: """
-                    INSERT INTO passwords (account, log_n, r, p, salt, digest, changed) VALUES (?, 1, 1, 1, x'', x'', ?)
-                    ON CONFLICT (account) DO UPDATE SET changed = excluded.changed
-                    """,
-                arguments: [account, changed])
-            try hash.keep(of: account, db)
-            try Self.endSessions(of: account, db)
-        }
+        try await stored { try await storage.setPassword(hash.stored, of: account, at: changed) }
     }
 
     /// Takes an account's password away, and ends its sessions: nobody signs in to it until it has another one.
     ///
     /// - Throws: ``CredentialError`` `storage`, `busy`.
     public func removePassword(of account: String) async throws(CredentialError) {
-        try await writer.write { db in
-            try db.execute(sql: "DELETE FROM passwords WHERE account = ?", arguments: [account])
-            try Self.endSessions(of: account, db)
-        }
+        let changed = now()
+        try await stored { try await storage.setPassword(nil, of: account, at: changed) }
     }
 
     /// The accounts that have a password, by identifier.
     public func accountsWithPassword() async throws(CredentialError) -> Set<String> {
-        try await writer.read { db in try String.fetchSet(db, sql: "SELECT account FROM passwords") }
+        try await stored { try await storage.accountsWithPassword() }
     }
 
     /// Whether a password is an account's.
@@ -110,7 +99,7 @@ extension CredentialStore {
         // Of the text alone, so that it tells nothing.
         guard let bytes = PasswordHash.bytes(of: password) else { return nil }
         var found: PasswordHash?
-        if let account { found = try await writer.read { db in try PasswordHash(of: account, db) } }
+        if let account, let row = try await stored({ try await storage.password(of: account) }) { found = try PasswordHash(row) }
         let (kept, cost) = (found, cost)
         let isOld = kept.map { $0.cost.work < cost.work } ?? false
         let salt = isOld ? random(PasswordHash.saltSize) : []
@@ -125,32 +114,11 @@ extension CredentialStore {
         }
         guard isRight, let kept, let account else { return nil }
         guard let renewed else { return kept }
-        let isKept = try await writer.write { db in
-            guard try PasswordHash(of: account, db) == kept else { return false }
-            try renewed.keep(of: account, db)
-            return true
+        let isKept = try await stored {
+            try await storage.replacePassword(kept.stored, by: renewed.stored, of: account)
         }
         if isKept { return renewed }
         // Another sign-in has replaced the hash, or the password was changed: one more look tells which.
         return isAgain ? nil : try await matchingHash(password, of: account, from: origin, isAgain: true)
-    }
-}
-
-extension PasswordHash {
-    /// What is kept of an account's password.
-    init?(of account: String, _ db: Database) throws {
-        guard
-            let row = try Row.fetchOne(
-                db, sql: "SELECT log_n, r, p, salt, digest FROM passwords WHERE account = ?", arguments: [account])
-        else { return nil }
-        self.init(cost: Cost(logN: row[0], r: row[1], p: row[2]), salt: Array(row[3] as Data), digest: Array(row[4] as Data))
-        guard cost.isBounded else { throw CredentialTables.damaged("cost of a password") }
-    }
-
-    /// Writes the hash into the row of an account.
-    fileprivate func keep(of account: String, _ db: Database) throws {
-        try db.execute(
-            sql: "UPDATE passwords SET log_n = ?, r = ?, p = ?, salt = ?, digest = ? WHERE account = ?",
-            arguments: [cost.logN, cost.r, cost.p, Data(salt), Data(digest), account])
     }
 }

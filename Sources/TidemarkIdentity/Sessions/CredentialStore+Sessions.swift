@@ -1,5 +1,5 @@
 import Foundation
-import GRDB
+import TidemarkCloudEngine
 public import TidemarkModel
 
 extension CredentialStore {
@@ -31,33 +31,18 @@ extension CredentialStore {
     ) async throws(CredentialError) -> SessionToken? {
         let began = now()
         let expires = began + kind.lifetime
-        let row = SessionRow(
-            id: random(16), account: account, container: container, environment: environment, kind: kind, began: began,
+        let row = StoredSession(
+            id: random(16), account: account, container: container, environment: environment, kind: kind.stored, began: began,
             kept: Self.kept(kind, expires), device: Self.line(device), used: began, address: Self.line(address))
-        let isMade = try await writer.write { db in
-            try Self.demandContainer(container, db)
-            if let hash {
-                guard try PasswordHash(of: account, db) == hash else { return false }
-                try Self.keepKnown(row.address, to: account, at: began, db)
-            }
-            if var event {
-                event.subject = "session \(Hexadecimal.text(row.id))"
-                try Self.record(event, at: began, db)
-            }
-            try db.execute(sql: "DELETE FROM sessions WHERE kept < ?", arguments: [began])
-            try db.execute(
-                sql: """
-                    INSERT INTO sessions (id, account, container, environment, kind, began, kept, device, used, address)
-                    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-                    """,
-                arguments: [
-                    Data(row.id), account, container, environment.rawValue, kind.stored, began, row.kept, row.device, row.used,
-                    row.address,
-                ])
-            return true
+        var event = event
+        event?.subject = "session \(Hexadecimal.text(row.id))"
+        let (password, entry) = (hash?.stored, event?.stored)
+        switch try await stored({ try await storage.add(row, ifPasswordIs: password, auditing: entry) }) {
+        case .added: break
+        case .containerIsNotServed: throw Self.noContainer(container)
+        case .passwordIsAnother: return nil
         }
-        guard isMade else { return nil }
-        return token(row.session(issued: began, expires: expires))
+        return token(try SessionRow(row).session(issued: began, expires: expires))
     }
 
     /// What others say of themselves as a line of a list: at most 200 bytes, without control characters.
@@ -71,15 +56,19 @@ extension CredentialStore {
         return line.trimmingCharacters(in: .whitespaces)
     }
 
-    /// The session of a token, or why it lets nobody in. Some microseconds; a space for a plus sign does no harm.
+    /// The session of a token, or why it lets nobody in. A space for a plus sign does no harm.
+    ///
+    /// It has everything that was committed before, by whatever process, as after a ``refresh()``.
     ///
     /// Whether the session is of the container that is asked for is the caller's to look at: ``Session/isOf(_:_:)``.
     ///
     /// - Throws: ``CredentialError`` `storage`, `busy`.
-    public func session(_ text: String) throws(CredentialError) -> Result<Session, SessionFailure> {
+    public func session(_ text: String) async throws(CredentialError) -> Result<Session, SessionFailure> {
         guard (86...88).contains(text.utf8.count), let bytes = Base64URL.bytes(text), bytes.count == 64 else {
             return .failure(.malformed)
         }
+        // Looked up before the secret: that is as new then.
+        let row = try await row(ofSession: Array(bytes[..<16]))
         let signedBytes = Self.signedBytes(bytes[..<32])
         guard let place = try secrets().firstIndex(where: { Digest.areEqual(bytes[32...], Digest.hmac(signedBytes, key: $0)) })
         else {
@@ -87,9 +76,14 @@ extension CredentialStore {
         }
         let (issued, expires) = (Int64(bytesInOrder: bytes[16..<24]), Int64(bytesInOrder: bytes[24..<32]))
         guard expires > now() else { return .failure(.expired) }
-        guard let row = try cache.session(Array(bytes[..<16])) else { return .failure(.revoked) }
+        guard let row else { return .failure(.revoked) }
         // A token under the secret before is due for another one.
-        return .success(row.session(issued: place == 0 ? issued : 0, expires: expires))
+        return .success(try SessionRow(row).session(issued: place == 0 ? issued : 0, expires: expires))
+    }
+
+    /// The row of a session, as it is now.
+    func row(ofSession id: [UInt8]) async throws(CredentialError) -> StoredSession? {
+        try await stored { try await storage.session(id) }
     }
 
     /// A new token of a session, good from now on for as long as its kind allows. Older ones stay good until they expire.
@@ -101,13 +95,9 @@ extension CredentialStore {
         let issued = now()
         let expires = issued + session.kind.lifetime
         let id = Hexadecimal.bytes(session.id) ?? []
-        if let row = try cache.session(id), row.kept < expires {
+        if let row = try await row(ofSession: id), row.kept < expires {
             let kept = Self.kept(session.kind, expires)
-            try await writer.write { db in
-                try db.execute(sql: "UPDATE sessions SET kept = max(kept, ?) WHERE id = ?", arguments: [kept, Data(id)])
-            }
-            // Another process that knows the row as it was writes it once more than it had to, and no worse.
-            cache.keep(id, until: kept)
+            try await stored { try await storage.keepSession(id, until: kept) }
         }
         var renewed = session
         (renewed.issued, renewed.expires) = (issued, expires)
@@ -119,11 +109,8 @@ extension CredentialStore {
     /// - Throws: ``CredentialError`` `notFound`, `storage`, `busy`.
     public func endSession(id: String) async throws(CredentialError) {
         let bytes = Hexadecimal.bytes(id) ?? []
-        try await writer.write { db in
-            try CredentialTables.delete(
-                from: "sessions", is: Data(bytes),
-                orThrow: CredentialError(.notFound, "there is no session '\(id.prefix(100))'; see 'tidemark admin session list'"),
-                db)
+        guard try await stored({ try await storage.endSession(bytes) }) else {
+            throw CredentialError(.notFound, "there is no session '\(id.prefix(100))'; see 'tidemark admin session list'")
         }
     }
 
@@ -132,7 +119,7 @@ extension CredentialStore {
     /// - Returns: How many there were.
     @discardableResult
     public func endSessions(of account: String) async throws(CredentialError) -> Int {
-        try await writer.write { db in try Self.endSessions(of: account, db) }
+        try await stored { try await storage.endSessions(of: account) }
     }
 
     /// Ends all sessions there are.
@@ -140,32 +127,20 @@ extension CredentialStore {
     /// - Returns: How many there were.
     @discardableResult
     public func endAllSessions() async throws(CredentialError) -> Int {
-        try await writer.write { db in
-            try db.execute(sql: "DELETE FROM sessions")
-            let count = db.changesCount
-            try CredentialTables.bump(db)
-            return count
-        }
+        try await stored { try await storage.endAllSessions() }
     }
 
     /// The sessions that may still be used, the oldest first.
     public func sessions() async throws(CredentialError) -> [Session] {
         let now = now()
-        return try await writer.read { db in
-            let rows = try Row.fetchAll(
-                db, sql: "SELECT * FROM sessions WHERE kept >= ? ORDER BY began, id", arguments: [now]
-            ).map { try SessionRow($0) }
+        var found: [Session] = []
+        for stored in try await stored({ try await storage.sessions(keptFrom: now) }) {
+            let row = try SessionRow(stored)
             // A token may have been given out since the use that was noted.
-            return rows.filter { $0.until + $0.kind.noting > now }.map { $0.session(issued: $0.began, expires: $0.until) }
+            guard row.until + row.kind.noting > now else { continue }
+            found.append(row.session(issued: stored.began, expires: row.until))
         }
-    }
-
-    @discardableResult
-    static func endSessions(of account: String, _ db: Database) throws -> Int {
-        try db.execute(sql: "DELETE FROM sessions WHERE account = ?", arguments: [account])
-        let count = db.changesCount
-        try CredentialTables.bump(db)
-        return count
+        return found
     }
 
     /// Until when a session's row is kept when a token of it is given out: for longer than that is good, so that not every renewal is noted.

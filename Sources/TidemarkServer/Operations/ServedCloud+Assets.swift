@@ -86,6 +86,7 @@ extension ServedCloud {
 
     /// Takes in a content, whatever its length: raw, or as the one part of a form.
     func upload(_ call: Call) async throws -> Reply {
+        try await access.refresh()
         guard
             let pass = try access.open(call.parameters["capability"] ?? "", for: SignedAssetToken.upload).flatMap(
                 SignedAssetToken.init),
@@ -94,7 +95,7 @@ extension ServedCloud {
         guard let stream = call.stream else { throw CloudError(.invalidArguments, "there is no content") }
         let form = try MultipartBody(contentType: call.headers[.contentType])
         let length = try Self.length(call.headers, isForm: form != nil)
-        let database = try database(pass)
+        let database = try await database(pass)
         let most = try await database.limits().bytesPerAsset
         if let length, length > most + MultipartBody.frame { throw AssetUpload.tooLarge(most) }
 
@@ -146,8 +147,8 @@ extension ServedCloud {
     }
 
     /// The database that an address is for, as long as its container is served, and what it was asked for by is good.
-    private func database(_ pass: SignedAssetToken) throws -> EmbeddedDatabase {
-        guard try access.isGood(pass.credential) else {
+    private func database(_ pass: SignedAssetToken) async throws -> EmbeddedDatabase {
+        guard try await access.isGood(pass.credential) else {
             throw CloudError(
                 .permissionFailure, "the session for which the address was given out has ended: sign in, and ask for another one")
         }
@@ -171,12 +172,13 @@ extension ServedCloud {
 
     /// Sends a content, or a part of it.
     func download(_ call: Call) async throws -> Reply {
+        try await access.refresh()
         guard
             let pass = try access.open(call.parameters["capability"] ?? "", for: SignedAssetToken.download).flatMap(
                 SignedAssetToken.init),
             let asset = pass.asset
         else { throw CloudError(.unknownItem, "the address is altered or has expired: fetch the record again") }
-        return try await send(asset, pass.zone, try database(pass), call)
+        return try await send(asset, pass.zone, try await database(pass), call)
     }
 
     /// Assets that records name, to be named by others without being sent again.

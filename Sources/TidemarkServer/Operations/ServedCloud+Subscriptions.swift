@@ -155,9 +155,10 @@ extension ServedCloud {
     private func device(_ capability: String) async throws -> SubscriptionStore.Device {
         // The same for all that can be wrong with it.
         let dead = CloudError(.unknownItem, "the address is altered or has expired: make a token with tokens/create")
+        try await access.refresh()
         guard let data = try access.open(capability, for: Self.mailboxTokenPurpose),
             let pass = try? JSONDecoder().decode(MailboxToken.self, from: data),
-            let credential = Credential(text: pass.credential), try access.isGood(credential)
+            let credential = Credential(text: pass.credential), try await access.isGood(credential)
         else { throw dead }
         let device = pass.device
         guard subscriptions.cache.has(device), try access.hasContainer(device.container),

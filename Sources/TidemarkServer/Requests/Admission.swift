@@ -56,11 +56,11 @@ struct Admission: Sendable {
     /// - Parameter signInURL: Makes the address of the page where somebody can sign in for an API token.
     func credentials(
         for place: Place, query: [String: String], headers: HTTPFields, signInURL: (APIToken) -> String
-    ) throws(Refusal) -> Credentials {
-        let credentials = try shown(query: query, headers: headers, signInURL: signInURL)
+    ) async throws(Refusal) -> Credentials {
+        let credentials = try await shown(query: query, headers: headers, signInURL: signInURL)
         // Whoever has something of another container learns no more than whoever has nothing.
         guard credentials.areOf(place) else { throw .authenticationFailed() }
-        guard try read({ () throws(CredentialError) in try access.hasContainer(place.container) }) else {
+        guard try await read({ () throws(CredentialError) in try access.hasContainer(place.container) }) else {
             // A key's ID is no secret: what it has signed is not looked at yet.
             if case .key = credentials.kind { throw .authenticationFailed() }
             throw .notServed(place.container)
@@ -79,34 +79,41 @@ struct Admission: Sendable {
 
     private func shown(
         query: [String: String], headers: HTTPFields, signInURL: (APIToken) -> String
-    ) throws(Refusal) -> Credentials {
+    ) async throws(Refusal) -> Credentials {
         let apiText = query["ckAPIToken"].flatMap { $0.isEmpty ? nil : $0 }
         let webText = query["ckWebAuthToken"].flatMap { $0.isEmpty ? nil : $0 }
         let key = (headers[Self.keyID], headers[Self.keyDate], headers[Self.keySignature])
         let bearer = try bearer(headers)
+        var found: Result<Session, SessionFailure>?
+        // From here on everything counts as it is now, whatever server has changed it.
+        if let text = bearer ?? webText {
+            found = try await read { () async throws(CredentialError) in try await access.session(text) }
+        } else {
+            try await read { () async throws(CredentialError) in try await access.refresh() }
+        }
         if key.0 != nil || key.1 != nil || key.2 != nil {
             guard apiText == nil, webText == nil, bearer == nil else {
                 throw .authenticationFailed("a server-to-server key and a token exclude each other")
             }
             guard let id = key.0, let date = key.1, let signature = key.2,
-                let known = try read({ () throws(CredentialError) in try access.key(id) })
+                let known = try await read({ () throws(CredentialError) in try access.key(id) })
             else { throw .authenticationFailed() }
             return Credentials(kind: .key(known, date: date, signature: signature), apiToken: nil)
         }
         var apiToken: APIToken?
         if let apiText {
-            apiToken = try read { () throws(CredentialError) in try access.apiToken(apiText) }
+            apiToken = try await read { () throws(CredentialError) in try access.apiToken(apiText) }
             guard apiToken != nil else { throw .authenticationFailed() }
         }
-        if let bearer {
+        if bearer != nil {
             guard webText == nil else { throw .authenticationFailed("two sessions exclude each other") }
-            guard case .success(let session) = try session(bearer) else { throw .authenticationFailed() }
+            guard case .success(let session) = found else { throw .authenticationFailed() }
             guard session.kind == .device || apiToken != nil else { throw .authenticationFailed() }
             return Credentials(kind: .user(session), apiToken: apiToken)
         }
         guard let apiToken else { throw .authenticationFailed("no auth method found") }
-        guard let webText else { return Credentials(kind: .program, apiToken: apiToken) }
-        switch try session(webText) {
+        switch found {
+        case nil: return Credentials(kind: .program, apiToken: apiToken)
         case .success(let session): return Credentials(kind: .user(session), apiToken: apiToken)
         // Whoever was signed in can be so again.
         case .failure(.expired), .failure(.revoked): throw .authenticationRequired(redirectURL: signInURL(apiToken))
@@ -115,21 +122,16 @@ struct Admission: Sendable {
     }
 
     /// Checks what a program has signed, now that the body is there.
-    func check(_ request: SignedRequest, by key: ServerKey, of operation: Operation) throws(Refusal) {
-        do throws(SignatureFailure) {
-            try access.check(request, by: key, isChanging: operation.isChanging)
-        } catch {
-            throw .authenticationFailed(error.reason)
+    func check(_ request: SignedRequest, by key: ServerKey, of operation: Operation) async throws(Refusal) {
+        let result = try await read { () async throws(CredentialError) in
+            try await access.check(request, by: key, isChanging: operation.isChanging)
         }
+        if case .failure(let failure) = result { throw .authenticationFailed(failure.reason) }
     }
 
-    private func session(_ text: String) throws(Refusal) -> Result<Session, SessionFailure> {
-        try read { () throws(CredentialError) in try access.session(text) }
-    }
-
-    private func read<Value>(_ body: () throws(CredentialError) -> Value) throws(Refusal) -> Value {
+    private func read<Value>(_ body: () async throws(CredentialError) -> Value) async throws(Refusal) -> Value {
         do throws(CredentialError) {
-            return try body()
+            return try await body()
         } catch {
             throw Refusal(error)
         }

@@ -118,7 +118,10 @@ final class CloudResponder: Sendable {
         try checkHost(request, isWatching: isWatching)
         let query = TextCoding.pairs(rest)
         // Before anything is refused: whether the page may read why.
-        if exchange.origin != nil, let text = query["ckAPIToken"] { exchange.apiToken = try admission.access.apiToken(text) }
+        if exchange.origin != nil, let text = query["ckAPIToken"] {
+            try await admission.access.refresh()
+            exchange.apiToken = try admission.access.apiToken(text)
+        }
         if request.method == .options { return Origins.preflight(origin: exchange.origin, apiToken: exchange.apiToken) }
         guard case .operation(let index, let parameters) = match else {
             switch match {
@@ -132,10 +135,10 @@ final class CloudResponder: Sendable {
             throw Refusal.badRequest("endpoint not applicable in the database type '\(scope.name)db'")
         }
         exchange.baseURL = baseURL(request)
-        let credentials = try admit(operation, parameters, query, request.headers, &exchange)
+        let credentials = try await admit(operation, parameters, query, request.headers, &exchange)
         let body = try await body(of: operation, request, &exchange, writer)
         if case .key(let key, let date, let signature) = credentials?.kind {
-            try admission.check(
+            try await admission.check(
                 SignedRequest(
                     date: date, body: body, path: String(path), query: rest.isEmpty ? nil : String(rest), signature: signature),
                 by: key, of: operation)
@@ -164,12 +167,12 @@ final class CloudResponder: Sendable {
     private func admit(
         _ operation: Operation, _ parameters: Routes.Parameters, _ query: [String: String], _ headers: HTTPFields,
         _ exchange: inout Exchange
-    ) throws -> Admission.Credentials? {
+    ) async throws -> Admission.Credentials? {
         guard !parameters.container.isEmpty, !operation.isOpen else { return nil }
         let baseURL = exchange.baseURL
         let place = Admission.Place(
             operation: operation, container: parameters.container, environment: parameters.environment, scope: parameters.scope)
-        let credentials = try admission.credentials(for: place, query: query, headers: headers) {
+        let credentials = try await admission.credentials(for: place, query: query, headers: headers) {
             signIn.address(for: $0, baseURL: baseURL)
         }
         exchange.caller.account = credentials.account

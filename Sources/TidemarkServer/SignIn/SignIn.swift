@@ -64,11 +64,11 @@ struct SignIn: Sendable {
         let network = NetworkAddress(address)?.network ?? address
         // Counted whoever the account may be, or may not be.
         let name = String(decoding: email.lowercased().utf8.prefix(255), as: UTF8.self)
-        if let wait = limits.wait(for: name, from: address, network: network, at: now) { throw tooMany(wait) }
+        if let wait = try await limits.wait(for: name, from: address, network: network, at: now) { throw tooMany(wait) }
         let account = try await cloud.account(email)
         let isKnown = try await isKnown(account?.id, address, deviceToken, at: now)
         // From where the account is in use nobody waits.
-        if limits.isCrowded(name, at: now), !isKnown { try await slowDown(name, network) }
+        if try await limits.isCrowded(name, at: now), !isKnown { try await slowDown(name, network) }
         let token: SessionToken?
         do throws(CredentialError) {
             token = try await access.signIn(
@@ -85,8 +85,11 @@ struct SignIn: Sendable {
     /// Whether somebody signed in to the account from the address, or on the device, before.
     private func isKnown(_ account: String?, _ address: String, _ deviceToken: String?, at now: Double) async throws -> Bool {
         guard let account else { return false }
+        try await access.refresh()
         // Somebody may have copied the token to many machines.
-        if let deviceToken, let device = try access.device(deviceToken, of: account), limits.admits(device: device, at: now) {
+        if let deviceToken, let device = try access.device(deviceToken, of: account),
+            try await limits.admits(device: device, at: now)
+        {
             return true
         }
         return try await access.isKnown(address, to: account)

@@ -1,3 +1,5 @@
+import TidemarkCloud
+import TidemarkCloudEngine
 import TidemarkModel
 
 /// How many attempts to sign in are let through: so few that nobody guesses a password, and so that nobody keeps others out for good.
@@ -27,7 +29,8 @@ final class SignInLimits: Sendable {
         fileprivate func take() { end.finish() }
     }
 
-    private let pairs, addresses, networks, accounts, devices: RequestRate
+    private let rates: any SignInRateStorage
+    private let perMinute: Int
     private let choice: @Sendable (Int) -> Int
     /// Those that are given out, by account.
     private let places = LockedValue<[String: [Place]]>([:])
@@ -42,15 +45,18 @@ final class SignInLimits: Sendable {
 
     /// - Parameters:
     ///   - perMinute: Attempts to an account from one address; 0 is no limit.
+    ///   - rates: Where attempts are counted; alone in this process, unless servers share it.
     ///   - choice: Which of so many has to go; a parameter for tests.
-    init(perMinute: Int, choice: @escaping @Sendable (Int) -> Int = { Int.random(in: 0..<$0) }) {
-        func rate(_ count: Int) -> RequestRate { RequestRate(perSecond: Double(count) / 60, burst: Double(count)) }
-        pairs = rate(perMinute)
-        addresses = rate(perMinute * Self.breadth)
-        networks = rate(perMinute * Self.breadth * Self.networkBreadth)
-        devices = rate(perMinute)
-        accounts = rate(perMinute * Self.breadth)
+    init(
+        perMinute: Int, rates: any SignInRateStorage = ProcessSignInRates(),
+        choice: @escaping @Sendable (Int) -> Int = { Int.random(in: 0..<$0) }
+    ) {
+        (self.perMinute, self.rates) = (perMinute, rates)
         self.choice = choice
+    }
+
+    private func rate(_ kind: String, _ name: String, times: Int = 1) -> SignInRate {
+        SignInRate(kind, name, perSecond: Double(perMinute * times) / 60, burst: Double(perMinute * times))
     }
 
     /// Counts an attempt.
@@ -59,21 +65,28 @@ final class SignInLimits: Sendable {
     ///   - network: What the address is a part of; `nil` counts none.
     ///   - now: Seconds since whenever.
     /// - Returns: Seconds to wait before the next try, or `nil` where it may go on.
-    func wait(for name: String, from address: String, network: String? = nil, at now: Double) -> Double? {
+    func wait(
+        for name: String, from address: String, network: String? = nil, at now: Double
+    ) async throws(CloudError) -> Double? {
         // No address has a zero byte.
-        pairs.wait(for: "\(address)\0\(name)", at: now) ?? addresses.wait(for: address, at: now)
-            ?? network.flatMap { networks.wait(for: $0, at: now) }
+        var names = [rate("pair", "\(address)\0\(name)"), rate("address", address, times: Self.breadth)]
+        if let network { names.append(rate("network", network, times: Self.breadth * Self.networkBreadth)) }
+        return try await rates.wait(for: names, at: now)
     }
 
     /// Counts an attempt on a device that somebody has signed in on.
     ///
     /// - Returns: Whether it is so few that it may go before those of strangers.
-    func admits(device: String, at now: Double) -> Bool { devices.wait(for: device, at: now) == nil }
+    func admits(device: String, at now: Double) async throws(CloudError) -> Bool {
+        try await rates.wait(for: [rate("device", device)], at: now) == nil
+    }
 
     /// Counts an attempt that goes on.
     ///
     /// - Returns: Whether more come to the account than one person makes.
-    func isCrowded(_ name: String, at now: Double) -> Bool { accounts.wait(for: name, at: now) != nil }
+    func isCrowded(_ name: String, at now: Double) async throws(CloudError) -> Bool {
+        try await rates.wait(for: [rate("account", name, times: Self.breadth)], at: now) != nil
+    }
 
     /// Has an attempt wait. Whoever waits gives the place back by ``release(_:of:)``.
     ///
@@ -101,5 +114,30 @@ final class SignInLimits: Sendable {
             let left = (places[name] ?? []).filter { $0 !== place }
             places[name] = left.isEmpty ? nil : left
         }
+    }
+}
+
+/// Counts attempts to sign in, in this process.
+final class ProcessSignInRates: SignInRateStorage {
+    /// How often the names of a kind may come.
+    private struct Limit: Hashable {
+        let kind: String
+        let perSecond, burst: Double
+    }
+
+    private let rates = LockedValue<[Limit: RequestRate]>([:])
+
+    func wait(for names: [SignInRate], at now: Double) async throws(CloudError) -> Double? {
+        for name in names {
+            let limit = Limit(kind: name.kind, perSecond: name.perSecond, burst: name.burst)
+            let rate = rates.withLock { rates in
+                if let known = rates[limit] { return known }
+                let rate = RequestRate(perSecond: limit.perSecond, burst: limit.burst)
+                rates[limit] = rate
+                return rate
+            }
+            if let wait = rate.wait(for: name.name, at: now) { return wait }
+        }
+        return nil
     }
 }

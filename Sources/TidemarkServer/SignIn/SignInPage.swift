@@ -12,7 +12,7 @@ struct SignInPage: Sendable {
     var operations: [Operation] {
         [
             Operation("signin.page", .get, "/signin", body: .none) { call in
-                guard let (purpose, token) = try purpose(call.query["for"], "signin") else { return Self.gone }
+                guard let (purpose, token) = try await purpose(call.query["for"], "signin") else { return Self.gone }
                 return form(purpose, token)
             },
             Operation("signin", .post, "/signin", body: .bytes(most: 64 << 10), isChanging: true) { try await send($0) },
@@ -31,7 +31,8 @@ struct SignInPage: Sendable {
         return origin.lowercased() == WebAddress.origin(of: call.baseURL)
     }
 
-    private func purpose(_ sealed: String?, _ kind: String) throws -> (SignIn.Purpose, APIToken)? {
+    private func purpose(_ sealed: String?, _ kind: String) async throws -> (SignIn.Purpose, APIToken)? {
+        try await signIn.access.refresh()
         guard let sealed, let purpose = SignIn.Purpose(try signIn.access.open(sealed, for: kind)),
             try signIn.access.hasContainer(purpose.container),
             let token = try signIn.access.apiTokens().first(where: { $0.id == purpose.apiToken }),
@@ -44,7 +45,7 @@ struct SignInPage: Sendable {
         // A form of another page can't sign anybody in.
         guard Self.isOwn(call) else { return Self.foreign }
         let fields = TextCoding.pairs(Substring(String(decoding: call.body, as: UTF8.self)))
-        guard let (purpose, apiToken) = try purpose(fields["form"], "signin-form") else { return Self.gone }
+        guard let (purpose, apiToken) = try await purpose(fields["form"], "signin-form") else { return Self.gone }
         let email = (fields["email"] ?? "").trimmingCharacters(in: .whitespacesAndNewlines)
         do {
             guard

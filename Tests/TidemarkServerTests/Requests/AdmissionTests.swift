@@ -33,7 +33,7 @@ import TidemarkIdentity
                 #expect(answer.status == 200)
                 #expect(answer.text.contains("\"user\":true"))
                 let token = try #require(answer.headers.first(name: "X-Apple-CloudKit-Web-Auth-Token"))
-                #expect(try server.access.session(token).get().kind == .web(staysSignedIn: false))
+                #expect(try await server.access.session(token).get().kind == .web(staysSignedIn: false))
             }
             // It counts only along with the program's token.
             let alone = try await server.send(.POST, server.path("records/query", query: "ckWebAuthToken=\(server.webToken)"))
@@ -197,7 +197,7 @@ import TidemarkIdentity
 
     @Test func `who was signed out signs in again`() async throws {
         try await StubbedServer.with { server in
-            let session = try server.access.session(server.webToken).get()
+            let session = try await server.access.session(server.webToken).get()
             try await server.access.endSession(id: session.id)
             let answer = try await server.send(.POST, server.path("records/query", query: server.web))
             #expect(answer.status == 421)
@@ -212,7 +212,7 @@ import TidemarkIdentity
                 .POST, path, body: Array("{\"email\":\"anna@example.org\",\"password\":\"correct horse\"}".utf8))
             #expect(answer.status == 200)
             let token = try #require(answer.json["token"] as? String)
-            let session = try server.access.session(token).get()
+            let session = try await server.access.session(token).get()
             #expect(session.kind == .device)
             #expect(answer.json["expires"] as? Int == Int(session.expires / 1_000))
             #expect((answer.json["userRecordName"] as? String)?.count == 33)

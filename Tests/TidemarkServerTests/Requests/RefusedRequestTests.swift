@@ -88,7 +88,7 @@ import TidemarkModel
             let answer = try await server.send(
                 .POST, path, body: Array(#"{"email":"anna@example.org","password":"correct horse"}"#.utf8))
             let token = try #require(answer.json["deviceToken"] as? String)
-            let session = try server.access.session(try #require(answer.json["token"] as? String)).get()
+            let session = try await server.access.session(try #require(answer.json["token"] as? String)).get()
             #expect(try server.access.device(token, of: session.account) != nil)
             let again = try await server.send(
                 .POST, path,

@@ -192,7 +192,7 @@ import TidemarkModel
 
     @Test func `a directory that others may look into is told in the log, with what helps`() async throws {
         try await StubbedServer.with { server in
-            let directory = server.access.directory
+            let directory = server.directory
             for (mode, isTold) in [(0o755, true), (0o710, true), (0o700, false)] {
                 try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: directory.path)
                 let log = StubbedServer.Log()
@@ -217,7 +217,7 @@ import TidemarkModel
         }
         try await StubbedServer.with { server in
             let second = try CloudServer(
-                ServerConfiguration(directory: server.access.directory, port: server.port), logger: .init(label: "test"))
+                ServerConfiguration(directory: server.directory, port: server.port), logger: .init(label: "test"))
             await #expect {
                 try await second.run()
             } throws: { error in
@@ -229,7 +229,7 @@ import TidemarkModel
             ] {
                 #expect {
                     _ = try CloudServer(
-                        ServerConfiguration(directory: server.access.directory, port: 0, tls: tls), logger: .init(label: "test"))
+                        ServerConfiguration(directory: server.directory, port: 0, tls: tls), logger: .init(label: "test"))
                 } throws: { ($0 as? ServerError)?.code == .certificate }
             }
         }

@@ -53,7 +53,7 @@ import TidemarkModel
                 let location = try #require(done.headers.first(name: "Location"))
                 let start = "https://journal.example.org/in?x=1&ckWebAuthToken="
                 #expect(location.hasPrefix(start))
-                #expect(try server.access.session(String(location.dropFirst(start.count))).get().kind == kind)
+                #expect(try await server.access.session(String(location.dropFirst(start.count))).get().kind == kind)
             }
         }
     }

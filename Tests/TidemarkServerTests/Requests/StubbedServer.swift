@@ -27,6 +27,7 @@ final class StubbedServer: Sendable {
 
     let server: CloudServer
     let access: CredentialStore
+    var directory: URL { access.directory! }
     let port: Int
     let apiToken, webToken, deviceToken: String
     let key: SigningKey

@@ -3,7 +3,7 @@
 /// It has the process's life, and room for so many. What no longer fits is forgotten with all that was signed before it, and nothing that is
 /// as old is let in any more.
 struct ReplayMemory: Sendable {
-    /// By what a request is known again: a half of the signature's `r`, which is as good as random.
+    /// By what a request is known again: the first half of the signature's `r`.
     struct Mark: Hashable, Sendable {
         private let high, low: UInt64
 

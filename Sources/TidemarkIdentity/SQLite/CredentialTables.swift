@@ -1,5 +1,6 @@
 import Foundation
 import GRDB
+import TidemarkCloudEngine
 import TidemarkModel
 import TidemarkSQLite
 
@@ -70,14 +71,19 @@ enum CredentialTables {
 
     /// Deletes a row, and tells the caches of the credential store.
     ///
-    /// - Parameter missing: What is thrown when there is none.
+    /// - Returns: Whether there was one.
     static func delete(
-        from table: String, where column: String = "id", is value: any DatabaseValueConvertible, orThrow missing: CredentialError,
-        _ db: Database
-    ) throws {
+        from table: String, where column: String = "id", is value: any DatabaseValueConvertible, _ db: Database
+    ) throws -> Bool {
         try db.execute(sql: "DELETE FROM \(table) WHERE \(column) = ?", arguments: [value])
-        guard db.changesCount > 0 else { throw missing }
+        guard db.changesCount > 0 else { return false }
         try bump(db)
+        return true
+    }
+
+    /// Whether a container is served, in a transaction.
+    static func hasContainer(_ name: String, _ db: Database) throws -> Bool {
+        try Bool.fetchOne(db, sql: "SELECT EXISTS (SELECT 1 FROM containers WHERE name = ?)", arguments: [name]) ?? false
     }
 
     /// Tells the caches of the credential store that it has changed. Sessions that begin, are used or renewed do not change it.
@@ -88,86 +94,32 @@ enum CredentialTables {
         return environment
     }
 
-    static func damaged(_ what: String) -> CredentialError {
-        CredentialError(.storage, "\(file) is damaged: it has a wrong \(what)")
-    }
+    static func damaged(_ what: String) -> CredentialError { CredentialError(damaged: what, file) }
 }
 
-extension Session.Kind {
-    /// How it is stored; stored texts are never used for anything else.
-    var stored: String {
-        switch self {
-        case .web(staysSignedIn: false): "web"
-        case .web(staysSignedIn: true): "web-stay"
-        case .device: "device"
-        }
-    }
-
-    init(stored: String) throws {
-        switch stored {
-        case "web": self = .web(staysSignedIn: false)
-        case "web-stay": self = .web(staysSignedIn: true)
-        case "device": self = .device
-        default: throw CredentialTables.damaged("kind of session")
-        }
-    }
-}
-
-extension APIToken {
+extension StoredAPIToken {
     init(_ row: Row) throws {
-        let (redirect, popup): (String?, String?) = (row["redirect"], row["popup"])
-        let callback: SignInCallback
-        switch (redirect, popup) {
-        case (let redirect?, nil): callback = .redirect(redirect)
-        case (nil, let popup?): callback = .popup(origin: popup)
-        default: throw CredentialTables.damaged("callback")
-        }
         let origins: String = row["origins"]
         self.init(
-            id: row["id"], container: row["container"], environment: try CredentialTables.environment(row, "environment"),
-            name: row["name"], callback: callback, origins: try JSONDecoder().decode([String].self, from: Data(origins.utf8)),
-            made: row["made"])
+            id: row["id"], digest: Array(row["digest"] as Data), container: row["container"],
+            environment: try CredentialTables.environment(row, "environment"), name: row["name"], redirect: row["redirect"],
+            popup: row["popup"], origins: try JSONDecoder().decode([String].self, from: Data(origins.utf8)), made: row["made"])
     }
 }
 
-extension ServerKey {
+extension StoredServerKey {
     init(_ row: Row) throws {
         self.init(
             id: row["id"], container: row["container"], environment: try CredentialTables.environment(row, "environment"),
-            name: row["name"], account: row["account"], made: row["made"],
-            publicKey: try PublicKey(der: Array(row["public_key"] as Data)))
+            name: row["name"], account: row["account"], publicKey: Array(row["public_key"] as Data), made: row["made"])
     }
 }
 
-/// A row of `sessions`.
-struct SessionRow: Sendable {
-    let id: [UInt8]
-    let account, container: String
-    let environment: StoreEnvironment
-    let kind: Session.Kind
-    let began: Int64
-    /// When the row may go.
-    var kept: Int64
-    let device: String
-    /// The last use that was noted, and from where; 0 in a row of an older version.
-    var used: Int64
-    var address: String
-
-    func session(issued: Int64, expires: Int64) -> Session {
-        Session(
-            id: Hexadecimal.text(id), account: account, container: container, environment: environment, kind: kind,
-            began: began, device: device, used: used, address: address, issued: issued, expires: expires)
-    }
-
-    /// Until when the last token is good, by what is known: it was given out with the last use, or since then without one that was noted.
-    var until: Int64 { used == 0 ? kept : min(kept, used + kind.lifetime) }
-}
-
-extension SessionRow {
+extension StoredSession {
     init(_ row: Row) throws {
         self.init(
             id: Array(row["id"] as Data), account: row["account"], container: row["container"],
-            environment: try CredentialTables.environment(row, "environment"), kind: try Session.Kind(stored: row["kind"]),
-            began: row["began"], kept: row["kept"], device: row["device"], used: row["used"], address: row["address"])
+            environment: try CredentialTables.environment(row, "environment"), kind: row["kind"], began: row["began"],
+            kept: row["kept"], device: row["device"], used: row["used"], address: row["address"])
     }
 }

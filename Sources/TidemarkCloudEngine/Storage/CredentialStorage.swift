@@ -1,0 +1,139 @@
+/// Stores who may come in to a served cloud, as rows: containers, tokens, keys, passwords, sessions, and the audit log.
+///
+/// The module `TidemarkIdentity` has the rules: it hashes, signs, and decides what has expired. All calls may come from any task, several
+/// at a time, also from other processes. What a call has written is durable when it returns. ``session(_:)`` and ``refresh()`` have all
+/// that was committed before they were called, by whatever process.
+///
+/// A storage throws what it likes; the rules make a `CredentialError` of it. A text that a storage can't hold is one that it doesn't have.
+package protocol CredentialStorage: Sendable {
+    // For every request
+
+    /// Returns containers, tokens, keys and the secret, in some microseconds: as they were when ``session(_:)`` or ``refresh()`` was
+    /// called last, or later.
+    func current() throws -> StoredCredentials
+    /// Sees to it that ``current()`` has everything that was committed before.
+    func refresh() async throws
+    /// Returns a session's row; `nil` where there is none any more. It is a ``refresh()``, too.
+    func session(_ id: [UInt8]) async throws -> StoredSession?
+    /// Notes a request that a server has signed and that changes something.
+    ///
+    /// - Parameters:
+    ///   - mark: 16 bytes by which the request is known again.
+    ///   - second: When it was signed: seconds since 1970 UTC.
+    ///   - now: The same, of now.
+    ///   - tolerance: How many seconds a request's date may be from now. What is older is never asked for.
+    func admit(
+        _ mark: [UInt8], of key: String, signed second: Int64, at now: Int64, tolerance: Int64
+    ) async throws -> SignedRequestAdmission
+    /// The second in which the storage began to note requests, in seconds since 1970 UTC; `nil` where it has noted all there were.
+    var notedSince: Int64? { get }
+
+    // Containers, tokens, keys, and the secret
+
+    /// Adds a container. One that is there stays as it is.
+    func addContainer(_ name: String, at time: Int64) async throws
+    /// - Returns: Whether there was one.
+    func removeContainer(_ name: String) async throws -> Bool
+    func add(_ token: StoredAPIToken) async throws -> CredentialAddition
+    /// - Returns: Whether there was one.
+    func removeAPIToken(_ id: String) async throws -> Bool
+    func add(_ key: StoredServerKey) async throws -> CredentialAddition
+    /// - Returns: Whether there was one.
+    func removeKey(_ id: String) async throws -> Bool
+    /// Replaces the secret.
+    ///
+    /// - Parameter until: Until when the secret before is valid; with `nil` it is not, and all sessions end.
+    /// - Returns: How many sessions were ended.
+    func replaceSecret(by secret: [UInt8], keepingPreviousUntil until: Int64?) async throws -> Int
+
+    // Passwords
+
+    func password(of account: String) async throws -> StoredPassword?
+    func accountsWithPassword() async throws -> Set<String>
+    /// Sets or removes an account's password, and ends its sessions.
+    func setPassword(_ password: StoredPassword?, of account: String, at time: Int64) async throws
+    /// Replaces what is kept of a password that stays the same.
+    ///
+    /// - Returns: `false` where the account has another one by now.
+    func replacePassword(_ old: StoredPassword, by new: StoredPassword, of account: String) async throws -> Bool
+
+    // Sessions
+
+    /// Adds a session, and removes those whose rows may go.
+    ///
+    /// - Parameters:
+    ///   - password: What the account's password has to be still. With it, the session's address becomes a known one.
+    ///   - event: What the audit log gets in the same transaction.
+    func add(
+        _ session: StoredSession, ifPasswordIs password: StoredPassword?, auditing event: StoredAuditEvent?
+    ) async throws -> SessionAddition
+    /// Keeps a session's row until then at the least.
+    func keepSession(_ id: [UInt8], until kept: Int64) async throws
+    /// Writes uses of sessions. Their addresses become known ones.
+    func note(_ uses: [SessionUse]) async throws
+    /// - Returns: Whether there was one.
+    func endSession(_ id: [UInt8]) async throws -> Bool
+    /// - Returns: How many there were.
+    func endSessions(of account: String) async throws -> Int
+    /// - Returns: How many there were.
+    func endAllSessions() async throws -> Int
+    /// Returns the sessions whose rows may not go before a time, by when they began.
+    func sessions(keptFrom time: Int64) async throws -> [StoredSession]
+    /// Returns the addresses from which an account's sessions were used last, but for the empty one.
+    func addresses(of account: String, keptFrom time: Int64) async throws -> Set<String>
+    /// Returns whether an address is known to an account, or a session of it was used there last.
+    func isKnown(_ address: String, to account: String, at now: Int64) async throws -> Bool
+    /// Removes an account's password, sessions, known addresses, and keys.
+    func removeAccount(_ account: String) async throws
+
+    // The audit log
+
+    /// Adds an entry, and removes those whose time is over: ``CredentialLimits``.
+    func audit(_ event: StoredAuditEvent, at time: Int64) async throws
+    /// Returns entries, the newest first.
+    ///
+    /// - Parameter account: Only entries of an account that did something or that it concerns.
+    func auditLog(since time: Int64, account: String?, limit: Int) async throws -> [AuditLogEntry]
+}
+
+/// What became of a token or a key that was to be added.
+package enum CredentialAddition: Hashable, Sendable {
+    case added
+    /// It is there already.
+    case exists
+    case containerIsNotServed
+}
+
+/// What became of a session that was to be added.
+package enum SessionAddition: Hashable, Sendable {
+    case added
+    case containerIsNotServed
+    case passwordIsAnother
+}
+
+/// What became of a signed request.
+package enum SignedRequestAdmission: Hashable, Sendable {
+    case admitted
+    /// It has come before.
+    case replayed
+    /// Requests as old are no longer remembered.
+    case forgotten
+    /// It is of the second ``CredentialStorage/notedSince``, or older.
+    case beforeStart
+}
+
+/// How much storages keep of what grows by itself.
+package enum CredentialLimits {
+    /// How many addresses are known of an account.
+    package static let knownAddresses = 20
+    /// For how long an address is known: microseconds, 400 days.
+    package static let knownAge: Int64 = 400 * day
+    /// For how long an entry of the audit log is kept: microseconds, 180 days.
+    package static let auditAge: Int64 = 180 * day
+    /// How many entries are kept. What is younger than a day stays all the same.
+    package static let auditEntries: Int64 = 1_000_000
+    /// How many entries go with each that is added, at the most.
+    package static let auditTrimming = 100
+    /// Microseconds.
+    package static let day: Int64 = 24 * 60 * 60 * 1_000_000
+}

@@ -1,0 +1,137 @@
+package import TidemarkModel
+
+/// What every request may ask for, in one committed state: containers, tokens, keys and the secret.
+///
+/// It is a class so that whoever has decoded it sees at once whether it is still the same.
+package final class StoredCredentials: Sendable {
+    /// The containers that are served, with the times when they were added.
+    package let containers: [String: Int64]
+    package let tokens: [StoredAPIToken]
+    package let keys: [StoredServerKey]
+    /// What everything is signed with: 32 bytes.
+    package let secret: [UInt8]
+    /// The secret before, and until when what was signed with it is valid: microseconds since 1970 UTC.
+    package let previous: (secret: [UInt8], until: Int64)?
+
+    package init(
+        containers: [String: Int64], tokens: [StoredAPIToken], keys: [StoredServerKey], secret: [UInt8],
+        previous: (secret: [UInt8], until: Int64)?
+    ) {
+        (self.containers, self.tokens, self.keys) = (containers, tokens, keys)
+        (self.secret, self.previous) = (secret, previous)
+    }
+}
+
+/// A row of an API token.
+package struct StoredAPIToken: Hashable, Sendable {
+    package let id: String
+    /// SHA-256 of the token's text. Unique.
+    package let digest: [UInt8]
+    package let container: String
+    package let environment: StoreEnvironment
+    package let name: String
+    /// One of the two: where the browser goes after a sign-in, or the origin of the window that gets the session.
+    package let redirect, popup: String?
+    package let origins: [String]
+    package let made: Int64
+
+    package init(
+        id: String, digest: [UInt8], container: String, environment: StoreEnvironment, name: String, redirect: String?,
+        popup: String?, origins: [String], made: Int64
+    ) {
+        (self.id, self.digest, self.container, self.environment) = (id, digest, container, environment)
+        (self.name, self.redirect, self.popup, self.origins, self.made) = (name, redirect, popup, origins, made)
+    }
+}
+
+/// A row of a server's key.
+package struct StoredServerKey: Hashable, Sendable {
+    package let id: String
+    package let container: String
+    package let environment: StoreEnvironment
+    package let name: String
+    package let account: String
+    /// SubjectPublicKeyInfo in DER.
+    package let publicKey: [UInt8]
+    package let made: Int64
+
+    package init(
+        id: String, container: String, environment: StoreEnvironment, name: String, account: String, publicKey: [UInt8],
+        made: Int64
+    ) {
+        (self.id, self.container, self.environment, self.name) = (id, container, environment, name)
+        (self.account, self.publicKey, self.made) = (account, publicKey, made)
+    }
+}
+
+/// What is kept of a password: its scrypt, and what that cost.
+package struct StoredPassword: Hashable, Sendable {
+    package let logN, r, p: Int64
+    package let salt, digest: [UInt8]
+
+    package init(logN: Int64, r: Int64, p: Int64, salt: [UInt8], digest: [UInt8]) {
+        (self.logN, self.r, self.p, self.salt, self.digest) = (logN, r, p, salt, digest)
+    }
+}
+
+/// A row of a session.
+package struct StoredSession: Hashable, Sendable {
+    /// 16 bytes.
+    package let id: [UInt8]
+    package let account, container: String
+    package let environment: StoreEnvironment
+    /// Where somebody is signed in: `web`, `web-stay` or `device`.
+    package let kind: String
+    package let began: Int64
+    /// When the row may go: microseconds since 1970 UTC.
+    package var kept: Int64
+    package let device: String
+    /// The last use that was noted, and from where; 0 where that is not known.
+    package var used: Int64
+    package var address: String
+
+    package init(
+        id: [UInt8], account: String, container: String, environment: StoreEnvironment, kind: String, began: Int64, kept: Int64,
+        device: String, used: Int64, address: String
+    ) {
+        (self.id, self.account, self.container, self.environment) = (id, account, container, environment)
+        (self.kind, self.began, self.kept) = (kind, began, kept)
+        (self.device, self.used, self.address) = (device, used, address)
+    }
+}
+
+/// That a session was used.
+package struct SessionUse: Hashable, Sendable {
+    package let session: [UInt8]
+    /// Microseconds since 1970 UTC.
+    package let at: Int64
+    package let address: String
+
+    package init(session: [UInt8], at: Int64, address: String) {
+        (self.session, self.at, self.address) = (session, at, address)
+    }
+}
+
+/// What an entry of the audit log says, beside its number and its time. Each text is a short line.
+package struct StoredAuditEvent: Hashable, Sendable {
+    package var action, actor, account, address, container, subject, outcome: String
+
+    package init(
+        action: String, actor: String, account: String, address: String, container: String, subject: String, outcome: String
+    ) {
+        (self.action, self.actor, self.account, self.address) = (action, actor, account, address)
+        (self.container, self.subject, self.outcome) = (container, subject, outcome)
+    }
+}
+
+/// An entry of the audit log.
+package struct AuditLogEntry: Hashable, Sendable {
+    /// Grows with each entry.
+    package let number: Int64
+    package let at: Int64
+    package let event: StoredAuditEvent
+
+    package init(number: Int64, at: Int64, event: StoredAuditEvent) {
+        (self.number, self.at, self.event) = (number, at, event)
+    }
+}

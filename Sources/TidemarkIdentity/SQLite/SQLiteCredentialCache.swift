@@ -1,0 +1,98 @@
+import Foundation
+import GRDB
+import TidemarkCloudEngine
+import TidemarkModel
+import TidemarkSQLite
+
+/// What is looked up with every request, in memory, and always as the file has it: a change of this process or another is seen at once.
+final class SQLiteCredentialCache: Sendable {
+    private struct State {
+        var version: Int64?
+        var revision: Int64?
+        /// As far as it was asked for.
+        var credentials: StoredCredentials?
+        var sessions = BoundedCache<[UInt8], StoredSession>(capacity: 50_000)
+    }
+
+    private let connection: DatabaseQueue
+    private let state = LockedValue(State())
+
+    init(of file: URL) throws {
+        connection = try SharedDatabase.watcher(of: file)
+        // From here on there is a secret to sign with.
+        _ = try current()
+    }
+
+    /// Some microseconds, where nothing has changed.
+    func current() throws(CredentialError) -> StoredCredentials {
+        try read { state, _ in
+            guard let credentials = state.credentials else { throw CredentialTables.damaged("secret") }
+            return credentials
+        }
+    }
+
+    /// The session of that identifier; `nil` when there is none any more.
+    func session(_ id: [UInt8]) throws(CredentialError) -> StoredSession? {
+        try read { state, db in
+            if let known = state.sessions[id] { return known }
+            let statement = try db.cachedStatement(sql: "SELECT * FROM sessions WHERE id = ?")
+            guard let row = try Row.fetchOne(statement, arguments: [Data(id)]).map(StoredSession.init) else { return nil }
+            state.sessions[id] = row
+            return row
+        }
+    }
+
+    /// Changes the row of a session, if it is held, as the file was changed: renewals and uses have nobody read it again.
+    func update(_ id: [UInt8], _ change: (inout StoredSession) -> Void) {
+        state.withLock { state in
+            _ = state.sessions.update(id) { change(&$0) }
+        }
+    }
+
+    private func read<Result>(_ body: (inout State, Database) throws -> Result) throws(CredentialError) -> Result {
+        var result: Result?
+        do {
+            try state.withLock { state in
+                try connection.unsafeRead { db in
+                    try Self.refresh(&state, db)
+                    result = try body(&state, db)
+                }
+            }
+        } catch {
+            throw CredentialError(storage: error)
+        }
+        return result!
+    }
+
+    private static func refresh(_ state: inout State, _ db: Database) throws {
+        let version = try Int64.fetchOne(try db.cachedStatement(sql: "PRAGMA data_version"))
+        guard version != state.version else { return }
+        try db.inTransaction(.deferred) {
+            let revision = try Int64.fetchOne(try db.cachedStatement(sql: "SELECT revision FROM counters"))
+            if revision != state.revision || state.credentials == nil {
+                state = State(revision: revision, credentials: try load(db))
+            }
+            return .commit
+        }
+        // Read before the content: what was committed in between is looked at the next time.
+        state.version = version
+    }
+
+    private static func load(_ db: Database) throws -> StoredCredentials {
+        let secrets = try Row.fetchAll(db, sql: "SELECT name, content FROM secrets").reduce(into: [String: [UInt8]]()) {
+            $0[$1[0]] = Array($1[1] as Data)
+        }
+        guard let secret = secrets[CredentialTables.secret], secret.count == 32 else { throw CredentialTables.damaged("secret") }
+        var previous: (secret: [UInt8], until: Int64)?
+        if let kept = secrets[CredentialTables.previousSecret] {
+            guard kept.count == 40 else { throw CredentialTables.damaged("secret") }
+            previous = (Array(kept[8...]), Int64(bytesInOrder: kept[..<8]))
+        }
+        var containers: [String: Int64] = [:]
+        for row in try Row.fetchAll(db, sql: "SELECT name, added FROM containers") { containers[row[0]] = row[1] }
+        return StoredCredentials(
+            containers: containers, tokens: try Row.fetchAll(db, sql: "SELECT * FROM tokens").map { try StoredAPIToken($0) },
+            keys: try Row.fetchAll(db, sql: "SELECT * FROM keys").map { try StoredServerKey($0) }, secret: secret,
+            previous: previous)
+    }
+}

@@ -1,0 +1,248 @@
+import Foundation
+import GRDB
+import TidemarkCloudEngine
+import TidemarkModel
+
+/// Passwords, sessions, known addresses and the audit log.
+extension SQLiteCredentialStorage {
+    // Passwords
+
+    func password(of account: String) async throws -> StoredPassword? {
+        try await writer.read { db in try StoredPassword(of: account, db) }
+    }
+
+    func accountsWithPassword() async throws -> Set<String> {
+        try await writer.read { db in try String.fetchSet(db, sql: "SELECT account FROM passwords") }
+    }
+
+    func setPassword(_ password: StoredPassword?, of account: String, at time: Int64) async throws {
+        try await writer.write { db in
+            if let password {
+                try db.execute(
+                    sql: """
+                        INSERT INTO passwords (account, log_n, r, p, salt, digest, changed) VALUES (?, 1, 1, 1, x'', x'', ?)
+                        ON CONFLICT (account) DO UPDATE SET changed = excluded.changed
+                        """,
+                    arguments: [account, time])
+                try password.keep(of: account, db)
+            } else {
+                try db.execute(sql: "DELETE FROM passwords WHERE account = ?", arguments: [account])
+            }
+            try Self.endSessions(of: account, db)
+        }
+    }
+
+    func replacePassword(_ old: StoredPassword, by new: StoredPassword, of account: String) async throws -> Bool {
+        try await writer.write { db in
+            guard try StoredPassword(of: account, db) == old else { return false }
+            try new.keep(of: account, db)
+            return true
+        }
+    }
+
+    // Sessions
+
+    func add(
+        _ session: StoredSession, ifPasswordIs password: StoredPassword?, auditing event: StoredAuditEvent?
+    ) async throws -> SessionAddition {
+        try await writer.write { db in
+            guard try CredentialTables.hasContainer(session.container, db) else { return .containerIsNotServed }
+            if let password {
+                guard try StoredPassword(of: session.account, db) == password else { return .passwordIsAnother }
+                try Self.keepKnown(session.address, to: session.account, at: session.began, db)
+            }
+            if let event { try Self.record(event, at: session.began, db) }
+            try db.execute(sql: "DELETE FROM sessions WHERE kept < ?", arguments: [session.began])
+            try db.execute(
+                sql: """
+                    INSERT INTO sessions (id, account, container, environment, kind, began, kept, device, used, address)
+                    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                    """,
+                arguments: [
+                    Data(session.id), session.account, session.container, session.environment.rawValue, session.kind,
+                    session.began, session.kept, session.device, session.used, session.address,
+                ])
+            return .added
+        }
+    }
+
+    func keepSession(_ id: [UInt8], until kept: Int64) async throws {
+        try await writer.write { db in
+            try db.execute(sql: "UPDATE sessions SET kept = max(kept, ?) WHERE id = ?", arguments: [kept, Data(id)])
+        }
+        // Another process that knows the row as it was writes it once more than it had to, and no worse.
+        cache.update(id) { $0.kept = max($0.kept, kept) }
+    }
+
+    func note(_ uses: [SessionUse]) async throws {
+        try await writer.write { db in
+            for use in uses {
+                try db.execute(
+                    sql: "UPDATE sessions SET used = ?, address = ? WHERE id = ? AND used < ?",
+                    arguments: [use.at, use.address, Data(use.session), use.at])
+                if let account = try String.fetchOne(
+                    db, sql: "SELECT account FROM sessions WHERE id = ?", arguments: [Data(use.session)])
+                {
+                    try Self.keepKnown(use.address, to: account, at: use.at, db)
+                }
+            }
+        }
+        for use in uses {
+            cache.update(use.session) { session in
+                guard session.used < use.at else { return }
+                (session.used, session.address) = (use.at, use.address)
+            }
+        }
+    }
+
+    func endSession(_ id: [UInt8]) async throws -> Bool {
+        try await writer.write { db in try CredentialTables.delete(from: "sessions", is: Data(id), db) }
+    }
+
+    func endSessions(of account: String) async throws -> Int {
+        try await writer.write { db in try Self.endSessions(of: account, db) }
+    }
+
+    func endAllSessions() async throws -> Int {
+        try await writer.write { db in
+            try db.execute(sql: "DELETE FROM sessions")
+            let count = db.changesCount
+            try CredentialTables.bump(db)
+            return count
+        }
+    }
+
+    @discardableResult
+    private static func endSessions(of account: String, _ db: Database) throws -> Int {
+        try db.execute(sql: "DELETE FROM sessions WHERE account = ?", arguments: [account])
+        let count = db.changesCount
+        try CredentialTables.bump(db)
+        return count
+    }
+
+    func sessions(keptFrom time: Int64) async throws -> [StoredSession] {
+        try await writer.read { db in
+            try Row.fetchAll(db, sql: "SELECT * FROM sessions WHERE kept >= ? ORDER BY began, id", arguments: [time])
+                .map { try StoredSession($0) }
+        }
+    }
+
+    func removeAccount(_ account: String) async throws {
+        try await writer.write { db in
+            for table in ["passwords", "sessions", "known_addresses", "keys"] {
+                try db.execute(sql: "DELETE FROM \(table) WHERE account = ?", arguments: [account])
+            }
+            try CredentialTables.bump(db)
+        }
+    }
+
+    // Known addresses
+
+    func addresses(of account: String, keptFrom time: Int64) async throws -> Set<String> {
+        try await writer.read { db in
+            try String.fetchSet(
+                db, sql: "SELECT address FROM sessions WHERE account = ? AND kept >= ? AND address <> ''",
+                arguments: [account, time])
+        }
+    }
+
+    func isKnown(_ address: String, to account: String, at now: Int64) async throws -> Bool {
+        try await writer.read { db in
+            let isKnown = try Bool.fetchOne(
+                db,
+                sql: """
+                    SELECT EXISTS (SELECT 1 FROM known_addresses WHERE account = ?1 AND address = ?2 AND used > ?3)
+                        OR EXISTS (SELECT 1 FROM sessions WHERE account = ?1 AND address = ?2 AND kept >= ?4)
+                    """,
+                arguments: [account, address, now - CredentialLimits.knownAge, now])
+            return isKnown ?? false
+        }
+    }
+
+    /// Keeps an address as one from which somebody was signed in to an account. The oldest beyond the limit go.
+    static func keepKnown(_ address: String, to account: String, at now: Int64, _ db: Database) throws {
+        guard !address.isEmpty else { return }
+        try db.execute(
+            sql: """
+                INSERT INTO known_addresses (account, address, used) VALUES (?, ?, ?)
+                ON CONFLICT (account, address) DO UPDATE SET used = max(used, excluded.used)
+                """,
+            arguments: [account, address, now])
+        try db.execute(
+            sql: """
+                DELETE FROM known_addresses WHERE account = ?1 AND (used <= ?2 OR address NOT IN
+                    (SELECT address FROM known_addresses WHERE account = ?1 ORDER BY used DESC, address LIMIT ?3))
+                """,
+            arguments: [account, now - CredentialLimits.knownAge, CredentialLimits.knownAddresses])
+    }
+
+    // The audit log
+
+    func audit(_ event: StoredAuditEvent, at time: Int64) async throws {
+        try await writer.write { db in try Self.record(event, at: time, db) }
+    }
+
+    func auditLog(since time: Int64, account: String?, limit: Int) async throws -> [AuditLogEntry] {
+        try await writer.read { db in
+            try Row.fetchAll(
+                db,
+                sql: """
+                    SELECT number, at, action, actor, account, address, container, subject, outcome FROM audit
+                    WHERE at >= ?1 AND (?2 IS NULL OR actor = ?2 OR account = ?2) ORDER BY number DESC LIMIT ?3
+                    """,
+                arguments: [time, account, limit]
+            ).map { row in
+                AuditLogEntry(
+                    number: row[0], at: row[1],
+                    event: StoredAuditEvent(
+                        action: row[2], actor: row[3], account: row[4], address: row[5], container: row[6], subject: row[7],
+                        outcome: row[8]))
+            }
+        }
+    }
+
+    /// Adds an entry in a transaction, and removes those whose time is over.
+    private static func record(_ event: StoredAuditEvent, at now: Int64, _ db: Database) throws {
+        try db.execute(
+            sql: """
+                INSERT INTO audit (at, action, actor, account, address, container, subject, outcome) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+                """,
+            arguments: [
+                now, event.action, event.actor, event.account, event.address, event.container, event.subject, event.outcome,
+            ])
+        let number = db.lastInsertedRowID
+        try db.execute(
+            sql: trimming,
+            arguments: [
+                now - CredentialLimits.auditAge, number - CredentialLimits.auditEntries, now - CredentialLimits.day,
+                CredentialLimits.day, CredentialLimits.auditTrimming,
+            ])
+    }
+
+    /// Removes entries whose time is over. The table lets go of nothing that is younger than a day.
+    ///
+    /// It looks at the oldest ones by their index, and at no others: it runs with each entry that is added.
+    private static let trimming = """
+        DELETE FROM audit WHERE number IN (
+            SELECT number FROM (SELECT number, at FROM audit WHERE at < ?3 ORDER BY at, number LIMIT ?5) WHERE at < ?1 OR number <= ?2)
+        AND at < (SELECT max(at) FROM audit) - ?4
+        """
+}
+
+extension StoredPassword {
+    /// What is kept of an account's password.
+    init?(of account: String, _ db: Database) throws {
+        guard
+            let row = try Row.fetchOne(
+                db, sql: "SELECT log_n, r, p, salt, digest FROM passwords WHERE account = ?", arguments: [account])
+        else { return nil }
+        self.init(logN: row[0], r: row[1], p: row[2], salt: Array(row[3] as Data), digest: Array(row[4] as Data))
+    }
+
+    /// Writes it into the row of an account.
+    fileprivate func keep(of account: String, _ db: Database) throws {
+        try db.execute(
+            sql: "UPDATE passwords SET log_n = ?, r = ?, p = ?, salt = ?, digest = ? WHERE account = ?",
+            arguments: [logN, r, p, Data(salt), Data(digest), account])
+    }
+}

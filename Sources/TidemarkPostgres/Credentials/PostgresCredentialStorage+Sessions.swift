@@ -1,0 +1,224 @@
+import Foundation
+package import TidemarkCloudEngine
+import TidemarkModel
+
+/// Passwords, sessions, known addresses and the audit log.
+extension PostgresCredentialStorage {
+    // Passwords
+
+    package func password(of account: String) async throws -> StoredPassword? {
+        guard account.isStorable else { return nil }
+        let rows = try await database.rows("SELECT log_n, r, p, salt, digest FROM passwords WHERE account = $1", account)
+        return try rows.first.map { try Self.password($0) }
+    }
+
+    private static func password(_ row: PostgresRow) throws -> StoredPassword {
+        StoredPassword(
+            logN: try row.value(0), r: try row.value(1), p: try row.value(2), salt: [UInt8](try row.value(3, as: Data.self)),
+            digest: [UInt8](try row.value(4, as: Data.self)))
+    }
+
+    package func accountsWithPassword() async throws -> Set<String> {
+        Set(try await database.rows("SELECT account FROM passwords").map { try $0.value(0, as: String.self) })
+    }
+
+    package func setPassword(_ password: StoredPassword?, of account: String, at time: Int64) async throws {
+        try await database.write { transaction in
+            // The password's row first: a sign-in holds it until its session is there, which the next statement then sees.
+            if let password {
+                try transaction.enqueue(
+                    """
+                    INSERT INTO passwords (account, log_n, r, p, salt, digest, changed) VALUES ($1, $2, $3, $4, $5, $6, $7)
+                    ON CONFLICT (account) DO UPDATE SET log_n = excluded.log_n, r = excluded.r, p = excluded.p,
+                        salt = excluded.salt, digest = excluded.digest, changed = excluded.changed
+                    """, account, password.logN, password.r, password.p, Data(password.salt), Data(password.digest), time)
+            } else {
+                try transaction.enqueue("DELETE FROM passwords WHERE account = $1", account)
+            }
+            try transaction.enqueue("DELETE FROM sessions WHERE account = $1", account)
+        }
+    }
+
+    package func replacePassword(
+        _ old: StoredPassword, by new: StoredPassword, of account: String
+    ) async throws -> Bool {
+        try await database.write { transaction in
+            try transaction.query(
+                """
+                UPDATE passwords SET log_n = $2, r = $3, p = $4, salt = $5, digest = $6
+                WHERE account = $1 AND log_n = $7 AND r = $8 AND p = $9 AND salt = $10 AND digest = $11
+                """, account, new.logN, new.r, new.p, Data(new.salt), Data(new.digest), old.logN, old.r, old.p, Data(old.salt),
+                Data(old.digest)
+            ).affected > 0
+        }
+    }
+
+    // Sessions
+
+    package func add(
+        _ session: StoredSession, ifPasswordIs password: StoredPassword?, auditing event: StoredAuditEvent?
+    ) async throws -> SessionAddition {
+        guard session.container.isStorable else { return .containerIsNotServed }
+        return try await database.write { transaction in
+            let rows = try transaction.run([
+                PostgresCommand("SELECT FROM served_containers WHERE name = $1", [session.container]),
+                // Whoever sets another password waits for the session, and ends it.
+                PostgresCommand(
+                    "SELECT log_n, r, p, salt, digest FROM passwords WHERE account = $1 AND $2 FOR SHARE",
+                    [session.account, password != nil]),
+            ])
+            guard !rows[0].isEmpty else { return .containerIsNotServed }
+            if let password {
+                guard try rows[1].first.map({ try Self.password($0) }) == password else { return .passwordIsAnother }
+                try Self.keepKnown(session.address, to: "$1", session.account, at: session.began, transaction)
+            }
+            if let event { try Self.record(event, at: session.began, transaction) }
+            try transaction.enqueue(
+                """
+                DELETE FROM sessions WHERE id IN (
+                    SELECT id FROM sessions WHERE kept < $1 ORDER BY kept LIMIT 100 FOR UPDATE SKIP LOCKED)
+                """, session.began)
+            try transaction.enqueue(
+                """
+                INSERT INTO sessions (\(PostgresCredentialTables.sessionColumns)) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
+                """, Data(session.id), session.account, session.container, session.environment.rawValue, session.kind,
+                session.began, session.kept, session.device, session.used, session.address)
+            return .added
+        }
+    }
+
+    package func keepSession(_ id: [UInt8], until kept: Int64) async throws {
+        try await database.write { transaction in
+            try transaction.enqueue("UPDATE sessions SET kept = $2 WHERE id = $1 AND kept < $2", Data(id), kept)
+        }
+    }
+
+    package func note(_ uses: [SessionUse]) async throws {
+        // In one order, so that two servers don't wait for each other.
+        let uses = uses.sorted { $0.session.lexicographicallyPrecedes($1.session) }
+        try await database.write { transaction in
+            for use in uses where use.address.isStorable {
+                try transaction.enqueue(
+                    "UPDATE sessions SET used = $2, address = $3 WHERE id = $1 AND used < $2", Data(use.session), use.at,
+                    use.address)
+                try Self.keepKnown(
+                    use.address, to: "(SELECT account FROM sessions WHERE id = $1)", Data(use.session), at: use.at, transaction)
+            }
+        }
+    }
+
+    package func endSession(_ id: [UInt8]) async throws -> Bool {
+        try await database.write { transaction in
+            try transaction.query("DELETE FROM sessions WHERE id = $1", Data(id)).affected > 0
+        }
+    }
+
+    package func endSessions(of account: String) async throws -> Int {
+        guard account.isStorable else { return 0 }
+        return try await database.write { transaction in
+            try transaction.query("DELETE FROM sessions WHERE account = $1", account).affected
+        }
+    }
+
+    package func endAllSessions() async throws -> Int {
+        try await database.write { transaction in try transaction.query("DELETE FROM sessions").affected }
+    }
+
+    package func sessions(keptFrom time: Int64) async throws -> [StoredSession] {
+        try await database.rows(
+            "SELECT \(PostgresCredentialTables.sessionColumns) FROM sessions WHERE kept >= $1 ORDER BY began, id", time
+        ).map { try PostgresCredentialTables.session($0) }
+    }
+
+    package func removeAccount(_ account: String) async throws {
+        guard account.isStorable else { return }
+        try await change { transaction in
+            for table in ["passwords", "sessions", "known_addresses"] {
+                try transaction.enqueue("DELETE FROM \(table) WHERE account = $1", account)
+            }
+            let keys = try transaction.query("DELETE FROM server_keys WHERE account = $1", account)
+            return ((), keys.affected > 0)
+        }
+    }
+
+    // Known addresses
+
+    package func addresses(of account: String, keptFrom time: Int64) async throws -> Set<String> {
+        guard account.isStorable else { return [] }
+        let rows = try await database.rows(
+            "SELECT DISTINCT address FROM sessions WHERE account = $1 AND kept >= $2 AND address <> ''", account, time)
+        return Set(try rows.map { try $0.value(0, as: String.self) })
+    }
+
+    package func isKnown(_ address: String, to account: String, at now: Int64) async throws -> Bool {
+        guard address.isStorable, account.isStorable else { return false }
+        return try await database.rows(
+            """
+            SELECT EXISTS (SELECT FROM known_addresses WHERE account = $1 AND address = $2 AND used > $3)
+                OR EXISTS (SELECT FROM sessions WHERE account = $1 AND address = $2 AND kept >= $4)
+            """, account, address, now - CredentialLimits.knownAge, now)[0].value(0)
+    }
+
+    /// Keeps an address as one from which somebody was signed in to an account. The oldest beyond the limit go.
+    ///
+    /// - Parameters:
+    ///   - account: The account in SQL, made of the parameter `$1`.
+    ///   - parameter: The value of that parameter.
+    private static func keepKnown(
+        _ address: String, to account: String, _ parameter: any PostgresParameter, at now: Int64,
+        _ transaction: PostgresTransaction
+    ) throws {
+        guard !address.isEmpty, address.isStorable else { return }
+        try transaction.enqueue(
+            """
+            INSERT INTO known_addresses AS known (account, address, used)
+            SELECT account, $2, $3 FROM (SELECT \(account) AS account) AS it WHERE account IS NOT NULL
+            ON CONFLICT (account, address) DO UPDATE SET used = greatest(known.used, excluded.used)
+            """, parameter, address, now)
+        try transaction.enqueue(
+            """
+            DELETE FROM known_addresses WHERE account = \(account) AND (used <= $2 OR address NOT IN
+                (SELECT address FROM known_addresses WHERE account = \(account) ORDER BY used DESC, address LIMIT $3))
+            """, parameter, now - CredentialLimits.knownAge, Int64(CredentialLimits.knownAddresses))
+    }
+
+    // The audit log
+
+    package func audit(_ event: StoredAuditEvent, at time: Int64) async throws {
+        try await database.write { transaction in try Self.record(event, at: time, transaction) }
+    }
+
+    package func auditLog(since time: Int64, account: String?, limit: Int) async throws -> [AuditLogEntry] {
+        guard account?.isStorable ?? true else { return [] }
+        return try await database.rows(
+            """
+            SELECT number, at, action, actor, account, address, container, subject, outcome FROM audit_log
+            WHERE at >= $1 AND ($2::text IS NULL OR actor = $2 OR account = $2) ORDER BY number DESC LIMIT $3
+            """, time, account, Int64(limit)
+        ).map { row in
+            AuditLogEntry(
+                number: try row.value(0), at: try row.value(1),
+                event: StoredAuditEvent(
+                    action: try row.value(2), actor: try row.value(3), account: try row.value(4), address: try row.value(5),
+                    container: try row.value(6), subject: try row.value(7), outcome: try row.value(8)))
+        }
+    }
+
+    /// Adds an entry in a transaction, and removes those whose time is over; of these it looks at the oldest, and at no others.
+    private static func record(_ event: StoredAuditEvent, at now: Int64, _ transaction: PostgresTransaction) throws {
+        try transaction.enqueue(
+            """
+            INSERT INTO audit_log (at, action, actor, account, address, container, subject, outcome)
+            VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+            """, now, event.action, event.actor, event.account, event.address, event.container, event.subject, event.outcome)
+        try transaction.enqueue(
+            """
+            DELETE FROM audit_log WHERE number IN (
+                SELECT number FROM (
+                    SELECT number, at FROM audit_log WHERE at < $2 ORDER BY at, number LIMIT $3 FOR UPDATE SKIP LOCKED) AS old
+                WHERE at < $1 OR number <= (SELECT max(number) FROM audit_log) - $4)
+            AND at < (SELECT max(at) FROM audit_log) - $5
+            """, now - CredentialLimits.auditAge, now - CredentialLimits.day, Int64(CredentialLimits.auditTrimming),
+            CredentialLimits.auditEntries, CredentialLimits.day)
+    }
+}

@@ -1,0 +1,119 @@
+import Foundation
+import TidemarkCloudEngine
+import TidemarkModel
+
+/// The tables of credentials.
+///
+/// Texts that persons type, such as names, are `bytea`: a `text` can't have U+0000.
+enum PostgresCredentialTables {
+    static let migrations = PostgresMigrations(
+        [
+            PostgresMigration(
+                1, "credentials", oldestUser: 1,
+                [
+                    // One row. The revision grows with each change of the secret, containers, tokens and keys.
+                    """
+                    CREATE TABLE credential_state (
+                        is_only bool PRIMARY KEY CHECK (is_only), revision int8 NOT NULL, secret bytea NOT NULL, previous bytea,
+                        previous_until int8)
+                    """,
+                    "CREATE TABLE served_containers (name text COLLATE \"C\" PRIMARY KEY, added int8 NOT NULL)",
+                    """
+                    CREATE TABLE api_tokens (
+                        id text COLLATE "C" PRIMARY KEY, digest bytea NOT NULL UNIQUE, container text NOT NULL,
+                        environment text NOT NULL, name bytea NOT NULL, redirect text, popup text, origins text[] NOT NULL,
+                        made int8 NOT NULL)
+                    """,
+                    """
+                    CREATE TABLE server_keys (
+                        id text COLLATE "C" PRIMARY KEY, container text NOT NULL, environment text NOT NULL, name bytea NOT NULL,
+                        account text COLLATE "C" NOT NULL, public_key bytea NOT NULL, made int8 NOT NULL)
+                    """,
+                    """
+                    CREATE TABLE passwords (
+                        account text COLLATE "C" PRIMARY KEY, log_n int8 NOT NULL, r int8 NOT NULL, p int8 NOT NULL,
+                        salt bytea NOT NULL, digest bytea NOT NULL, changed int8 NOT NULL)
+                    """,
+                    """
+                    CREATE TABLE sessions (
+                        id bytea PRIMARY KEY, account text COLLATE "C" NOT NULL, container text NOT NULL,
+                        environment text NOT NULL, kind text NOT NULL, began int8 NOT NULL, kept int8 NOT NULL,
+                        device text NOT NULL, used int8 NOT NULL, address text NOT NULL)
+                    """,
+                    "CREATE INDEX sessions_by_account ON sessions (account)",
+                    "CREATE INDEX sessions_by_kept ON sessions (kept)",
+                    """
+                    CREATE TABLE known_addresses (
+                        account text COLLATE "C", address text COLLATE "C", used int8 NOT NULL, PRIMARY KEY (account, address))
+                    """,
+                    """
+                    CREATE TABLE audit_log (
+                        number int8 GENERATED ALWAYS AS IDENTITY PRIMARY KEY, at int8 NOT NULL, action text NOT NULL,
+                        actor text NOT NULL, account text NOT NULL, address text NOT NULL, container text NOT NULL,
+                        subject text NOT NULL, outcome text NOT NULL)
+                    """,
+                    "CREATE INDEX audit_log_by_at ON audit_log (at)",
+                    """
+                    CREATE FUNCTION tidemark_keep_audit_log() RETURNS trigger LANGUAGE plpgsql AS $$
+                    BEGIN
+                        IF TG_OP = 'DELETE' AND OLD.at < (SELECT max(at) FROM audit_log) - 86400000000 THEN RETURN OLD; END IF;
+                        RAISE EXCEPTION 'the audit log is append-only';
+                    END $$
+                    """,
+                    """
+                    CREATE TRIGGER audit_log_is_kept BEFORE UPDATE OR DELETE ON audit_log
+                        FOR EACH ROW EXECUTE FUNCTION tidemark_keep_audit_log()
+                    """,
+                    // By what signed requests are known again, for as long as their dates count.
+                    """
+                    CREATE TABLE signed_requests (
+                        second int8, key text COLLATE "C", mark bytea, PRIMARY KEY (second, key, mark))
+                    """,
+                    // By a digest of what is counted. A row whose time is over says as much as none.
+                    """
+                    CREATE TABLE sign_in_rates (
+                        name bytea PRIMARY KEY, remaining float8 NOT NULL, was_admitted bool NOT NULL, at float8 NOT NULL,
+                        full_at float8 NOT NULL)
+                    """,
+                    "CREATE INDEX sign_in_rates_by_full_at ON sign_in_rates (full_at)",
+                ])
+        ], of: "credentials")
+
+    // Rows
+
+    static func environment(_ text: String) throws(PostgresError) -> StoreEnvironment {
+        guard let environment = StoreEnvironment(rawValue: text) else {
+            throw PostgresError(.decoding, "the database has '\(text.prefix(100))' in place of an environment")
+        }
+        return environment
+    }
+
+    static let tokenColumns = "id, digest, container, environment, name, redirect, popup, origins, made"
+
+    static func token(_ row: PostgresRow) throws(PostgresError) -> StoredAPIToken {
+        StoredAPIToken(
+            id: try row.value(0), digest: [UInt8](try row.value(1, as: Data.self)), container: try row.value(2),
+            environment: try environment(row.value(3)), name: String(decoding: try row.value(4, as: Data.self), as: UTF8.self),
+            redirect: try row.value(5), popup: try row.value(6), origins: try row.value(7), made: try row.value(8))
+    }
+
+    static let keyColumns = "id, container, environment, name, account, public_key, made"
+
+    static func key(_ row: PostgresRow) throws(PostgresError) -> StoredServerKey {
+        StoredServerKey(
+            id: try row.value(0), container: try row.value(1), environment: try environment(row.value(2)),
+            name: String(decoding: try row.value(3, as: Data.self), as: UTF8.self), account: try row.value(4),
+            publicKey: [UInt8](try row.value(5, as: Data.self)), made: try row.value(6))
+    }
+
+    static let sessionColumns = "id, account, container, environment, kind, began, kept, device, used, address"
+
+    /// - Parameter place: That of the column `id`.
+    static func session(_ row: PostgresRow, from place: Int = 0) throws(PostgresError) -> StoredSession {
+        StoredSession(
+            id: [UInt8](try row.value(place, as: Data.self)), account: try row.value(place + 1),
+            container: try row.value(place + 2), environment: try environment(row.value(place + 3)),
+            kind: try row.value(place + 4), began: try row.value(place + 5), kept: try row.value(place + 6),
+            device: try row.value(place + 7), used: try row.value(place + 8), address: try row.value(place + 9))
+    }
+}

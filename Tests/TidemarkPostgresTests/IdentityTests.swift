@@ -1,0 +1,149 @@
+import Foundation
+import TestServers
+import TestSupport
+import Testing
+import TidemarkCloudEngine
+import TidemarkIdentity
+import TidemarkModel
+import TidemarkPostgres
+
+/// Goal: what one server changes counts in all others with the commit, and costs a request little. Method: two credential stores over one
+/// database, and a look at the statements.
+@Suite("Credentials of several servers", .enabled(if: PostgresServer.isInstalled, "\(PostgresServer.whyNot)"), .timeLimit(.minutes(30)))
+struct IdentityTests {
+    private static let container = "iCloud.org.example.journal"
+
+    private func store(
+        _ fixture: Fixture, listener: PostgresListener? = nil, _ change: (inout PostgresConfiguration) -> Void = { _ in }
+    ) async throws -> CredentialStore {
+        try CredentialStore(
+            try await PostgresCredentialStorage.open(try fixture.other(change), listener: listener), passwordLogN: 4)
+    }
+
+    @Test("Whoever signs in at one server is known by the other, until the session ends, and no longer")
+    func signsIn() async throws {
+        let fixture = try await Fixture()
+        let (one, two) = (try await store(fixture), try await store(fixture))
+        try await one.addContainer(Self.container)
+        try await two.setPassword("correct horse", of: "anna")
+        for round in 0..<20 {
+            let (here, there) = round % 2 == 0 ? (one, two) : (two, one)
+            let token = try #require(
+                try await here.signIn("correct horse", account: "anna", container: Self.container, kind: .device))
+            let session = try await there.session(token.text).get()
+            #expect(session.account == "anna")
+            let renewed = try await there.renewed(session)
+            #expect(try await here.session(renewed.text).get().id == session.id)
+            try await here.endSession(id: session.id)
+            await #expect(throws: SessionFailure.revoked) { try await there.session(renewed.text).get() }
+            await #expect(throws: SessionFailure.revoked) { try await here.session(token.text).get() }
+        }
+        #expect(try await one.signIn("wrong horse", account: "anna", container: Self.container, kind: .device) == nil)
+        let outcomes = try await two.auditLog().map(\.event.outcome)
+        #expect(outcomes == ["wrong password"] + [String](repeating: "done", count: 20))
+    }
+
+    @Test("A token that is revoked, and a secret that is replaced, count in the other server with the next request")
+    func revokes() async throws {
+        let fixture = try await Fixture()
+        let (one, two) = (try await store(fixture), try await store(fixture))
+        try await one.addContainer(Self.container)
+        try await two.refresh()
+        #expect(try two.hasContainer(Self.container))
+        let (token, text) = try await one.addAPIToken(
+            container: Self.container, environment: .development, name: "Web", callback: .redirect("https://example.org/"),
+            origins: ["https://example.org"])
+        try await two.refresh()
+        #expect(try two.apiToken(text) == token)
+        #expect(try await two.isGood(.apiToken(token.id)))
+        try await one.revokeAPIToken(id: token.id)
+        #expect(try await !two.isGood(.apiToken(token.id)))
+        #expect(try two.apiToken(text) == nil)
+        let sealed = one.signedText(Data("x".utf8), for: "upload", until: .max)
+        #expect(try two.open(sealed, for: "upload") == Data("x".utf8))
+        let session = try await one.makeSession(
+            account: "anna", container: Self.container, environment: .development, kind: .device)
+        #expect(try await two.rotateSecret() == 1)
+        await #expect(throws: SessionFailure.unknown) { try await one.session(session.text).get() }
+        #expect(try one.open(sealed, for: "upload") == nil)
+    }
+
+    @Test("A server that nobody asks hears of a change by a notification")
+    func listens() async throws {
+        let fixture = try await Fixture()
+        let listeners = try (0..<2).map { _ in
+            try PostgresListener(PostgresConfiguration(PostgresAddress(fixture.server.address(fixture.name))))
+        }
+        let one = try await store(fixture, listener: listeners[0])
+        let two = try await store(fixture, listener: listeners[1])
+        try await one.addContainer(Self.container)
+        let clock = ContinuousClock()
+        let end = clock.now + .seconds(30)
+        while try !two.hasContainer(Self.container), clock.now < end { try await Task.sleep(for: .milliseconds(5)) }
+        #expect(try two.hasContainer(Self.container))
+        for listener in listeners { await listener.close() }
+    }
+
+    @Test("Requests that come together share look-ups, and what has not changed is not read again")
+    func sharesLookUps() async throws {
+        let fixture = try await Fixture()
+        let statements = Shared(0)
+        let one = try await store(fixture) { configuration in
+            configuration.connections = 2
+            configuration.preparesStatements = false
+            configuration.observesStatement = { text in if text.contains("credential_state") { statements.change { $0 += 1 } } }
+        }
+        try await one.addContainer(Self.container)
+        let token = try await one.makeSession(
+            account: "anna", container: Self.container, environment: .development, kind: .device)
+        statements.change { $0 = 0 }
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for _ in 0..<1_000 { group.addTask { #expect(try await one.session(token.text).get().account == "anna") } }
+            try await group.waitForAll()
+        }
+        #expect(statements.value <= 500, "\(statements.value) statements for 1,000 requests")
+        statements.change { $0 = 0 }
+        _ = try await one.session(token.text).get()
+        #expect(statements.value == 1)
+    }
+
+    @Test("Attempts to sign in are counted by all servers together")
+    func countsTogether() async throws {
+        let fixture = try await Fixture()
+        _ = try await store(fixture)
+        let servers = [PostgresSignInRates(try fixture.other()), PostgresSignInRates(try fixture.other())]
+        func rate(_ name: String) -> SignInRate { SignInRate("pair", name, perSecond: 0.05, burst: 6) }
+        let admitted = try await withThrowingTaskGroup(of: Double?.self) { group in
+            for number in 0..<20 { group.addTask { try await servers[number % 2].wait(for: [rate("anna\0")], at: 0) } }
+            return try await group.reduce(into: [Double?]()) { $0.append($1) }
+        }
+        #expect(admitted.count { $0 == nil } == 6)
+        for wait in admitted.compactMap({ $0 }) { #expect(wait > 0 && wait <= 20) }
+        #expect(try await servers[0].wait(for: [rate("ben")], at: 0) == nil)
+        // A name under which too many have come is not counted under those that follow.
+        for _ in 0..<10 { #expect(try await servers[1].wait(for: [rate("anna\0"), rate("cleo")], at: 0) != nil) }
+        for _ in 0..<6 { #expect(try await servers[0].wait(for: [rate("cleo")], at: 0) == nil) }
+        #expect(try await servers[0].wait(for: [rate("cleo")], at: 0) != nil)
+        // Time gives back.
+        try await fixture.sql("UPDATE sign_in_rates SET at = at - 20.5, full_at = full_at - 20.5")
+        #expect(try await servers[1].wait(for: [rate("cleo")], at: 0) == nil)
+        #expect(try await servers[1].wait(for: [rate("cleo")], at: 0) != nil)
+        // What has rested says nothing, and goes.
+        try await fixture.sql("UPDATE sign_in_rates SET at = at - 1000, full_at = full_at - 1000")
+        _ = try await servers[0].wait(for: [rate("dora")], at: 0)
+        let left = try await fixture.database.query("SELECT count(*) FROM sign_in_rates")[0].value(0, as: Int64.self)
+        #expect(left == 1)
+        #expect(try await servers[0].wait(for: [SignInRate("pair", "x", perSecond: 0, burst: 0)], at: 0) == nil)
+    }
+
+    @Test("The audit log can't be changed, and lets go of nothing that is young")
+    func keepsAuditLog() async throws {
+        let fixture = try await Fixture()
+        let one = try await store(fixture)
+        try await one.audit(AuditEvent(.signIn, actor: "anna"))
+        for statement in ["UPDATE audit_log SET actor = 'ben'", "DELETE FROM audit_log"] {
+            await #expect(throws: PostgresServer.Failure.self) { try await fixture.sql(statement) }
+        }
+        #expect(try await one.auditLog().map(\.event.actor) == ["anna"])
+    }
+}
