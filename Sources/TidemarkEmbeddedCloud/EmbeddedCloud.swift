@@ -5,7 +5,8 @@ public import TidemarkCloudEngine
 public import TidemarkModel
 import TidemarkSQLite
 
-/// A cloud in a directory, for several processes: accounts, containers and environments.
+/// A cloud in a directory, for several processes: accounts, containers and environments. A server can have one in a database and a bucket
+/// instead.
 ///
 /// ```swift
 /// let cloud = try EmbeddedCloud(at: URL(fileURLWithPath: "cloud"))
@@ -13,8 +14,11 @@ import TidemarkSQLite
 /// let database = try cloud.database(.private, of: "iCloud.org.example.journal", account: anna.id)
 /// ```
 public final class EmbeddedCloud: Sendable {
-    /// The cloud's directory, as it was given. `Documentation/Formats/cloud.md` has its layout.
+    /// The cloud's directory, as it was given. `Documentation/Formats/cloud.md` has its layout. With a database and a bucket it is a folder of
+    /// this process, for what is on its way there.
     public let directory: URL
+    /// What the cloud is stored in, if not in the directory.
+    let backend: (any CloudBackend)?
     let accounts: Accounts
     /// The lock that says that a process has the cloud open, for as long as this object exists.
     private let use: CloudUse?
@@ -60,6 +64,7 @@ public final class EmbeddedCloud: Sendable {
             throw CloudError(storage: error)
         }
         self.directory = directory
+        backend = nil
         self.limits = limits
         self.now = now
         self.random = random
@@ -83,6 +88,7 @@ public final class EmbeddedCloud: Sendable {
             throw CloudError(storage: error)
         }
         self.directory = directory
+        backend = nil
         limits = CloudLimits()
         self.now = now
         self.random = random
@@ -91,6 +97,29 @@ public final class EmbeddedCloud: Sendable {
         removesByItself = true
         self.observe = observe
     }
+
+    /// Opens a cloud that is stored in a database and a bucket. Nothing is read yet.
+    ///
+    /// - Parameters:
+    ///   - backend: Where it is stored.
+    ///   - folder: A folder of this process alone, for what is on its way to the bucket.
+    ///   - limits: The sizes that the cloud accepts through this object.
+    ///   - queries: The limits of a query's cost through this object.
+    package init(
+        in backend: any CloudBackend, folder: URL, limits: CloudLimits = CloudLimits(), queries: QueryLimits = QueryLimits(),
+        removesByItself: Bool = true, now: @escaping @Sendable () -> Int64 = Timestamp.now,
+        random: @escaping @Sendable (Int) -> [UInt8] = EmbeddedCloud.systemRandom
+    ) {
+        (self.backend, directory, use) = (backend, folder, nil)
+        accounts = Accounts(backend.accounts)
+        (self.limits, self.now, self.random) = (limits, now, random)
+        isInMemory = false
+        lanes = QueryLanes(QueryLanes.Limits(queries))
+        (self.removesByItself, observe) = (removesByItself, nil)
+    }
+
+    /// Where the cloud is, for messages.
+    package var place: String { backend?.name ?? directory.path }
 
     /// Returns whether a directory holds a cloud.
     public static func exists(at directory: URL) -> Bool {
@@ -138,9 +167,9 @@ public final class EmbeddedCloud: Sendable {
 
     /// Removes an account unless something was stored for it.
     package func removeIfUnused(_ account: StoredAccount) async throws(CloudError) {
-        for (name, environment) in try containers() {
+        for (name, environment) in try await containers() {
             let user = Self.userRecordName(account.id, in: name)
-            let zones = try await container(name, environment).engine.storage.read { rows throws(CloudError) in
+            let zones = try await openedContainer(name, environment).engine.storage.read { rows throws(CloudError) in
                 try rows.zones(of: user, after: -1, limit: 1)
             }
             guard zones.isEmpty else { return }
@@ -151,10 +180,11 @@ public final class EmbeddedCloud: Sendable {
     /// Whether there is no account in it.
     package func isUnused() async throws(CloudError) -> Bool { try await accounts.isEmpty() }
 
-    /// The containers of the directory, by the names of folders.
+    /// The containers of the cloud; in a directory by the names of folders, which may be others'.
     ///
-    /// - Throws: `CloudError` `internalError` when the folder can't be listed: a cloud that can't be read is not an empty one.
-    func containers() throws(CloudError) -> [(String, StoreEnvironment)] {
+    /// - Throws: `CloudError` `internalError` when they can't be listed: a cloud that can't be read is not an empty one.
+    func containers() async throws(CloudError) -> [(String, StoreEnvironment)] {
+        if let backend { return try await backend.containers().map { ($0.name, $0.environment) } }
         let folder = directory.appendingPathComponent("containers", isDirectory: true)
         return try CloudDirectory.names(in: folder).flatMap { name in
             [StoreEnvironment.development, .production].filter {
@@ -177,7 +207,8 @@ public final class EmbeddedCloud: Sendable {
     /// - Parameters:
     ///   - container: Its identifier, a reverse domain name such as `iCloud.org.example.journal`.
     ///   - account: The account's identifier; `nil` for a caller who is not signed in, and who may only read the public database.
-    /// - Throws: `CloudError` `invalidArguments` for a container's malformed name; `zoneBusy`; `internalError`.
+    /// - Throws: `CloudError` `invalidArguments` for a container's malformed name; `zoneBusy`; `internalError`, also where a container of a
+    ///   database was not opened by ``open(_:environment:)``.
     public func database(
         _ scope: DatabaseScope, of container: String, environment: StoreEnvironment = .development, account: String?
     ) throws(CloudError) -> EmbeddedDatabase {
@@ -189,7 +220,7 @@ public final class EmbeddedCloud: Sendable {
     /// Returns the record types of a container, with the indexes of their fields.
     public func schema(of container: String, environment: StoreEnvironment = .development) async throws(CloudError) -> CloudSchema
     {
-        try await self.container(container, environment).engine.schema()
+        try await openedContainer(container, environment).engine.schema()
     }
 
     /// Sets the indexes of a field. For the field `recordName`, `queryable` makes the type itself queryable. O(records of the type).
@@ -200,7 +231,7 @@ public final class EmbeddedCloud: Sendable {
         _ indexes: Set<CloudSchema.Index>, of field: String, in type: String, container: String,
         environment: StoreEnvironment = .development
     ) async throws(CloudError) {
-        try await self.container(container, environment).engine.setIndexes(indexes, of: field, in: type)
+        try await openedContainer(container, environment).engine.setIndexes(indexes, of: field, in: type)
     }
 
     /// Copies the development schema to the production environment, where the schema is fixed. Types and fields of production that
@@ -209,7 +240,7 @@ public final class EmbeddedCloud: Sendable {
     /// - Throws: `CloudError` `invalidArguments` where a field has another type in production.
     public func deploySchema(of container: String) async throws(CloudError) {
         let schema = try await schema(of: container)
-        try await self.container(container, .production).engine.deploy(schema)
+        try await openedContainer(container, .production).engine.deploy(schema)
     }
 
     /// Removes a record type, or one of its fields, from the development schema. The next record that has it decides its type.
@@ -222,12 +253,12 @@ public final class EmbeddedCloud: Sendable {
     public func removeFromSchema(
         type: String, field: String? = nil, of container: String, isForced: Bool = false
     ) async throws(CloudError) -> Int {
-        try await self.container(container, .development).engine.removeFromSchema(type, field: field, isForced: isForced)
+        try await openedContainer(container, .development).engine.removeFromSchema(type, field: field, isForced: isForced)
     }
 
     /// Sets whether saved records may add types and fields to the development schema.
     public func setSchemaFrozen(_ isFrozen: Bool, of container: String) async throws(CloudError) {
-        try await self.container(container, .development).engine.setFrozen(isFrozen)
+        try await openedContainer(container, .development).engine.setFrozen(isFrozen)
     }
 
     /// An account's name in a container: `_` and 32 hexadecimal digits.
@@ -252,19 +283,50 @@ public final class EmbeddedCloud: Sendable {
         }
     }
 
+    /// Opens a container, and makes it if it is not there. In a directory ``database(_:of:environment:account:)`` does so by itself.
+    ///
+    /// - Throws: `CloudError` `invalidArguments` for a malformed name; `zoneBusy`, `serviceUnavailable`; `internalError`.
+    package func open(_ container: String, environment: StoreEnvironment) async throws(CloudError) {
+        _ = try await openedContainer(container, environment)
+    }
+
+    /// Returns a container, which is opened, and made if need be.
+    func openedContainer(_ name: String, _ environment: StoreEnvironment) async throws(CloudError) -> CloudContainer {
+        guard let backend else { return try container(name, environment) }
+        try Self.check(container: name)
+        let key = "\(name)/\(environment.rawValue)"
+        if let known = opened.withLock({ $0[key] }) { return known }
+        let storages = try await backend.open(name, environment)
+        let container = CloudContainer(
+            name, storages, engine(over: storages.records, environment), removesByItself: removesByItself)
+        let first = opened.withLock { opened in
+            // Another task may have opened it meanwhile.
+            if let known = opened[key] { return known }
+            opened[key] = container
+            return container
+        }
+        first.goOnRemoving()
+        return first
+    }
+
+    /// Returns a container that is open, or in the directory.
     func container(_ name: String, _ environment: StoreEnvironment) throws(CloudError) -> CloudContainer {
         try Self.check(container: name)
         let key = "\(name)/\(environment.rawValue)"
-        let (directory, now, random, isInMemory, limits) = (directory, now, random, isInMemory, limits)
-        let (lanes, removesByItself, observe) = (lanes, removesByItself, observe)
+        guard backend == nil else {
+            if let known = opened.withLock({ $0[key] }) { return known }
+            throw CloudError(.internalError, "the container '\(name)' was not opened")
+        }
         do {
             return try opened.withLock { opened in
                 if let known = opened[key] { return known }
                 let folder = directory.appendingPathComponent("containers/\(key)", isDirectory: true)
                 try Folder.make(folder, mode: 0o700)
-                let container = try CloudContainer(
-                    name, in: folder, isInMemory: isInMemory, limits: limits, environment: environment, now: now, random: random,
-                    lanes: lanes, removesByItself: removesByItself, observing: observe)
+                let storages = try self.storages(in: folder)
+                let container = CloudContainer(
+                    name, storages, engine(over: storages.records, environment), removesByItself: removesByItself)
+                // What another process has left.
+                if !isInMemory { container.goOnRemoving() }
                 opened[key] = container
                 return container
             }
@@ -272,37 +334,38 @@ public final class EmbeddedCloud: Sendable {
             throw CloudError(storage: error)
         }
     }
+
+    private func engine(over storage: any CloudStorage, _ environment: StoreEnvironment) -> CloudEngine {
+        CloudEngine(storage: storage, limits: limits, environment: environment, now: now, random: random, lanes: lanes)
+    }
+
+    /// The storages of a container's folder.
+    private func storages(in folder: URL) throws -> ContainerStorages {
+        let records =
+            try isInMemory
+            ? SQLiteCloudStorage(inMemoryObserving: observe)
+            : SQLiteCloudStorage(at: folder.appendingPathComponent("records.sqlite"), observing: observe)
+        let assets = AssetDirectory(
+            folder.appendingPathComponent("assets", isDirectory: true),
+            backupLock: isInMemory ? nil : CloudDirectory(url: directory).backupLock)
+        return ContainerStorages(records: records, assets: assets, signal: try ZoneChangeNotifier(folder))
+    }
 }
 
 /// What an embedded cloud has of one container in one environment.
 final class CloudContainer: Sendable {
     let name: String
     let engine: CloudEngine
-    let assetStorage: AssetDirectory
-    let notifier: ZoneChangeNotifier
+    let assetStorage: any AssetStorage
+    let notifier: any ChangeSignal
+    let looks = SharedLooks()
     private let removals: RemovalTask
     private let removesByItself: Bool
 
-    init(
-        _ name: String, in folder: URL, isInMemory: Bool, limits: CloudLimits, environment: StoreEnvironment,
-        now: @escaping @Sendable () -> Int64, random: @escaping @Sendable (Int) -> [UInt8], lanes: QueryLanes,
-        removesByItself: Bool, observing observe: (@Sendable (String) -> Void)?
-    ) throws {
-        self.name = name
-        let storage =
-            try isInMemory
-            ? SQLiteCloudStorage(inMemoryObserving: observe)
-            : SQLiteCloudStorage(at: folder.appendingPathComponent("records.sqlite"), observing: observe)
-        engine = CloudEngine(storage: storage, limits: limits, environment: environment, now: now, random: random, lanes: lanes)
-        let root = folder.deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
-        assetStorage = AssetDirectory(
-            folder.appendingPathComponent("assets", isDirectory: true),
-            backupLock: isInMemory ? nil : CloudDirectory(url: root).backupLock)
-        notifier = try ZoneChangeNotifier(folder)
+    init(_ name: String, _ storages: ContainerStorages, _ engine: CloudEngine, removesByItself: Bool) {
+        (self.name, self.engine, self.removesByItself) = (name, engine, removesByItself)
+        (assetStorage, notifier) = (storages.assets, storages.signal)
         removals = RemovalTask(engine, assetStorage, notifier)
-        self.removesByItself = removesByItself
-        // What another process has left.
-        if !isInMemory { goOnRemoving() }
     }
 
     /// Has what is left to be removed go, beside what else is done.

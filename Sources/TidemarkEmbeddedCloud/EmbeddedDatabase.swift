@@ -215,13 +215,15 @@ public struct EmbeddedDatabase: CloudDatabase {
     /// Returns a stream with an element whenever something that the caller sees may have changed since the last one, through this
     /// process or another. Changes that come together are one element. The stream ends when its task is cancelled.
     public func notifications() async throws(CloudError) -> AsyncStream<Void> {
-        let (caller, engine, notifier) = (try await reader(), container.engine, container.notifier)
-        let notifications = try notifier.notifications()
+        let (caller, engine, signal, looks) = (try await reader(), container.engine, container.notifier, container.looks)
+        let notifications = try signal.notifications()
         let seen = LastSeen(try await engine.newest(caller))
-        // The notifier is everybody's: who listens is woken by what they can see.
+        // The signal is everybody's: who listens is woken by what they can see.
         return AsyncStream {
             for await _ in notifications {
-                guard let newest = await notifier.newest(caller, { try? await engine.newest(caller) }) else { return () }
+                guard let newest = await looks.newest(caller, after: signal.heard, { try? await engine.newest(caller) }) else {
+                    return ()
+                }
                 switch seen.compare(newest) {
                 case .same: continue
                 case .newer: return ()

@@ -37,8 +37,8 @@ extension EmbeddedCloud {
     ///
     /// - Complexity: O(records of the account, and public records).
     package func forEachItem(of account: StoredAccount, _ body: (StoredPlace, StoredItem) async throws -> Void) async throws {
-        for (name, environment) in try containers() {
-            let engine = try container(name, environment).engine
+        for (name, environment) in try await containers() {
+            let engine = try await openedContainer(name, environment).engine
             for scope in [DatabaseScope.private, .public, .shared] {
                 let caller = caller(account, scope, in: name)
                 for zone in try await zones(engine, caller) {
@@ -79,7 +79,7 @@ extension EmbeddedCloud {
     package func piece(
         of asset: CloudAsset, at offset: Int64, count: Int, for account: StoredAccount, _ place: StoredPlace
     ) async throws(CloudError) -> Data {
-        let container = try container(place.container, place.environment)
+        let container = try await openedContainer(place.container, place.environment)
         return try await container.engine.download(
             asset, in: place.zone, from: offset, count: count, container.assetStorage,
             caller(account, place.scope, in: place.container))
@@ -91,8 +91,8 @@ extension EmbeddedCloud {
     /// When it fails midway, it goes on when it is called again.
     package func removeWithData(_ account: StoredAccount) async throws(CloudError) -> Removed {
         var removed = Removed()
-        for (name, environment) in try containers() {
-            let container = try container(name, environment)
+        for (name, environment) in try await containers() {
+            let container = try await openedContainer(name, environment)
             let (engine, assetStorage) = (container.engine, container.assetStorage)
             let shared = caller(account, .shared, in: name)
             for zone in try await zones(engine, shared) {
@@ -128,7 +128,7 @@ extension EmbeddedCloud {
 
     /// Deletes the account's records of a zone that stays.
     private func removeRecords(
-        in zone: CloudZoneID, _ engine: CloudEngine, _ assetStorage: AssetDirectory, _ caller: CloudEngine.Caller
+        in zone: CloudZoneID, _ engine: CloudEngine, _ assetStorage: any AssetStorage, _ caller: CloudEngine.Caller
     ) async throws(CloudError) -> Int {
         var count = 0
         var after: Int64? = -1

@@ -35,8 +35,8 @@ extension EmbeddedCloud {
     }
 
     /// The containers of the cloud, sorted. Folders with other names are left out.
-    private func sortedContainers() throws(CloudError) -> [(String, StoreEnvironment)] {
-        try containers().filter { (try? Self.check(container: $0.0)) != nil }
+    private func sortedContainers() async throws(CloudError) -> [(String, StoreEnvironment)] {
+        try await containers().filter { (try? Self.check(container: $0.0)) != nil }
             .sorted { ($0.0, $0.1.rawValue) < ($1.0, $1.1.rawValue) }
     }
 
@@ -50,9 +50,9 @@ extension EmbeddedCloud {
     /// - Throws: `CloudError` `internalError`.
     public func usage(of account: StoredAccount) async throws(CloudError) -> [Usage] {
         var usage: [Usage] = []
-        for (name, environment) in try sortedContainers() {
+        for (name, environment) in try await sortedContainers() {
             let user = Self.userRecordName(account.id, in: name)
-            let (bytes, reserved) = try await container(name, environment).engine.storage.read { rows throws(CloudError) in
+            let (bytes, reserved) = try await openedContainer(name, environment).engine.storage.read { rows throws(CloudError) in
                 (try rows.used(by: user), try rows.reserved(by: user).bytes)
             }
             guard bytes != 0 || reserved != 0 else { continue }
@@ -69,8 +69,9 @@ extension EmbeddedCloud {
     /// - Throws: `CloudError` `zoneBusy`, `internalError`.
     public func recountUsage() async throws(CloudError) -> [Recount] {
         var recounts: [Recount] = []
-        for (name, environment) in try sortedContainers() {
-            let corrected = try await container(name, environment).engine.storage.write(owners: .all) { rows throws(CloudError) in
+        for (name, environment) in try await sortedContainers() {
+            let corrected = try await openedContainer(name, environment).engine.storage.write(owners: .all) {
+                rows throws(CloudError) in
                 let (counted, found) = (try rows.allUsed(), try rows.countUsed())
                 var corrected: [String: Recount.Correction] = [:]
                 for user in Set(counted.keys).union(found.keys) where counted[user] ?? 0 != found[user] ?? 0 {

@@ -21,13 +21,13 @@ actor LeftoverSweep {
         var sweep = EmbeddedCloud.Sweep()
         let containers: [(String, StoreEnvironment)]
         do throws(CloudError) {
-            containers = try cloud.containers()
+            containers = try await cloud.containers()
         } catch {
             return EmbeddedCloud.Sweep(failure: error)
         }
         for (name, environment) in containers where names?.contains(name) ?? Self.isContainer(name) {
             do throws(CloudError) {
-                let container = try cloud.container(name, environment)
+                let container = try await cloud.openedContainer(name, environment)
                 container.goOnRemoving()
                 try await container.engine.forgetUploads(of: nil, container.assetStorage)
                 try await container.engine.forgetAnswers()

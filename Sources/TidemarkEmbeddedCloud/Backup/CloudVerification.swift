@@ -254,14 +254,8 @@ extension EmbeddedCloud {
     /// - Returns: How many records devices were not told of before.
     public func reportDamage() async throws(CloudError) -> Int {
         var count = 0
-        let containers: [CloudDirectory.Container]
-        do {
-            containers = try CloudDirectory(url: directory).containers()
-        } catch {
-            throw CloudError(storage: error)
-        }
-        for container in containers {
-            let opened = try self.container(container.name, container.environment)
+        for (name, environment) in try await containers() where (try? Self.check(container: name)) != nil {
+            let opened = try await openedContainer(name, environment)
             let damaged = try await opened.engine.storage.read { rows throws(CloudError) in try rows.damagedRecords() }
             let fresh = damaged.filter { $0.damage?.isNoted == false }
             guard await opened.engine.noteDamage(of: fresh) else { continue }

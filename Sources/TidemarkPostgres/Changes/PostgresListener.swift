@@ -1,4 +1,5 @@
 import Foundation
+package import TidemarkCloud
 import TidemarkCloudEngine
 import TidemarkModel
 
@@ -191,13 +192,35 @@ package final class PostgresListener: Sendable {
 }
 
 /// Signals the changes of one topic, such as a container in an environment, to all servers of a database.
-package struct PostgresChangeSignal: ChangeSignal {
-    package let listener: PostgresListener
-    package let topic: String
+package final class PostgresChangeSignal: ChangeSignal {
+    private let listener: PostgresListener
+    private let topic: String
+    private let listeners = ChangeListeners()
+    /// Counts what other servers post, and wakes the listeners; from the first listener on.
+    private let hearing = LockedValue<Task<Void, Never>?>(nil)
 
     package init(_ listener: PostgresListener, topic: String) { (self.listener, self.topic) = (listener, topic) }
 
-    package func post() { listener.post(topic) }
+    deinit { hearing.withLock { $0?.cancel() } }
+
+    package var heard: Int64 { listeners.heard }
+
+    package func post() {
+        // While somebody listens the signal comes back by the listener.
+        listener.post(topic)
+    }
+
+    package func notifications() throws(CloudError) -> AsyncStream<Void> {
+        let stream = listeners.stream()
+        hearing.withLock { hearing in
+            guard hearing == nil else { return }
+            let changes = listener.changes(of: topic)
+            hearing = Task { [listeners] in
+                for await _ in changes { listeners.wake() }
+            }
+        }
+        return stream
+    }
 }
 
 /// Wakes a thread that waits in `poll`.
