@@ -18,7 +18,7 @@ package enum CredentialStorageContract {
             used: began, address: address)
     }
 
-    private static func token(_ id: String, name: String = "Web\0") -> StoredAPIToken {
+    private static func token(_ id: String, name: String = "Web ä") -> StoredAPIToken {
         StoredAPIToken(
             id: id, digest: Array(id.utf8), container: container, environment: .development, name: name,
             redirect: "https://journal.example.org/", popup: nil, origins: ["https://a.example.org", "https://b.example.org"],
@@ -27,7 +27,7 @@ package enum CredentialStorageContract {
 
     private static func key(_ id: String, of account: String = "importer") -> StoredServerKey {
         StoredServerKey(
-            id: id, container: container, environment: .development, name: "Importer\0", account: account, publicKey: [1, 0, 2],
+            id: id, container: container, environment: .development, name: "Importer ä", account: account, publicKey: [1, 0, 2],
             made: now)
     }
 
@@ -154,7 +154,9 @@ package enum CredentialStorageContract {
             let (storage, other) = (try await open(), try await open())
             let second = now / 1_000_000
             let isShared = storage.notedSince == nil
-            func admit(_ mark: UInt8, _ key: String = "k", in storage: any CredentialStorage) async throws -> SignedRequestAdmission {
+            func admit(
+                _ mark: UInt8, _ key: String = "k", in storage: any CredentialStorage
+            ) async throws -> SignedRequestAdmission {
                 try await storage.admit(
                     [UInt8](repeating: mark, count: 16), of: key, signed: second, at: second, tolerance: 600)
             }
@@ -327,7 +329,7 @@ package enum CredentialStorageContract {
             try requireEqual(try await actions(0, nil, 2), ["b", "a"], "two")
             try requireEqual(try await actions(now + 1, nil, 9), ["b"], "since then")
             try requireEqual(try await actions(0, "anna", 9), ["a", "kept"], "of anna")
-            try requireEqual(try await actions(0, "\0", 9), [], "of nobody")
+            try requireEqual(try await actions(0, "nobody", 9), [], "of nobody")
             let entries = try await storage.auditLog(since: 0, account: nil, limit: 9)
             try require(zip(entries, entries.dropFirst()).allSatisfy { $0.number > $1.number }, "numbers don't grow")
             try requireEqual(entries.first?.at, now + 1, "time")

@@ -121,11 +121,13 @@ import Testing
         ] {
             let signature = Data(signing.signature(of: signed)).base64EncodedString()
             #expect(
-                try await failure(SignedRequest(date: date, body: [], path: path, query: "a=1", signature: signature), key, served) == nil)
+                try await failure(
+                    SignedRequest(date: date, body: [], path: path, query: "a=1", signature: signature), key, served) == nil)
             let without = try await failure(SignedRequest(date: date, body: [], path: path, signature: signature), key, served)
             #expect(without == (signed.hasSuffix("?a=1") ? .wrong : nil))
             #expect(
-                try await failure(SignedRequest(date: date, body: [1], path: path, query: "a=1", signature: signature), key, served)
+                try await failure(
+                    SignedRequest(date: date, body: [1], path: path, query: "a=1", signature: signature), key, served)
                     == .wrong)
         }
     }

@@ -1,6 +1,7 @@
 import Foundation
 import TestServers
 import Testing
+import TidemarkCloudEngine
 import TidemarkPostgres
 
 /// Prints what the way to the database costs. Only with `TIDEMARK_FIGURES`: other work on the machine would be measured as well.
@@ -67,5 +68,35 @@ struct FigureTests {
         let rows: Int64 = try await fixture.database.query("SELECT count(*) FROM records")[0].value(0)
         #expect(rows == Int64(writers * 4000))
         await fixture.database.close()
+    }
+
+    @Test("Sessions, looked up by so many requests at once", arguments: [1, 16, 256])
+    func looksUpSessions(_ requests: Int) async throws {
+        let fixture = try await Fixture()
+        let storage = try await PostgresCredentialStorage.open(try fixture.other())
+        try await storage.addContainer("journal", at: 0)
+        @Sendable func session(_ number: Int) -> StoredSession {
+            StoredSession(
+                id: [UInt8](repeating: 7, count: 14) + [UInt8(number / 256), UInt8(number % 256)], account: "account\(number)",
+                container: "journal", environment: .development, kind: "device", began: 1, kept: .max, device: "", used: 1,
+                address: "")
+        }
+        for number in 0..<1_000 { _ = try await storage.add(session(number), ifPasswordIs: nil, auditing: nil) }
+        let count = requests == 1 ? 3_000 : 20_000
+        let began = ContinuousClock.now
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for request in 0..<requests {
+                group.addTask {
+                    for number in 0..<(count / requests) {
+                        let wanted = session((number * 31 + request) % 1_000)
+                        guard try await storage.session(wanted.id) == wanted else { throw CancellationError() }
+                    }
+                }
+            }
+            try await group.waitForAll()
+        }
+        let time = began.duration(to: .now) / .seconds(1)
+        let each = time * Double(requests) / Double(count)
+        print("\(requests) requests at once: \(Int(Double(count) / time)) sessions a second, \(Int(each * 1e6)) µs each")
     }
 }

@@ -9,7 +9,9 @@ import TidemarkPostgres
 
 /// Goal: what one server changes counts in all others with the commit, and costs a request little. Method: two credential stores over one
 /// database, and a look at the statements.
-@Suite("Credentials of several servers", .enabled(if: PostgresServer.isInstalled, "\(PostgresServer.whyNot)"), .timeLimit(.minutes(30)))
+@Suite(
+    "Credentials of several servers", .enabled(if: PostgresServer.isInstalled, "\(PostgresServer.whyNot)"),
+    .timeLimit(.minutes(30)))
 struct IdentityTests {
     private static let container = "iCloud.org.example.journal"
 
@@ -98,7 +100,7 @@ struct IdentityTests {
             account: "anna", container: Self.container, environment: .development, kind: .device)
         statements.change { $0 = 0 }
         try await withThrowingTaskGroup(of: Void.self) { group in
-            for _ in 0..<1_000 { group.addTask { #expect(try await one.session(token.text).get().account == "anna") } }
+            for _ in 0..<1_000 { group.addTask { _ = try await one.session(token.text).get() } }
             try await group.waitForAll()
         }
         #expect(statements.value <= 500, "\(statements.value) statements for 1,000 requests")

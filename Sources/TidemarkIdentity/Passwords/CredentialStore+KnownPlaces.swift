@@ -16,7 +16,8 @@ extension CredentialStore {
     ///
     /// It lets nobody in. An attempt to sign in that shows it does not wait for the attempts of strangers.
     public func deviceToken(of account: String) -> String {
-        signedText(Data("\(account)\n\(Hexadecimal.text(random(8)))".utf8), for: "device", until: now() + CredentialLimits.knownAge)
+        signedText(
+            Data("\(account)\n\(Hexadecimal.text(random(8)))".utf8), for: "device", until: now() + CredentialLimits.knownAge)
     }
 
     /// Returns what names the device of a token; `nil` when the token is not this cloud's, has expired, or is for another account.

@@ -134,7 +134,8 @@ package final class PostgresAccountStorage: AccountStorage {
             .readCommitted, isReadOnly: false, lockTimeout: .seconds(60), statementTimeout: .seconds(600))
         try await database.write(options) { transaction in
             try transaction.enqueue("SELECT pg_advisory_xact_lock($1)", Self.namingLock)
-            let made = try transaction.query("INSERT INTO account_containers (name) VALUES ($1) ON CONFLICT DO NOTHING", container)
+            let made = try transaction.query(
+                "INSERT INTO account_containers (name) VALUES ($1) ON CONFLICT DO NOTHING", container)
             guard made.affected > 0 else { return }
             try transaction.enqueue(
                 """

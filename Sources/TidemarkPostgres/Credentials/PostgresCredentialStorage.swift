@@ -35,7 +35,8 @@ package final class PostgresCredentialStorage: CredentialStorage {
                 // Of servers that start at once, one makes the secret.
                 try await database.transaction { transaction in
                     try transaction.enqueue(
-                        "INSERT INTO credential_state (is_only, revision, secret) VALUES (true, 1, $1) ON CONFLICT DO NOTHING", secret)
+                        "INSERT INTO credential_state (is_only, revision, secret) VALUES (true, 1, $1) ON CONFLICT DO NOTHING",
+                        secret)
                 }
             }
             return PostgresCredentialStorage(database, try await PostgresCredentialCache(database), listener)

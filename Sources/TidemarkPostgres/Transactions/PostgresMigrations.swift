@@ -112,7 +112,8 @@ package struct PostgresMigrations: Sendable {
         )[0].value(0)
         guard isThere else { return nil }
         let row = try transaction.query(
-            "SELECT coalesce(max(number), 0), coalesce(max(oldest_user), 0) FROM tidemark_migrations WHERE component = $1", component
+            "SELECT coalesce(max(number), 0), coalesce(max(oldest_user), 0) FROM tidemark_migrations WHERE component = $1",
+            component
         )[0]
         return Version(number: Int(try row.value(0, as: Int64.self)), oldestUser: Int(try row.value(1, as: Int64.self)))
     }

@@ -18,7 +18,8 @@ extension ServedCloud {
 
     func listSubscriptions(_ call: Call) async throws -> Reply {
         let owner = try owner(call)
-        return .object { $0.list("subscriptions") { for it in subscriptions.cache.subscriptions(of: owner) { it.write(&$0) } } }
+        let found = try await subscriptions.subscriptions(of: owner)
+        return .object { $0.list("subscriptions") { for it in found { it.write(&$0) } } }
     }
 
     private static func writeMissing(_ id: String, _ json: inout JSONWriter, _ dialect: WireDialect) {
@@ -38,10 +39,15 @@ extension ServedCloud {
         }
         let owner = try owner(call)
         let dialect = dialect(call)
+        var subscriptions: [String: Subscription] = [:]
+        for subscription in try await self.subscriptions.subscriptions(of: owner) {
+            subscriptions[subscription.id] = subscription
+        }
+        let known = subscriptions
         return .object {
             $0.list("subscriptions") { json in
                 for id in ids {
-                    guard let found = subscriptions.cache.subscription(id, of: owner) else {
+                    guard let found = known[id] else {
                         Self.writeMissing(id, &json, dialect)
                         continue
                     }
@@ -161,7 +167,7 @@ extension ServedCloud {
             let credential = Credential(text: pass.credential), try await access.isGood(credential)
         else { throw dead }
         let device = pass.device
-        guard subscriptions.cache.has(device), try access.hasContainer(device.container),
+        guard try await subscriptions.has(device), try access.hasContainer(device.container),
             try await cloud.account(id: device.account)?.status == .available
         else { throw dead }
         return device
@@ -172,13 +178,23 @@ extension ServedCloud {
         let device = try await device(call.parameters["capability"] ?? "")
         try waits.enter(device.account)
         defer { waits.leave(device.account) }
-        let frame = await first(within: Self.patience) { await mailbox.take(for: device.box) }
+        let result = await first(within: Self.patience) { await next(for: device) }
+        let frame = try result?.get()
         if Task.isCancelled, let frame {
             // There is nobody any more to whom it could be told.
-            await mailbox.putBack(frame, for: device.box)
+            try await mailbox.putBack(frame, for: device.box)
             throw CancellationError()
         }
         return Reply(body: frame.map { .json($0) } ?? .none)
+    }
+
+    /// The next notification for a device; `nil` when there is none.
+    private func next(for device: SubscriptionStore.Device) async -> Result<[UInt8], CloudError>? {
+        do throws(CloudError) {
+            return try await mailbox.take(for: device.box).map { .success($0) }
+        } catch {
+            return .failure(error)
+        }
     }
 
     /// Waits until a database has changed since a cursor.

@@ -11,7 +11,7 @@ struct ServedCloud: Sendable {
     let cloud: EmbeddedCloud
     let access: CredentialStore
     let subscriptions: SubscriptionStore
-    let mailbox: NotificationMailbox
+    let mailbox: any NotificationStorage
     let dispatcher: NotificationDispatcher
     let waits: LongPollLimiter
     /// Persons that an account looks for: 200 at once, then one every ten seconds.

@@ -1,4 +1,5 @@
 import TidemarkCloud
+import TidemarkCloudEngine
 import TidemarkEmbeddedCloud
 import TidemarkModel
 
@@ -22,17 +23,24 @@ final class NotificationDispatcher: Sendable {
         /// The user record name of whose zone it is.
         let zoneOwner: String
         let changes: [Change]
+
+        var changedZone: ChangedZone {
+            ChangedZone(
+                container: container, environment: environment, isPublic: isPublic, owner: isPublic ? "" : zoneOwner,
+                zone: zoneName)
+        }
     }
 
     private static let queueLimit = 256
 
-    private let cache: SubscriptionCache
+    private let subscriptions: SubscriptionStore
     private let queue: AsyncStream<ChangeSummary>.Continuation
     private let metrics: ServerMetrics
 
-    init(_ cloud: EmbeddedCloud, _ subscriptions: SubscriptionStore, _ mailbox: NotificationMailbox, _ metrics: ServerMetrics) {
+    init(_ cloud: EmbeddedCloud, _ subscriptions: SubscriptionStore, _ mailbox: any NotificationStorage, _ metrics: ServerMetrics)
+    {
         let (stream, queue) = AsyncStream.makeStream(of: ChangeSummary.self, bufferingPolicy: .bufferingOldest(Self.queueLimit))
-        cache = subscriptions.cache
+        self.subscriptions = subscriptions
         self.metrics = metrics
         self.queue = queue
         let telling = SubscriptionMatcher(cloud: cloud, subscriptions: subscriptions, mailbox: mailbox)
@@ -43,7 +51,7 @@ final class NotificationDispatcher: Sendable {
 
     /// Has summary told, if anybody may want to hear of them; returns at once.
     func tell(_ summary: ChangeSummary) {
-        guard !summary.changes.isEmpty, cache.isWatched(summary) else { return }
+        guard !summary.changes.isEmpty, subscriptions.mayConcern(summary.changedZone) else { return }
         if case .dropped = queue.yield(summary) { metrics.count(.changeSummariesDropped) }
     }
 }

@@ -1,23 +1,9 @@
-import Foundation
+import TidemarkCloudEngine
 
-/// Brings notifications to who waits for them: one for each wait. A device waits once; what it began before ends then, with nothing.
-///
-/// What nobody has fetched is kept in memory, so much of it; it is a hint to look, and not the change itself.
-actor NotificationMailbox {
-    /// Where an account fetches what is for one of its devices. A token alone opens none: another account may name the same one.
-    struct Box: Hashable, Sendable {
-        let account: String
-        let token: String
-    }
-
-    /// What is kept at the most.
-    struct Limits: Sendable {
-        var framesOfBox = 100
-        /// Bytes of one box, of all boxes of an account, and of all.
-        var sizeOfBox = 64_000
-        var sizeOfAccount = 512_000
-        var size = 64_000_000
-    }
+/// Keeps notifications in memory, so much of what nobody has fetched.
+actor NotificationMailbox: NotificationStorage {
+    typealias Box = NotificationBox
+    typealias Limits = NotificationLimits
 
     private struct Content {
         var frames: [[UInt8]] = []
@@ -43,7 +29,7 @@ actor NotificationMailbox {
     func put(_ frame: [UInt8], for box: Box) {
         metrics.count(.notifications)
         if let wait = waits.removeValue(forKey: box) { return wait.continuation.resume(returning: frame) }
-        let cost = Self.cost(frame)
+        let cost = Limits.cost(frame)
         guard cost <= limits.sizeOfBox else { return metrics.count(.notificationsDropped) }
         // The latest say most.
         while let content = boxes[box],
@@ -60,7 +46,7 @@ actor NotificationMailbox {
         if let wait = waits.removeValue(forKey: box) { return wait.continuation.resume(returning: frame) }
         if let content = boxes[box] {
             // It is the oldest, and would have gone first.
-            guard content.frames.count < limits.framesOfBox, content.size + Self.cost(frame) <= limits.sizeOfBox else {
+            guard content.frames.count < limits.framesOfBox, content.size + Limits.cost(frame) <= limits.sizeOfBox else {
                 return metrics.count(.notificationsDropped)
             }
         }
@@ -92,11 +78,8 @@ actor NotificationMailbox {
 
     // What is kept
 
-    /// What it takes to keep a frame.
-    private static func cost(_ frame: [UInt8]) -> Int { frame.count + 128 }
-
     private func keep(_ frame: [UInt8], for box: Box, isFirst: Bool) {
-        let cost = Self.cost(frame)
+        let cost = Limits.cost(frame)
         guard (sizes[box.account] ?? 0) + cost <= limits.sizeOfAccount, size + cost <= limits.size else {
             return metrics.count(.notificationsDropped)
         }
@@ -111,7 +94,7 @@ actor NotificationMailbox {
     private func takeFirst(of box: Box) -> [UInt8]? {
         guard var content = boxes[box], !content.frames.isEmpty else { return nil }
         let frame = content.frames.removeFirst()
-        let cost = Self.cost(frame)
+        let cost = Limits.cost(frame)
         content.size -= cost
         boxes[box] = content.frames.isEmpty ? nil : content
         let left = (sizes[box.account] ?? 0) - cost

@@ -9,7 +9,7 @@ import TidemarkWire
 struct SubscriptionMatcher: Sendable {
     let cloud: EmbeddedCloud
     let subscriptions: SubscriptionStore
-    let mailbox: NotificationMailbox
+    let mailbox: any NotificationStorage
 
     /// Looks into the cloud that the summary of one request may cost. Who comes later hears nothing of it.
     private static let looksMost = 200
@@ -33,12 +33,13 @@ struct SubscriptionMatcher: Sendable {
         // A deletion that doesn't say of what type is for all of them.
         let types = summary.changes.contains { $0.type.isEmpty } ? nil : Set(summary.changes.map(\.type))
         var findings = Findings()
-        for interest in subscriptions.cache.interests(in: summary, types: types) {
+        // Where nobody can be found, nobody is told: a notification is a hint to look.
+        guard let interests = try? await subscriptions.interests(in: summary.changedZone, types: types) else { return }
+        for interest in interests {
             let changes = await changes(for: interest, summary, &findings)
             guard !changes.isEmpty else { continue }
             let (owner, subscription) = (interest.owner, interest.subscription)
-            let devices = subscriptions.cache.devices(
-                of: owner.account, container: owner.container, environment: owner.environment)
+            let devices = (try? await subscriptions.devices(of: owner)) ?? []
             for change in changes {
                 if subscription.firesOnce {
                     // Whoever removes it fires it.
@@ -46,7 +47,7 @@ struct SubscriptionMatcher: Sendable {
                 }
                 guard !devices.isEmpty else { continue }
                 let frame = Self.frame(interest, change, summary)
-                for device in devices { await mailbox.put(frame, for: device.box) }
+                for device in devices { try? await mailbox.put(frame, for: device.box) }
             }
         }
     }
@@ -58,7 +59,7 @@ struct SubscriptionMatcher: Sendable {
 
     /// The changes that a subscriber is to hear of: of what they see, and of nothing else.
     private func changes(
-        for interest: SubscriptionCache.Interest, _ summary: NotificationDispatcher.ChangeSummary, _ findings: inout Findings
+        for interest: SubscriptionStore.Interest, _ summary: NotificationDispatcher.ChangeSummary, _ findings: inout Findings
     ) async -> [NotificationDispatcher.ChangeSummary.Change] {
         let subscription = interest.subscription
         var wanted = summary.changes.filter { change in
@@ -106,7 +107,7 @@ struct SubscriptionMatcher: Sendable {
 
     /// Records that a subscription's query finds.
     private func found(
-        _ interest: SubscriptionCache.Interest, _ names: [String], _ summary: NotificationDispatcher.ChangeSummary,
+        _ interest: SubscriptionStore.Interest, _ names: [String], _ summary: NotificationDispatcher.ChangeSummary,
         _ findings: inout Findings
     ) async -> Set<String> {
         let owner = interest.owner
@@ -145,7 +146,7 @@ struct SubscriptionMatcher: Sendable {
     private static let namesAtOnce = 50
 
     private static func frame(
-        _ interest: SubscriptionCache.Interest, _ change: NotificationDispatcher.ChangeSummary.Change,
+        _ interest: SubscriptionStore.Interest, _ change: NotificationDispatcher.ChangeSummary.Change,
         _ summary: NotificationDispatcher.ChangeSummary
     ) -> [UInt8] {
         let (subscriber, subscription) = (interest.owner, interest.subscription)

@@ -1,0 +1,164 @@
+import Foundation
+import GRDB
+import TidemarkCloud
+import TidemarkCloudEngine
+import TidemarkModel
+import TidemarkSQLite
+
+/// Stores subscriptions and devices in `subscriptions.sqlite` beside the cloud.
+///
+/// It is written on a thread of its own; what is asked for is in memory, as it was last written. What one server writes another one of
+/// the same directory knows when it starts.
+actor SQLiteSubscriptionStorage: SubscriptionStorage {
+    private nonisolated let executor = StoreExecutor(label: "tidemark.subscriptions")
+    nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
+    private let database: SharedDatabase
+    private nonisolated let cache: SubscriptionCache
+    /// Subscriptions in the file that can't be read, which nothing is sent for.
+    nonisolated let unreadable: Int
+
+    /// - Parameter row: Makes the row of what the file has; `nil` for what can't be read.
+    init(at directory: URL, row: (SubscriptionOwner, Data) -> StoredSubscription?) throws {
+        let database = try SharedDatabase(
+            at: directory.appendingPathComponent("subscriptions.sqlite"), migrations: Self.migrations,
+            tables: Self.tables, prepare: { _ in })
+        let cache = SubscriptionCache()
+        unreadable = try database.reader.read { db in
+            var unreadable = 0
+            for stored in try Row.fetchAll(db, sql: "SELECT account, container, environment, scope, content FROM subscriptions") {
+                guard let environment = StoreEnvironment(rawValue: stored[2]), let scope = DatabaseScope(rawValue: stored[3]),
+                    let subscription = row(
+                        SubscriptionOwner(account: stored[0], container: stored[1], environment: environment, scope: scope),
+                        stored[4])
+                else {
+                    unreadable += 1
+                    continue
+                }
+                cache.set(subscription)
+            }
+            for row in try Row.fetchAll(db, sql: "SELECT token, account, container, environment FROM devices ORDER BY rowid") {
+                guard let environment = StoreEnvironment(rawValue: row[3]) else { continue }
+                cache.add(
+                    NotifiedDevice(token: row[0], account: row[1], container: row[2], environment: environment), instead: nil)
+            }
+            return unreadable
+        }
+        self.database = database
+        self.cache = cache
+    }
+
+    /// "TidS". Format 1 is the oldest that was frozen.
+    static let migrations = FormatMigrations(applicationID: 0x5469_6453, oldest: 1)
+
+    private static let tables = """
+        CREATE TABLE subscriptions (account TEXT NOT NULL, container TEXT NOT NULL, environment TEXT NOT NULL, scope INTEGER NOT NULL,
+            id TEXT NOT NULL, content BLOB NOT NULL, PRIMARY KEY (account, container, environment, scope, id)) STRICT, WITHOUT ROWID;
+        CREATE TABLE devices (token TEXT NOT NULL, account TEXT NOT NULL, container TEXT NOT NULL, environment TEXT NOT NULL,
+            UNIQUE (token, account, container, environment)) STRICT;
+        """
+
+    // Subscriptions
+
+    nonisolated func subscriptions(of owner: SubscriptionOwner) async throws(CloudError) -> [StoredSubscription] {
+        cache.subscriptions(of: owner)
+    }
+
+    nonisolated func subscription(
+        _ id: String, of owner: SubscriptionOwner
+    ) async throws(CloudError) -> StoredSubscription? {
+        cache.subscription(id, of: owner)
+    }
+
+    func save(_ subscription: StoredSubscription, most: Int) throws(CloudError) -> Bool {
+        let owner = subscription.owner
+        guard cache.subscription(subscription.id, of: owner) != nil || cache.count(of: owner) < most else { return false }
+        try write { db in
+            try db.execute(
+                sql: """
+                    INSERT OR REPLACE INTO subscriptions (account, container, environment, scope, id, content)
+                    VALUES (?, ?, ?, ?, ?, ?)
+                    """,
+                arguments: [
+                    owner.account, owner.container, owner.environment.rawValue, owner.scope.rawValue, subscription.id,
+                    subscription.content,
+                ])
+        }
+        cache.set(subscription)
+        return true
+    }
+
+    func remove(_ id: String, of owner: SubscriptionOwner) throws(CloudError) -> Bool {
+        guard cache.subscription(id, of: owner) != nil else { return false }
+        try write { db in
+            try db.execute(
+                sql: "DELETE FROM subscriptions WHERE account = ? AND container = ? AND environment = ? AND scope = ? AND id = ?",
+                arguments: [owner.account, owner.container, owner.environment.rawValue, owner.scope.rawValue, id])
+        }
+        cache.remove(id, of: owner)
+        return true
+    }
+
+    nonisolated func mayConcern(_ zone: ChangedZone) -> Bool { cache.isWatched(zone) }
+
+    nonisolated func subscriptions(
+        to zone: ChangedZone, types: Set<String>?
+    ) async throws(CloudError) -> [StoredSubscription] {
+        cache.subscriptions(to: zone, types: types)
+    }
+
+    // Devices
+
+    nonisolated func devices(
+        of account: String, container: String, environment: StoreEnvironment
+    ) async throws(CloudError) -> [NotifiedDevice] {
+        cache.devices(of: account, container: container, environment: environment)
+    }
+
+    nonisolated func has(_ device: NotifiedDevice) async throws(CloudError) -> Bool { cache.has(device) }
+
+    func add(_ device: NotifiedDevice, most: Int) throws(CloudError) {
+        let known = cache.devices(of: device.account, container: device.container, environment: device.environment)
+        guard !known.contains(device) else { return }
+        let gone = known.count >= most ? known.first : nil
+        try write { db in
+            if let gone {
+                try db.execute(
+                    sql: "DELETE FROM devices WHERE token = ? AND account = ? AND container = ? AND environment = ?",
+                    arguments: [gone.token, gone.account, gone.container, gone.environment.rawValue])
+            }
+            try db.execute(
+                sql: "INSERT OR IGNORE INTO devices (token, account, container, environment) VALUES (?, ?, ?, ?)",
+                arguments: [device.token, device.account, device.container, device.environment.rawValue])
+        }
+        cache.add(device, instead: gone)
+    }
+
+    // Accounts
+
+    func accounts() throws(CloudError) -> [String] {
+        do {
+            return try database.reader.read { db in
+                try String.fetchAll(db, sql: "SELECT account FROM subscriptions UNION SELECT account FROM devices")
+            }
+        } catch {
+            throw CloudError(.internalError, "the subscriptions can't be read: \(error)")
+        }
+    }
+
+    func removeAccount(_ account: String) throws(CloudError) {
+        try write { db in
+            for table in ["subscriptions", "devices"] {
+                try db.execute(sql: "DELETE FROM \(table) WHERE account = ?", arguments: [account])
+            }
+        }
+        cache.forget(account)
+    }
+
+    private func write(_ body: (Database) throws -> Void) throws(CloudError) {
+        do {
+            try database.write { db in try body(db) }
+        } catch {
+            throw CloudError(.internalError, "the subscriptions can't be written: \(error)")
+        }
+    }
+}
