@@ -168,7 +168,7 @@ let package = Package(
         .target(
             name: "TidemarkPostgres",
             dependencies: [
-                .target(name: "CPostgres", condition: served), "TidemarkCloud", "TidemarkCloudEngine", "TidemarkModel",
+                .target(name: "CPostgres", condition: served), "CTideCore", "TidemarkCloud", "TidemarkCloudEngine", "TidemarkModel",
                 .product(name: "Metrics", package: "swift-metrics"),
             ],
             swiftSettings: layered),
@@ -388,8 +388,8 @@ let package = Package(
         .testTarget(
             name: "TidemarkPostgresTests",
             dependencies: [
-                "TestServers", "TestSupport", "TidemarkCloud", "TidemarkCloudEngine", "TidemarkIdentity", "TidemarkModel",
-                "TidemarkPostgres",
+                "TestServers", "TestSupport", "TidemarkCloud", "TidemarkCloudEngine", "TidemarkEmbeddedCloud", "TidemarkIdentity",
+                "TidemarkModel", "TidemarkPostgres", "TidemarkTesting",
                 .product(name: "Metrics", package: "swift-metrics"),
             ],
             swiftSettings: strict),

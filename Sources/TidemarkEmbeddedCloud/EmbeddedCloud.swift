@@ -30,6 +30,11 @@ public final class EmbeddedCloud: Sendable {
     private let lanes: QueryLanes
     private let removesByItself: Bool
     private let observe: (@Sendable (String) -> Void)?
+    /// Makes the storage of a container's rows, where that is not a file of the directory.
+    private let storage: StorageOfContainer?
+
+    package typealias StorageOfContainer =
+        @Sendable (_ container: String, _ environment: StoreEnvironment) throws -> any CloudStorage
 
     /// Opens the cloud of a directory, and makes it if there is none.
     ///
@@ -50,11 +55,12 @@ public final class EmbeddedCloud: Sendable {
         return (0..<count).map { _ in UInt8.random(in: .min ... .max, using: &generator) }
     }
 
+    /// - Parameter storage: Makes the storage of a container's rows. Accounts and assets stay in the directory.
     package init(
         at directory: URL, limits: CloudLimits = CloudLimits(), queries: QueryLimits = QueryLimits(),
         removesByItself: Bool = true, now: @escaping @Sendable () -> Int64,
         random: @escaping @Sendable (Int) -> [UInt8] = EmbeddedCloud.systemRandom,
-        observing observe: (@Sendable (String) -> Void)? = nil
+        observing observe: (@Sendable (String) -> Void)? = nil, storage: StorageOfContainer? = nil
     ) throws(CloudError) {
         do {
             try Folder.make(directory, mode: 0o700)
@@ -72,6 +78,7 @@ public final class EmbeddedCloud: Sendable {
         lanes = QueryLanes(QueryLanes.Limits(queries))
         self.removesByItself = removesByItself
         self.observe = observe
+        self.storage = storage
     }
 
     /// Keeps accounts and records in memory, for one process; only assets lie in the directory. For simulations.
@@ -96,6 +103,7 @@ public final class EmbeddedCloud: Sendable {
         lanes = QueryLanes()
         removesByItself = true
         self.observe = observe
+        storage = nil
     }
 
     /// Opens a cloud that is stored in a database and a bucket. Nothing is read yet.
@@ -115,7 +123,7 @@ public final class EmbeddedCloud: Sendable {
         (self.limits, self.now, self.random) = (limits, now, random)
         isInMemory = false
         lanes = QueryLanes(QueryLanes.Limits(queries))
-        (self.removesByItself, observe) = (removesByItself, nil)
+        (self.removesByItself, observe, storage) = (removesByItself, nil, nil)
     }
 
     /// Where the cloud is, for messages.
@@ -322,7 +330,7 @@ public final class EmbeddedCloud: Sendable {
                 if let known = opened[key] { return known }
                 let folder = directory.appendingPathComponent("containers/\(key)", isDirectory: true)
                 try Folder.make(folder, mode: 0o700)
-                let storages = try self.storages(in: folder)
+                let storages = try self.storages(in: folder, of: name, environment)
                 let container = CloudContainer(
                     name, storages, engine(over: storages.records, environment), removesByItself: removesByItself)
                 // What another process has left.
@@ -340,11 +348,13 @@ public final class EmbeddedCloud: Sendable {
     }
 
     /// The storages of a container's folder.
-    private func storages(in folder: URL) throws -> ContainerStorages {
-        let records =
-            try isInMemory
-            ? SQLiteCloudStorage(inMemoryObserving: observe)
-            : SQLiteCloudStorage(at: folder.appendingPathComponent("records.sqlite"), observing: observe)
+    private func storages(in folder: URL, of name: String, _ environment: StoreEnvironment) throws -> ContainerStorages {
+        let records: any CloudStorage =
+            if let storage = try storage?(name, environment) { storage } else if isInMemory {
+                try SQLiteCloudStorage(inMemoryObserving: observe)
+            } else {
+                try SQLiteCloudStorage(at: folder.appendingPathComponent("records.sqlite"), observing: observe)
+            }
         let assets = AssetDirectory(
             folder.appendingPathComponent("assets", isDirectory: true),
             backupLock: isInMemory ? nil : CloudDirectory(url: directory).backupLock)

@@ -12,6 +12,10 @@ package final class EmbeddedCloudSubject: CloudContract.Subject {
     package init(observing observe: @escaping @Sendable (String) -> Void) throws {
         fixture = try FaultyCloudFixture(observing: observe)
     }
+    /// - Parameter storage: Makes the storage of a container's rows.
+    package init(storage: @escaping EmbeddedCloud.StorageOfContainer) throws {
+        fixture = try FaultyCloudFixture(observing: nil, storage: storage)
+    }
 
     package func database(_ scope: DatabaseScope, account: String?) async throws -> any CloudDatabase {
         try fixture.cloud.database(scope, of: FaultyCloudFixture.container, account: try await fixture.id(account))

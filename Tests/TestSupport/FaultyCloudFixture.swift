@@ -15,12 +15,16 @@ public final class FaultyCloudFixture: Sendable {
 
     public convenience init() throws { try self.init(observing: nil) }
 
-    /// - Parameter observe: Is called with the text of each statement on records before it is prepared.
-    package init(observing observe: (@Sendable (String) -> Void)?) throws {
+    /// - Parameters:
+    ///   - observe: Is called with the text of each statement on records before it is prepared.
+    ///   - storage: Makes the storage of a container's rows, instead of a file of the folder.
+    package init(
+        observing observe: (@Sendable (String) -> Void)?, storage: EmbeddedCloud.StorageOfContainer? = nil
+    ) throws {
         scratch = try Scratch()
         directory = scratch["cloud"]
         cloud = try EmbeddedCloud(
-            at: directory, now: { Int64((Date().timeIntervalSince1970 * 1e6).rounded()) }, observing: observe)
+            at: directory, now: { Int64((Date().timeIntervalSince1970 * 1e6).rounded()) }, observing: observe, storage: storage)
     }
 
     /// The identifier of the account of an address, which is made if need be.

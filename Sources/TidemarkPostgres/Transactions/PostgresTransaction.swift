@@ -46,6 +46,42 @@ package final class PostgresTransaction {
         if pending.count >= Self.pendingLimit { try flush() }
     }
 
+    /// Has a statement wait, as ``enqueue(_:_:)`` does.
+    package func enqueue(_ command: PostgresCommand) throws(PostgresError) {
+        pending.append(command)
+        if pending.count >= Self.pendingLimit { try flush() }
+    }
+
+    /// Sends a statement, after those that wait, and ends it after a time. The transaction goes on after that.
+    ///
+    /// - Returns: `nil` where the statement took longer.
+    package func query(within time: Duration, _ command: PostgresCommand) throws(PostgresError) -> PostgresRows? {
+        try enqueue("SAVEPOINT tidemark_query")
+        try enqueue("SELECT set_config('statement_timeout', $1, true)", "\(max(1, time.milliseconds))")
+        // What fails from here on was not caused by what has waited.
+        try flush()
+        do throws(PostgresError) {
+            let rows = try run([command])[0]
+            // That ends the time limit, too.
+            try enqueue("ROLLBACK TO tidemark_query")
+            return rows
+        } catch {
+            guard error.code == .statementTimeout, failure?.code == .statementTimeout else { throw error }
+            failure = nil
+            try query("ROLLBACK TO tidemark_query")
+            return nil
+        }
+    }
+
+    /// Has the transaction run again, from its beginning, since what its body has read is not so any more.
+    ///
+    /// - Returns: The error for the body to throw.
+    package func restart(_ reason: String) -> PostgresError {
+        let error = PostgresError(.serialization, reason)
+        if failure.map({ $0.code == .constraint }) ?? true { failure = error }
+        return error
+    }
+
     /// Sends statements together, after those that wait, and returns the rows of each: one round trip for all of them.
     package func run(_ commands: [PostgresCommand]) throws(PostgresError) -> [PostgresRows] {
         pending += commands

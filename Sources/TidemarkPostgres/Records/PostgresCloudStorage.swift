@@ -1,0 +1,167 @@
+import Foundation
+package import TidemarkCloud
+package import TidemarkCloudEngine
+package import TidemarkModel
+
+/// Stores the rows of one container and environment in PostgreSQL. Any number of servers may use the same rows.
+///
+/// A write locks the row of each owner whom it declares. Writes of all owners exclude all others of the container, by an advisory lock that
+/// every write takes; a shared lock of a row would be a write of that row.
+package final class PostgresCloudStorage: CloudStorage {
+    package let key: [UInt8]
+    package let began: Int64
+    package let commonChanges: Int64
+    private let database: PostgresDatabase
+    private let context: PostgresCloudContext
+
+    /// Opens the rows of a container, and makes it if there is none. ``PostgresCloudTables/migrations`` have been run.
+    ///
+    /// - Throws: `CloudError` `serviceUnavailable` where the database can't be reached; `internalError`.
+    package convenience init(
+        _ database: PostgresDatabase, container: String, environment: StoreEnvironment
+    ) async throws(CloudError) {
+        do {
+            self.init(database, try await Container.open(container, environment, in: database))
+        } catch {
+            throw CloudError(postgres: error)
+        }
+    }
+
+    private init(_ database: PostgresDatabase, _ container: Container) {
+        (key, began, commonChanges) = (container.key, container.began, container.commonChanges)
+        self.database = database
+        context = PostgresCloudContext(
+            container: container.number, writer: Data(Self.random(8)), commonChanges: container.commonChanges)
+    }
+
+    private static func random(_ count: Int) -> [UInt8] {
+        var generator = SystemRandomNumberGenerator()
+        return (0..<count).map { _ in UInt8.random(in: .min ... .max, using: &generator) }
+    }
+
+    /// The row of a container in an environment.
+    private struct Container: Sendable {
+        let number: Int64
+        let key: [UInt8]
+        let began, commonChanges: Int64
+
+        static func open(
+            _ name: String, _ environment: StoreEnvironment, in database: PostgresDatabase
+        ) async throws -> Container {
+            if let found = try await database.read({ try find(name, environment, $0) }) { return found }
+            let (key, id) = (random(16), random(16))
+            return try await database.transaction { transaction in
+                // Another server may just have made it. Its clock gives the time, as it gives the bucket's files theirs.
+                try transaction.enqueue(
+                    """
+                    INSERT INTO tidemark_containers (name, environment, key, began, common_changes)
+                    VALUES ($1, $2, $3, (extract(epoch FROM now()) * 1000000)::int8, 0) ON CONFLICT (name, environment) DO NOTHING
+                    """, name, environment.rawValue, Data(key))
+                guard let made = try find(name, environment, transaction) else {
+                    throw CloudError(.internalError, "the database forgets a container")
+                }
+                try transaction.enqueue(
+                    """
+                    INSERT INTO tidemark_incarnations (container, began, previous, id) VALUES ($1, 0, 0, $2)
+                    ON CONFLICT (container, began) DO NOTHING
+                    """, made.number, Data(id))
+                return made
+            }
+        }
+
+        private static func find(
+            _ name: String, _ environment: StoreEnvironment, _ transaction: PostgresTransaction
+        ) throws(PostgresError) -> Container? {
+            let row = try transaction.query(
+                "SELECT number, key, began, common_changes FROM tidemark_containers WHERE name = $1 AND environment = $2", name,
+                environment.rawValue
+            ).first
+            guard let row else { return nil }
+            return Container(
+                number: try row.value(0), key: Array(try row.value(1, as: Data.self)), began: try row.value(2),
+                commonChanges: try row.value(3))
+        }
+    }
+
+    /// Runs a body over one committed state.
+    package func read<Answer: Sendable>(
+        _ body: @escaping @Sendable (any CloudTransaction) throws(CloudError) -> Answer
+    ) async throws(CloudError) -> Answer {
+        do {
+            return try await database.read { [context] transaction in
+                try body(PostgresCloudTransaction(transaction, context))
+            }
+        } catch {
+            throw CloudError(postgres: error)
+        }
+    }
+
+    /// Runs a body, with the rows of the owners locked. It runs again after a rollback for which it is not to blame.
+    ///
+    /// - Throws: What the body throws; `CloudError` `zoneBusy` where others hold a lock for too long; `serviceUnavailable` where the database
+    ///   can't be reached; `networkFailure` where nobody knows whether the writes are committed: the request, sent again with its client
+    ///   token, finds out; `internalError`, also for a body that writes rows of an owner whom it has not declared.
+    package func write<Answer: Sendable>(
+        owners: WrittenOwners, _ body: @escaping @Sendable (any CloudTransaction) throws(CloudError) -> Answer
+    ) async throws(CloudError) -> Answer {
+        do {
+            return try await database.transaction { [context] transaction in
+                let rows = PostgresCloudTransaction(transaction, context, writing: owners)
+                try rows.lock()
+                return try body(rows)
+            }
+        } catch {
+            throw CloudError(postgres: error)
+        }
+    }
+
+    /// Returns `nil`: a thread that waits for a network is no thread of the caller's.
+    package func readInline<Answer>(
+        _ body: (any CloudTransaction) throws(CloudError) -> Answer
+    ) throws(CloudError) -> Answer? { nil }
+}
+
+extension PostgresCloudTransaction {
+    /// "tide" in ASCII: the first number of the advisory locks of containers. Their second is the container's.
+    private static let lockSpace = 1_953_064_037
+
+    /// Locks what is to be written. It takes one round trip, where the owners are known.
+    func lock() throws {
+        guard let written else { return }
+        let mode = written == .all ? "" : "_shared"
+        let all = PostgresCommand("SELECT pg_advisory_xact_lock\(mode)(\(Self.lockSpace), $1::int4)", [container])
+        let first = PostgresCommand(Self.newestIncarnation, [container])
+        let names = written.names?.filter { !$0.isEmpty } ?? []
+        guard !names.isEmpty else {
+            state.firstChange = max(context.commonChanges, try db.run([all, first])[1][0].value(0))
+            return
+        }
+        let keys = names.map(\.key)
+        let owners = PostgresCommand(
+            """
+            SELECT o.owner, o.change, EXISTS (SELECT FROM tidemark_writers w
+                WHERE w.container = o.container AND w.owner = o.owner AND w.nonce = $3)
+            FROM tidemark_owners o WHERE o.container = $1 AND o.owner = ANY($2) ORDER BY o.owner FOR UPDATE OF o
+            """, [container, keys, context.writer])
+        var found = try db.run([all, first, owners])
+        state.firstChange = max(context.commonChanges, try found[1][0].value(0))
+        if found[2].count < names.count {
+            let missing = PostgresCommand(
+                """
+                INSERT INTO tidemark_owners (container, owner, change)
+                SELECT $1, owner, 0 FROM unnest($2) AS owner ORDER BY owner ON CONFLICT (container, owner) DO NOTHING
+                """, [container, keys])
+            found = try db.run([all, missing, owners])
+        }
+        for row in found[2] {
+            let owner = try row.text(0)
+            state.changes[owner] = try row.value(1)
+            if try row.value(2) { state.noted.insert(owner) }
+        }
+    }
+
+    /// Excludes all other writes of the container until the transaction ends.
+    func lockAll() throws {
+        try db.query("SELECT pg_advisory_xact_lock(\(Self.lockSpace), $1::int4)", container)
+    }
+}

@@ -1,0 +1,180 @@
+/// The tables of all that a cloud keeps in PostgreSQL, in the order in which they were added.
+///
+/// One database holds any number of containers, each in both environments. But for those of whole containers, each table begins with the
+/// container's number and the name of the owner, and so does each primary key: a storage that is spread over machines is spread by these.
+/// Texts of the engine's are `bytea`, since they are compared by their bytes and may contain U+0000.
+package enum PostgresCloudTables {
+    /// All steps there have ever been. Later ones are appended.
+    package static let migrations: [PostgresMigration] = [
+        PostgresMigration(
+            1, "records of clouds", oldestUser: 1, containers + records + found + sharing + usage + incarnations)
+    ]
+
+    /// Tables that belong to whole containers.
+    private static let containers = [
+        """
+        CREATE TABLE tidemark_containers (
+            number int8 GENERATED ALWAYS AS IDENTITY PRIMARY KEY, name text NOT NULL, environment text NOT NULL, key bytea NOT NULL,
+            began int8 NOT NULL, common_changes int8 NOT NULL, UNIQUE (name, environment))
+        """,
+        "CREATE TABLE tidemark_schemas (container int8 PRIMARY KEY, version int8 NOT NULL, content bytea NOT NULL)",
+        """
+        CREATE TABLE tidemark_incarnations (
+            container int8 NOT NULL, began int8 NOT NULL, previous int8 NOT NULL, id bytea NOT NULL, PRIMARY KEY (container, began))
+        """,
+    ]
+
+    private static let records = [
+        """
+        CREATE TABLE tidemark_owners (
+            container int8 NOT NULL, owner bytea NOT NULL, change int8 NOT NULL, PRIMARY KEY (container, owner)) WITH (fillfactor = 70)
+        """,
+        """
+        CREATE TABLE tidemark_zones (
+            container int8 NOT NULL, owner bytea NOT NULL, number int8 NOT NULL, scope int8 NOT NULL, name bytea NOT NULL,
+            state int8 NOT NULL, made int8 NOT NULL, changed int8 NOT NULL, sharing int8 NOT NULL, digest bytea NOT NULL,
+            CONSTRAINT tidemark_zones_by_number PRIMARY KEY (container, owner, number),
+            CONSTRAINT tidemark_zones_by_name UNIQUE (container, owner, name))
+        """,
+        "CREATE INDEX tidemark_zones_by_change ON tidemark_zones (container, owner, changed)",
+        // The identifier tells the order in which records were made, and is no key.
+        """
+        CREATE TABLE tidemark_records (
+            container int8 NOT NULL, owner bytea NOT NULL, zone int8 NOT NULL, name bytea NOT NULL,
+            id int8 GENERATED ALWAYS AS IDENTITY, type bytea NOT NULL, fields bytea NOT NULL, parent bytea, changed int8 NOT NULL,
+            created int8 NOT NULL, created_by bytea NOT NULL, modified int8 NOT NULL, modified_by bytea NOT NULL,
+            is_deleted bool NOT NULL, digest bytea NOT NULL, damaged int8,
+            CONSTRAINT tidemark_records_by_name PRIMARY KEY (container, owner, zone, name),
+            CONSTRAINT tidemark_records_by_change UNIQUE (container, owner, zone, changed))
+        """,
+        "CREATE INDEX tidemark_records_by_type ON tidemark_records (container, owner, zone, type) WHERE NOT is_deleted",
+        "CREATE INDEX tidemark_records_by_parent ON tidemark_records (container, owner, zone, parent, id) WHERE parent IS NOT NULL",
+        """
+        CREATE TABLE tidemark_dependencies (
+            container int8 NOT NULL, owner bytea NOT NULL, zone int8 NOT NULL, target bytea NOT NULL, name bytea NOT NULL,
+            PRIMARY KEY (container, owner, zone, target, name))
+        """,
+        "CREATE INDEX tidemark_dependencies_by_name ON tidemark_dependencies (container, owner, zone, name)",
+        """
+        CREATE TABLE tidemark_assets (
+            container int8 NOT NULL, owner bytea NOT NULL, digest bytea NOT NULL, size int8 NOT NULL, payer bytea NOT NULL,
+            PRIMARY KEY (container, owner, digest))
+        """,
+        """
+        CREATE TABLE tidemark_named (
+            container int8 NOT NULL, owner bytea NOT NULL, zone int8 NOT NULL, digest bytea NOT NULL, name bytea NOT NULL,
+            PRIMARY KEY (container, owner, zone, digest, name))
+        """,
+        "CREATE INDEX tidemark_named_by_name ON tidemark_named (container, owner, zone, name)",
+        """
+        CREATE TABLE tidemark_removals (
+            container int8 NOT NULL, owner bytea NOT NULL, id int8 GENERATED ALWAYS AS IDENTITY, zone int8 NOT NULL,
+            kind int8 NOT NULL, target bytea NOT NULL, change int8 NOT NULL, account bytea NOT NULL,
+            PRIMARY KEY (container, owner, id))
+        """,
+        "CREATE INDEX tidemark_removals_by_zone ON tidemark_removals (container, owner, zone)",
+    ]
+
+    /// The values under which records are found, as ``IndexValue/sortableBytes`` has them. An entry of an index has less than 2,704 bytes, so
+    /// it has the first bytes of a value; ``PostgresQueryBuilder`` compares these and then the value.
+    private static let found = [
+        """
+        CREATE TABLE tidemark_found (
+            container int8 NOT NULL, owner bytea NOT NULL, zone int8 NOT NULL, name bytea NOT NULL, idx int8 NOT NULL,
+            ordinal int8 NOT NULL, value bytea NOT NULL, latitude float8, longitude float8,
+            PRIMARY KEY (container, owner, zone, name, idx, ordinal))
+        """,
+        """
+        CREATE INDEX tidemark_found_by_value
+            ON tidemark_found (container, owner, zone, idx, substring(value, 1, \(PostgresQueryBuilder.indexedBytes)))
+        """,
+    ]
+
+    private static let sharing = [
+        """
+        CREATE TABLE tidemark_shares (
+            container int8 NOT NULL, owner bytea NOT NULL, number int8 NOT NULL, zone int8 NOT NULL, name bytea NOT NULL, root bytea,
+            title bytea, public_permission int8 NOT NULL, touched int8 NOT NULL, is_ended bool NOT NULL, digest bytea NOT NULL,
+            PRIMARY KEY (container, owner, number))
+        """,
+        "CREATE UNIQUE INDEX tidemark_shares_by_name ON tidemark_shares (container, owner, zone, name) WHERE NOT is_ended",
+        "CREATE INDEX tidemark_shares_by_zone ON tidemark_shares (container, owner, zone)",
+        """
+        CREATE TABLE tidemark_participants (
+            container int8 NOT NULL, owner bytea NOT NULL, id bytea NOT NULL, ordinal int8 GENERATED ALWAYS AS IDENTITY,
+            share int8 NOT NULL, zone int8 NOT NULL, account bytea, name bytea, address_kind int8, address bytea, role int8 NOT NULL,
+            permission int8 NOT NULL, acceptance int8 NOT NULL, began int8 NOT NULL, ended int8 NOT NULL, invited int8 NOT NULL,
+            expelled int8 NOT NULL, digest bytea NOT NULL, PRIMARY KEY (container, owner, id))
+        """,
+        "CREATE INDEX tidemark_participants_by_share ON tidemark_participants (container, owner, share)",
+        """
+        CREATE INDEX tidemark_participants_by_account ON tidemark_participants (container, owner, account, zone)
+            WHERE account IS NOT NULL
+        """,
+        """
+        CREATE TABLE tidemark_shared_zones (
+            container int8 NOT NULL, owner bytea NOT NULL, zone_owner bytea NOT NULL, zone int8 NOT NULL,
+            PRIMARY KEY (container, owner, zone_owner, zone))
+        """,
+        """
+        CREATE TABLE tidemark_links (
+            container int8 NOT NULL, owner bytea NOT NULL, share int8 NOT NULL, id bytea NOT NULL, digest bytea NOT NULL,
+            participant bytea, PRIMARY KEY (container, owner, share, id))
+        """,
+        "CREATE UNIQUE INDEX tidemark_links_by_digest ON tidemark_links (container, digest)",
+        """
+        CREATE TABLE tidemark_covered (
+            container int8 NOT NULL, owner bytea NOT NULL, share int8 NOT NULL, name bytea NOT NULL, zone int8 NOT NULL,
+            type bytea NOT NULL, change int8 NOT NULL, is_gone bool NOT NULL, PRIMARY KEY (container, owner, share, name))
+        """,
+        "CREATE UNIQUE INDEX tidemark_covered_by_change ON tidemark_covered (container, owner, share, change)",
+        "CREATE UNIQUE INDEX tidemark_covered_by_name ON tidemark_covered (container, owner, zone, name) WHERE NOT is_gone",
+        """
+        CREATE TABLE tidemark_uploads (
+            container int8 NOT NULL, owner bytea NOT NULL, digest bytea NOT NULL, account bytea NOT NULL,
+            PRIMARY KEY (container, owner, digest, account))
+        """,
+        """
+        CREATE TABLE tidemark_audit (
+            container int8 NOT NULL, owner bytea NOT NULL, time int8 NOT NULL, zone int8 NOT NULL, share int8 NOT NULL,
+            account bytea NOT NULL, kind bytea NOT NULL, subject bytea, value bytea, PRIMARY KEY (container, owner, time))
+        """,
+        "CREATE INDEX tidemark_audit_by_zone ON tidemark_audit (container, owner, zone, time)",
+    ]
+
+    private static let usage = [
+        """
+        CREATE TABLE tidemark_usage (
+            container int8 NOT NULL, owner bytea NOT NULL, bytes int8 NOT NULL, PRIMARY KEY (container, owner)) WITH (fillfactor = 70)
+        """,
+        """
+        CREATE TABLE tidemark_reservations (
+            container int8 NOT NULL, owner bytea NOT NULL, asset_owner bytea NOT NULL, digest bytea NOT NULL, account bytea NOT NULL,
+            bytes int8 NOT NULL, time int8 NOT NULL, PRIMARY KEY (container, owner, asset_owner, digest, account))
+        """,
+        """
+        CREATE TABLE tidemark_answers (
+            container int8 NOT NULL, owner bytea NOT NULL, token bytea NOT NULL, time int8 NOT NULL, answer bytea NOT NULL,
+            PRIMARY KEY (container, owner, token))
+        """,
+        "CREATE INDEX tidemark_answers_by_time ON tidemark_answers (container, owner, time)",
+    ]
+
+    private static let incarnations = [
+        """
+        CREATE TABLE tidemark_lost_times (
+            container int8 NOT NULL, owner bytea NOT NULL, began int8 NOT NULL, previous int8 NOT NULL,
+            PRIMARY KEY (container, owner, began))
+        """,
+        """
+        CREATE TABLE tidemark_writers (
+            container int8 NOT NULL, owner bytea NOT NULL, began int8 NOT NULL, nonce bytea NOT NULL,
+            PRIMARY KEY (container, owner, began), UNIQUE (container, owner, nonce))
+        """,
+        """
+        CREATE TABLE tidemark_zone_lives (
+            container int8 NOT NULL, owner bytea NOT NULL, zone int8 NOT NULL, remade int8 NOT NULL, purged int8 NOT NULL,
+            PRIMARY KEY (container, owner, zone))
+        """,
+    ]
+}

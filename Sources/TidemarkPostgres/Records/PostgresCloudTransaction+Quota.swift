@@ -1,0 +1,149 @@
+import Foundation
+import TidemarkCloud
+import TidemarkCloudEngine
+import TidemarkModel
+
+/// Counts what accounts have stored.
+extension PostgresCloudTransaction {
+    func used(by user: String) throws(CloudError) -> Int64 {
+        try run {
+            let sql = "SELECT bytes FROM tidemark_usage WHERE container = $1 AND owner = $2"
+            return try db.query(sql, container, user.key).first?.value(0) ?? 0
+        }
+    }
+
+    func addUsed(_ bytes: Int64, by user: String) throws(CloudError) {
+        guard bytes != 0 else { return }
+        try run {
+            let sql = """
+                INSERT INTO tidemark_usage AS u (container, owner, bytes) VALUES ($1, $2, $3)
+                ON CONFLICT (container, owner) DO UPDATE SET bytes = u.bytes + excluded.bytes
+                """
+            try db.enqueue(sql, container, key(writing: user), bytes)
+        }
+    }
+
+    // Uploads that have begun
+
+    func reserved(by payer: String) throws(CloudError) -> (bytes: Int64, count: Int) {
+        try run {
+            let sql = """
+                SELECT coalesce(sum(bytes), 0)::int8, count(*) FROM tidemark_reservations WHERE container = $1 AND owner = $2
+                """
+            let row = try db.query(sql, container, payer.key)[0]
+            return (try row.value(0), Int(try row.value(1, as: Int64.self)))
+        }
+    }
+
+    private static let isOfUpload =
+        "container = $1 AND owner = $2 AND asset_owner = $3 AND digest = $4 AND account = $5"
+
+    func reservation(_ upload: StoredUpload) throws(CloudError) -> Int64? {
+        try run {
+            let sql = "SELECT bytes FROM tidemark_reservations WHERE \(Self.isOfUpload)"
+            return try db.query(
+                sql, container, upload.payer.key, upload.owner.key, upload.digest.key, upload.user.key
+            ).first?.value(0)
+        }
+    }
+
+    func reserve(_ bytes: Int64, for upload: StoredUpload, at time: Int64) throws(CloudError) {
+        try run {
+            let sql = """
+                INSERT INTO tidemark_reservations (container, owner, asset_owner, digest, account, bytes, time)
+                VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (container, owner, asset_owner, digest, account)
+                DO UPDATE SET bytes = excluded.bytes, time = excluded.time
+                """
+            try db.enqueue(
+                sql, container, key(writing: upload.payer), upload.owner.key, upload.digest.key, upload.user.key, bytes, time)
+        }
+    }
+
+    func removeReservation(_ upload: StoredUpload) throws(CloudError) {
+        try run {
+            try db.enqueue(
+                "DELETE FROM tidemark_reservations WHERE \(Self.isOfUpload)", container, key(writing: upload.payer),
+                upload.owner.key, upload.digest.key, upload.user.key)
+        }
+    }
+
+    func reservations(of payer: String?) throws(CloudError) -> [(upload: StoredUpload, time: Int64)] {
+        try run {
+            let columns = "SELECT owner, asset_owner, digest, account, time FROM tidemark_reservations WHERE container = $1"
+            let rows =
+                if let payer { try db.query("\(columns) AND owner = $2", container, payer.key) } else {
+                    try db.query(columns, container)
+                }
+            return try rows.map {
+                let upload = StoredUpload(
+                    payer: try $0.text(0), owner: try $0.text(1), digest: try $0.text(2), user: try $0.text(3))
+                return (upload, try $0.value(4))
+            }
+        }
+    }
+
+    // Answers
+
+    func forgetAnswers(of user: String, before time: Int64) throws(CloudError) {
+        try run {
+            let sql = """
+                WITH gone AS (DELETE FROM tidemark_answers WHERE container = $1 AND owner = $2 AND time < $3
+                    RETURNING \(Self.answerSize) AS size)
+                SELECT coalesce(sum(size), 0)::int8 FROM gone
+                """
+            let bytes: Int64 = try db.query(sql, container, key(writing: user), time)[0].value(0)
+            try addUsed(-bytes, by: user)
+        }
+    }
+
+    func usersWithAnswers(before time: Int64, limit: Int) throws(CloudError) -> [String] {
+        try run {
+            let sql = """
+                SELECT DISTINCT owner FROM tidemark_answers WHERE container = $1 AND time < $2 ORDER BY owner LIMIT $3
+                """
+            return try db.query(sql, container, time, Int64(limit)).map { try $0.text(0) }
+        }
+    }
+
+    /// As ``StoredAnswer/size(_:token:)``.
+    private static let answerSize = "length(answer) + length(token) + \(StoredAnswer.overhead)"
+
+    // Counting from the beginning
+
+    func countUsed() throws(CloudError) -> [String: Int64] {
+        try run {
+            let record = """
+                SELECT CASE WHEN length(r.owner) = 0 THEN r.created_by ELSE r.owner END, sum(\(Self.recordSize))::int8
+                FROM tidemark_records r WHERE r.container = $1 GROUP BY 1
+                """
+            let asset = """
+                SELECT payer, sum(size + \(StoredUpload.overhead))::int8 FROM tidemark_assets WHERE container = $1 GROUP BY payer
+                """
+            let answer = """
+                SELECT owner, sum(\(Self.answerSize))::int8 FROM tidemark_answers WHERE container = $1 GROUP BY owner
+                """
+            var used: [String: Int64] = [:]
+            for sql in [record, asset, answer] {
+                for row in try db.query(sql, container) { used[try row.text(0), default: 0] += try row.value(1) }
+            }
+            return used
+        }
+    }
+
+    func allUsed() throws(CloudError) -> [String: Int64] {
+        try run {
+            let rows = try db.query("SELECT owner, bytes FROM tidemark_usage WHERE container = $1", container)
+            return Dictionary(try rows.map { (try $0.text(0), try $0.value(1)) }) { $0 + $1 }
+        }
+    }
+
+    func replaceUsed(_ used: [String: Int64]) throws(CloudError) {
+        try run {
+            try checkWritesAll()
+            try db.enqueue("DELETE FROM tidemark_usage WHERE container = $1", container)
+            try db.enqueue(
+                "INSERT INTO tidemark_usage (container, owner, bytes) SELECT $1, v.* FROM unnest($2, $3) AS v", container,
+                used.keys.map(\.key), Array(used.values))
+        }
+    }
+}

@@ -1,0 +1,307 @@
+import Foundation
+import TidemarkCloud
+import TidemarkCloudEngine
+import TidemarkModel
+
+/// Makes SQL of a query.
+struct PostgresQueryBuilder {
+    /// So many bytes of a value are in the index of values.
+    static let indexedBytes = 500
+    /// The columns of a record; behind them are those of the order.
+    static let recordColumnCount = 14
+
+    private(set) var parameters: [any PostgresParameter]
+    /// The parameter with the numbers of the shares to which the query keeps.
+    private var shares: String?
+
+    init(container: Int64, zone: StoredZone.ID) { parameters = [container, zone.owner.key, zone.number] }
+
+    private mutating func bind(_ value: some PostgresParameter) -> String {
+        parameters.append(value)
+        return "$\(parameters.count)"
+    }
+
+    /// Limits a table to the zone, or, without zones, to its owner.
+    private static func inZone(_ table: String) -> String {
+        "\(inOwner(table)) AND \(table).zone = $3"
+    }
+    private static func inOwner(_ table: String) -> String { "\(table).container = $1 AND \(table).owner = $2" }
+
+    mutating func sql(_ query: IndexQuery, columns: String, limit: Int) -> String {
+        shares = query.shares.map { bind($0.map(\.number)) }
+        let keys = query.order.map { expression($0) }.enumerated().map { ", \($1) AS k\($0)" }.joined()
+        var inner = "SELECT \(columns)\(keys) FROM tidemark_records r"
+        inner += " WHERE \(Self.inZone("r")) AND r.type = \(bind(query.type.key)) AND NOT r.is_deleted"
+        if let shares {
+            inner += """
+                 AND r.name IN (SELECT c.name FROM tidemark_covered c
+                WHERE \(Self.inOwner("c")) AND c.share = ANY(\(shares)) AND NOT c.is_gone)
+                """
+        }
+        for condition in query.conditions { inner += " AND \(sql(condition, isNegated: false))" }
+        var outer = "SELECT * FROM (\(inner)) q"
+        if let after = query.after { outer += " WHERE \(behind(after.values, after.name, query.order))" }
+        // Without a value comes first when it goes up, and last when it goes down.
+        let order =
+            query.order.enumerated().map { "q.k\($0) \($1.isAscending ? "ASC NULLS FIRST" : "DESC NULLS LAST")" } + ["q.name ASC"]
+        return "\(outer) ORDER BY \(order.joined(separator: ", ")) LIMIT \(bind(Int64(limit)))"
+    }
+
+    // Keys
+
+    /// A column of a record, and what values it has.
+    private struct Column {
+        let sql: String
+        let isNumber: Bool
+    }
+
+    private func column(_ key: IndexQuery.Key) -> Column? {
+        switch key {
+        case .index: nil
+        case .recordName: Column(sql: "r.name", isNumber: false)
+        case .created: Column(sql: "r.created", isNumber: true)
+        case .createdBy: Column(sql: "r.created_by", isNumber: false)
+        case .modified: Column(sql: "r.modified", isNumber: true)
+        case .modifiedBy: Column(sql: "r.modified_by", isNumber: false)
+        case .parent: Column(sql: parent, isNumber: false)
+        }
+    }
+
+    private var parent: String {
+        guard let shares else { return "r.parent" }
+        // What a root hangs below is nothing that is shared.
+        return """
+            CASE WHEN r.name IN (SELECT s.root FROM tidemark_shares s WHERE \(Self.inOwner("s")) AND s.number = ANY(\(shares)))
+            THEN NULL ELSE r.parent END
+            """
+    }
+
+    private static func index(_ key: IndexQuery.Key) -> Int64 {
+        if case .index(let number) = key { return number }
+        return 0
+    }
+
+    private mutating func expression(_ order: IndexQuery.Order) -> String {
+        if let column = column(order.key) {
+            // Nothing but a location has a distance.
+            return order.from == nil ? column.sql : "NULL::float8"
+        }
+        let value = order.from.map { distance(latitude: $0.latitude, longitude: $0.longitude) } ?? "f.value"
+        return """
+            (SELECT \(value) FROM tidemark_found f
+            WHERE \(Self.inZone("f")) AND f.name = r.name AND f.idx = \(Self.index(order.key)) ORDER BY f.value LIMIT 1)
+            """
+    }
+
+    /// Metres between a location and a place, on a sphere.
+    private mutating func distance(latitude: Double, longitude: Double) -> String {
+        let (north, east) = (bind(latitude), bind(longitude))
+        return """
+            2 * 6371008.8 * asin(least(1, sqrt(power(sin(radians(\(north) - f.latitude) / 2), 2)
+            + cos(radians(f.latitude)) * cos(radians(\(north))) * power(sin(radians(\(east) - f.longitude) / 2), 2))))
+            """
+    }
+
+    // Conditions
+
+    /// - Parameter isNegated: Whether it is within a negation. What lacks a value is not found among the values that there are: each record's
+    ///   own values are looked at then.
+    private mutating func sql(_ condition: IndexQuery.Condition, isNegated: Bool) -> String {
+        switch condition {
+        case .not(let inner): return "NOT \(sql(inner, isNegated: true))"
+        case .all(let conditions):
+            return "(\((conditions.map { sql($0, isNegated: isNegated) } + ["true"]).joined(separator: " AND ")))"
+        case .compare(let key, let comparison, let value):
+            if let column = column(key) { return known(compare(column, comparison, value)) }
+            return found(key, isNegated, compareFound(comparison, value))
+        case .isOneOf(let key, let values):
+            if let column = column(key) {
+                return known("(\((values.map { compare(column, .equal, $0) } + ["false"]).joined(separator: " OR ")))")
+            }
+            let bytes = values.map(\.sortableBytes)
+            let heads = bind(bytes.map { $0.prefix(Self.indexedBytes) })
+            return found(key, isNegated, "\(Self.head) = ANY(\(heads)) AND f.value = ANY(\(bind(bytes)))")
+        case .beginsWith(let key, let text):
+            if let column = column(key) {
+                guard !column.isNumber else { return "false" }
+                let prefix = bind(text.key)
+                return known("substring(\(column.sql), 1, \(text.utf8.count)) = \(prefix)")
+            }
+            let lower = IndexValue.text(text).sortableBytes
+            // A byte of UTF-8 is never the last one.
+            var upper = lower
+            upper[upper.endIndex - 1] += 1
+            return found(
+                key, isNegated, "\(compareFound(.greaterOrEqual, bytes: lower)) AND \(compareFound(.less, bytes: upper))")
+        case .near(let key, let latitude, let longitude, let metres):
+            guard column(key) == nil else { return "false" }
+            return found(
+                key, isNegated,
+                "coalesce(\(distance(latitude: latitude, longitude: longitude)) <= \(bind(metres)), false)")
+        }
+    }
+
+    /// A comparison with nothing is not met.
+    private func known(_ test: String) -> String { "coalesce(\(test), false)" }
+
+    /// That one of a record's values under a key passes a test.
+    private func found(_ key: IndexQuery.Key, _ isNegated: Bool, _ test: String) -> String {
+        let values = "FROM tidemark_found f WHERE \(Self.inZone("f")) AND f.idx = \(Self.index(key))"
+        return isNegated
+            ? "EXISTS (SELECT \(values) AND f.name = r.name AND \(test))" : "r.name IN (SELECT f.name \(values) AND \(test))"
+    }
+
+    /// As the index of values has it.
+    private static let head = "substring(f.value, 1, \(indexedBytes))"
+
+    private mutating func compareFound(_ comparison: IndexQuery.Comparison, _ value: IndexValue) -> String {
+        compareFound(comparison, bytes: value.sortableBytes)
+    }
+
+    /// What compares so with a value compares so, or is equal, with its first bytes.
+    private mutating func compareFound(_ comparison: IndexQuery.Comparison, bytes: Data) -> String {
+        let weak: IndexQuery.Comparison =
+            switch comparison {
+            case .less: .lessOrEqual
+            case .greater: .greaterOrEqual
+            default: comparison
+            }
+        let head = bind(Data(bytes.prefix(Self.indexedBytes)))
+        return "\(Self.head) \(weak.rawValue) \(head) AND f.value \(comparison.rawValue) \(bind(bytes))"
+    }
+
+    /// Compares a column: numbers come before texts, and texts before bytes.
+    private mutating func compare(_ column: Column, _ comparison: IndexQuery.Comparison, _ value: IndexValue) -> String {
+        let isLess = comparison == .less || comparison == .lessOrEqual
+        let isGreater = comparison == .greater || comparison == .greaterOrEqual
+        switch (column.isNumber, value) {
+        case (true, .integer(let number)): return "\(column.sql) \(comparison.rawValue) \(bind(number))"
+        case (true, .real(let number)):
+            return "\(column.sql)::numeric \(comparison.rawValue) \(bind(number))::numeric"
+        case (false, .text(let text)): return "\(column.sql) \(comparison.rawValue) \(bind(text.key))"
+        // All that the column has is less, or all is greater; a parent that is missing is neither.
+        case (true, _), (false, .bytes): return isLess ? "\(column.sql) IS NOT NULL" : "false"
+        case (false, _): return isGreater ? "\(column.sql) IS NOT NULL" : "false"
+        }
+    }
+
+    // Places
+
+    /// That a row comes behind one with these keys.
+    private mutating func behind(_ values: [IndexValue?], _ name: String, _ order: [IndexQuery.Order]) -> String {
+        var alternatives: [String] = []
+        for length in 0...order.count {
+            var terms = (0..<length).map { place in
+                values[place].map { "q.k\(place) = \(bind($0, as: order[place]))" } ?? "q.k\(place) IS NULL"
+            }
+            if length == order.count {
+                terms.append("q.name > \(bind(name.key))")
+            } else {
+                switch (values[length], order[length].isAscending) {
+                case (nil, true): terms.append("q.k\(length) IS NOT NULL")
+                case (nil, false): terms.append("false")
+                case (let value?, true): terms.append("q.k\(length) > \(bind(value, as: order[length]))")
+                case (let value?, false):
+                    terms.append("(q.k\(length) < \(bind(value, as: order[length])) OR q.k\(length) IS NULL)")
+                }
+            }
+            alternatives.append("(\(terms.joined(separator: " AND ")))")
+        }
+        return "(\(alternatives.joined(separator: " OR ")))"
+    }
+
+    /// A value by which a record was ordered, as the column of the order has it. A continuation comes from a client, so it may be any.
+    private mutating func bind(_ value: IndexValue, as order: IndexQuery.Order) -> String {
+        if order.from != nil {
+            switch value {
+            case .integer(let number): return bind(Double(number))
+            case .real(let number): return bind(number)
+            case .text, .bytes: return bind(Double.infinity)
+            }
+        }
+        guard let column = column(order.key) else { return bind(value.sortableBytes) }
+        switch (column.isNumber, value) {
+        case (true, .integer(let number)): return bind(number)
+        case (true, .real(let number)): return "\(bind(number))::numeric"
+        case (true, _): return bind(Int64.max)
+        case (false, .text(let text)): return bind(text.key)
+        case (false, .bytes(let bytes)): return bind(bytes)
+        case (false, _): return bind(Data())
+        }
+    }
+}
+
+extension IndexValue {
+    /// Bytes whose order is that of the values; equal for equal values.
+    ///
+    /// The first byte is 1 for a number, 2 for a text, 3 for bytes. Texts and bytes follow as they are. Of a number there follows the greatest
+    /// double that is not above it, with its bits changed so that they sort, and two bytes with what an integer has beyond it.
+    var sortableBytes: Data {
+        switch self {
+        case .integer(let number):
+            var floor = Double(number)
+            // It may have been rounded up, to one beyond all integers at the most.
+            if floor >= 0x1p63 || Int64(floor) > number { floor = floor.nextDown }
+            return Self.sortable(floor, rest: UInt16(truncatingIfNeeded: number - Int64(floor)))
+        case .real(let number): return Self.sortable(number, rest: 0)
+        case .text(let text):
+            var bytes = Data([2])
+            bytes.append(contentsOf: text.utf8)
+            return bytes
+        case .bytes(let content): return Data([3]) + content
+        }
+    }
+
+    private static func sortable(_ number: Double, rest: UInt16) -> Data {
+        let bits = (number == 0 ? 0 : number).bitPattern
+        let sortable = bits >> 63 == 1 ? ~bits : bits | 1 << 63
+        var bytes = Data([1])
+        for shift in stride(from: 56, through: 0, by: -8) { bytes.append(UInt8(truncatingIfNeeded: sortable >> UInt64(shift))) }
+        bytes.append(contentsOf: [UInt8(rest >> 8), UInt8(rest & 0xff)])
+        return bytes
+    }
+
+    /// Reads what ``sortableBytes`` has made. A number that is a whole one, and no greater than an integer can be, is an integer.
+    init?(sortable bytes: Data) {
+        let bytes = Data(bytes)
+        switch bytes.first {
+        case 1 where bytes.count == 11:
+            let sortable = bytes[1..<9].reduce(0 as UInt64) { $0 << 8 | UInt64($1) }
+            let number = Double(bitPattern: sortable >> 63 == 1 ? sortable & ~(1 << 63) : ~sortable)
+            let rest = Int64(bytes[9]) << 8 | Int64(bytes[10])
+            self = Int64(exactly: number).map { .integer($0 + rest) } ?? .real(number)
+        case 2: self = .text(String(decoding: bytes.dropFirst(), as: UTF8.self))
+        case 3: self = .bytes(bytes.dropFirst())
+        default: return nil
+        }
+    }
+
+    /// Reads the column of an order; `nil` where a record has no value.
+    init?(_ row: PostgresRow, _ column: Int, of order: IndexQuery.Order) throws {
+        if order.from != nil {
+            guard let metres: Double = try row.value(column, as: Double?.self) else { return nil }
+            self = .real(metres)
+            return
+        }
+        switch order.key {
+        case .index:
+            guard let bytes = try row.value(column, as: Data?.self), let value = IndexValue(sortable: bytes) else { return nil }
+            self = value
+        case .created, .modified: self = .integer(try row.value(column))
+        case .recordName, .createdBy, .modifiedBy, .parent:
+            guard let text = try row.optionalText(column) else { return nil }
+            self = .text(text)
+        }
+    }
+
+    /// The location of a text that is one, `latitude longitude`.
+    var place: (latitude: Double, longitude: Double)? {
+        // Other texts mostly are longer, or have no digit.
+        guard case .text(let text) = self, text.utf8.count <= 60, text.utf8.last.map({ (0x30...0x39).contains($0) }) ?? false else {
+            return nil
+        }
+        let parts = text.split(separator: " ").compactMap { Double($0) }
+        guard parts.count == 2, parts.allSatisfy(\.isFinite) else { return nil }
+        return (parts[0], parts[1])
+    }
+}

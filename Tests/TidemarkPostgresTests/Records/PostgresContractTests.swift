@@ -1,0 +1,14 @@
+import TestServers
+import TestSupport
+import Testing
+import TidemarkTesting
+
+/// Goal: a cloud whose rows are in PostgreSQL is a cloud. Method: all checks of the contract, each in a container of its own.
+@Suite(.enabled(if: PostgresServer.isInstalled, "\(PostgresServer.whyNot)"), .timeLimit(.minutes(10)))
+struct PostgresContractTests {
+    @Test(arguments: CloudContract.checks)
+    func `a cloud over PostgreSQL fulfils the contract`(check: CloudContract.Check) async throws {
+        let (fixture, name) = try await SharedRecords.shared.next()
+        try await check.run(try await EmbeddedCloudSubject(postgres: fixture, name: name))
+    }
+}
