@@ -148,4 +148,37 @@ struct IdentityTests {
         }
         #expect(try await one.auditLog().map(\.event.actor) == ["anna"])
     }
+
+    @Test("Where the way to the database is cut, nobody is let in or turned away, and requests go on afterwards")
+    func survivesCuts() async throws {
+        let proxy = try TCPProxy(to: try await apart { try PostgresServer.shared() }.port)
+        let fixture = try await Fixture(port: proxy.port)
+        let one = try await store(fixture)
+        let cut = try CredentialStore(
+            try await PostgresCredentialStorage.open(
+                try fixture.other(port: proxy.port) { configuration in
+                    configuration.connectTimeout = .seconds(2)
+                    configuration.statementTimeout = .milliseconds(500)
+                    configuration.patience = .zero
+                }), passwordLogN: 4)
+        try await one.addContainer(Self.container)
+        let token = try await one.makeSession(
+            account: "anna", container: Self.container, environment: .development, kind: .device)
+        let other = try await one.makeSession(
+            account: "ben", container: Self.container, environment: .development, kind: .device)
+        #expect(try await cut.session(token.text).get().account == "anna")
+        proxy.set(.stall)
+        for _ in 0..<3 {
+            await #expect(throws: CredentialError(.busy, "")) { _ = try await cut.session(token.text) }
+            await #expect(throws: CredentialError(.busy, "")) { _ = try await cut.isGood(.apiToken("x")) }
+        }
+        try await one.endSession(id: token.session.id)
+        // What was given out meanwhile is signed with the secret that is known.
+        let sealed = cut.signedText(Data("x".utf8), for: "upload", until: .max)
+        proxy.set(.pass)
+        await #expect(throws: SessionFailure.revoked) { try await cut.session(token.text).get() }
+        #expect(try await cut.session(other.text).get().account == "ben")
+        #expect(try one.open(sealed, for: "upload") == Data("x".utf8))
+        proxy.end()
+    }
 }
