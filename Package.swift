@@ -168,7 +168,8 @@ let package = Package(
         .target(
             name: "TidemarkPostgres",
             dependencies: [
-                .target(name: "CPostgres", condition: served), "CTideCore", "TidemarkCloud", "TidemarkCloudEngine", "TidemarkModel",
+                .target(name: "CPostgres", condition: served), "CTideCore", "TidemarkCloud", "TidemarkCloudEngine",
+                "TidemarkModel",
                 .product(name: "Metrics", package: "swift-metrics"),
             ],
             swiftSettings: layered),

@@ -9,7 +9,7 @@ import TidemarkModel
 
 /// Goal: most commits leave the length of the log's file as it is, and room in the file is no commit. Method: small saves, the length of
 /// the file after each, and a copy without the log's index.
-@Suite struct LogRoomTests {
+@Suite(.timeLimit(.minutes(30))) struct LogRoomTests {
     private let schema = RecordTypeSchema(name: "Place", fields: [.init(name: "caption", type: .string)])
 
     private func save(_ store: isolated RecordStore, _ number: Int) throws {

@@ -297,7 +297,8 @@ extension IndexValue {
     /// The location of a text that is one, `latitude longitude`.
     var place: (latitude: Double, longitude: Double)? {
         // Other texts mostly are longer, or have no digit.
-        guard case .text(let text) = self, text.utf8.count <= 60, text.utf8.last.map({ (0x30...0x39).contains($0) }) ?? false else {
+        guard case .text(let text) = self, text.utf8.count <= 60, text.utf8.last.map({ (0x30...0x39).contains($0) }) ?? false
+        else {
             return nil
         }
         let parts = text.split(separator: " ").compactMap { Double($0) }

@@ -37,7 +37,9 @@ actor SharedRecords {
         let task = made ?? Task { try await RecordsFixture() }
         made = task
         count += 1
-        return (try await task.value, "test\(count)")
+        // Others count on while this waits.
+        let name = "test\(count)"
+        return (try await task.value, name)
     }
 }
 
