@@ -2,9 +2,6 @@
 
 #include <sqlite3.h>
 #include <stddef.h>
-#include <sys/resource.h>
-
-#include "tide_log_format.h"
 
 tide_status tide_sqlite_code_error(int code, const char *message, const char *doing, tide_error *error) {
     tide_status status;
@@ -62,33 +59,6 @@ static int log_note(void *context, sqlite3 *connection, const char *name, int fr
 }
 
 void tide_connection_watch_log(sqlite3 *connection, int32_t *frames) { sqlite3_wal_hook(connection, log_note, frames); }
-
-/// Whether this process may make a file so long. Writing past its limit would end the process.
-static bool file_may_reach(sqlite3_int64 length) {
-    struct rlimit limit;
-    return getrlimit(RLIMIT_FSIZE, &limit) == 0 && (limit.rlim_cur == RLIM_INFINITY || (sqlite3_int64)limit.rlim_cur >= length);
-}
-
-void tide_connection_extend_log(sqlite3 *connection, int32_t frames, uint32_t page_size) {
-    enum { least_room = 128 << 10, least_step = 256 << 10, greatest_step = 1 << 20 };
-    static const unsigned char zeros[64 << 10];
-    sqlite3_file *log = NULL;
-    sqlite3_int64 length = 0;
-    if (sqlite3_file_control(connection, "main", SQLITE_FCNTL_JOURNAL_POINTER, &log) != SQLITE_OK) return;
-    if (!log || !log->pMethods || log->pMethods->xFileSize(log, &length) != SQLITE_OK) return;
-    // An empty log stays empty until something is committed.
-    if (length == 0) return;
-    const sqlite3_int64 used = TIDE_LOG_HEADER_SIZE + frames * (sqlite3_int64)(TIDE_LOG_FRAME_HEADER_SIZE + page_size);
-    if (length - used >= least_room) return;
-    const sqlite3_int64 step = length < least_step ? least_step : length > greatest_step ? greatest_step : length;
-    const sqlite3_int64 end = length + step;
-    if (!file_may_reach(end)) return;
-    while (length < end) {
-        const int count = end - length < (sqlite3_int64)sizeof zeros ? (int)(end - length) : (int)sizeof zeros;
-        if (log->pMethods->xWrite(log, zeros, count, length) != SQLITE_OK) return;
-        length += count;
-    }
-}
 
 bool tide_statement_number(sqlite3_stmt *statement, int32_t *number) {
     bool has_row = sqlite3_step(statement) == SQLITE_ROW;

@@ -31,13 +31,6 @@ tide_status tide_connection_checkpoint(
 /// Has the number of pages in the write-ahead log written to `*frames` after each commit, for as long as the connection lives.
 void tide_connection_watch_log(struct sqlite3 *connection, int32_t *frames);
 
-/// Makes the file of the write-ahead log longer, by zeros, where the next commits would: for a commit into a file that keeps its length
-/// the file system has no new length and blocks to write. SQLite takes zeros for the end of the log, like the frames of its former life.
-/// Where there is no room for more, nothing happens.
-///
-/// Within a transaction that writes: nobody else makes the file longer then. `frames` is the number of pages in the log.
-void tide_connection_extend_log(struct sqlite3 *connection, int32_t frames, uint32_t page_size);
-
 /// Reads the number in the only row of a statement without arguments, and resets the statement. `false` when it has no row or fails.
 bool tide_statement_number(struct sqlite3_stmt *statement, int32_t *number);
 

@@ -8,7 +8,6 @@ package import GRDB
 /// what else changes here: that of a shared database, or the actor that has a store's connection.
 package final class WALCheckpointer: @unchecked Sendable {
     private let frames: UnsafeMutablePointer<Int32>
-    private let pageSize: Int
     /// Pages from which on it is moved.
     private let threshold: Int
     private var nextCheckpoint: Int
@@ -21,7 +20,6 @@ package final class WALCheckpointer: @unchecked Sendable {
     package init(pageSize: Int) {
         frames = .allocate(capacity: 1)
         frames.initialize(to: 0)
-        self.pageSize = pageSize
         threshold = (64 << 20) / pageSize
         nextCheckpoint = threshold
         worthwhile = (4 << 20) / pageSize
@@ -31,15 +29,6 @@ package final class WALCheckpointer: @unchecked Sendable {
 
     /// Has the core note the length after each commit of a connection, which this must outlive.
     package func watch(_ db: Database) throws { tide_connection_watch_log(try db.handle, frames) }
-
-    /// Makes room in the log's file ahead of the commit of a transaction that writes, so that the commit need not make the file longer.
-    ///
-    /// - Parameter db: The connection that is watched, in the transaction.
-    package func makeRoom(_ db: Database) throws {
-        // A long log begins again at the front of its file.
-        guard Int(frames.pointee) < threshold else { return }
-        tide_connection_extend_log(try db.handle, frames.pointee, UInt32(pageSize))
-    }
 
     /// Moves the log into the database when it has grown long. Where that fails, or readers keep it from being emptied, it has to grow by
     /// a quarter before that is tried again. Under the lock of writes.

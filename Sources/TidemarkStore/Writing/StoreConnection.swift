@@ -155,15 +155,9 @@ final class StoreConnection {
                     var result: Result?
                     try db.inTransaction(base == nil ? .immediate : .deferred) {
                         try container.checkFormat(db, of: scope)
-                        let changes = db.totalChangesCount
                         let completion: Database.TransactionCompletion
                         (result, completion) = try body(db)
-                        if completion == .rollback {
-                            forget()
-                        } else {
-                            try TextIndex.replaceChanged(db, types)
-                            if base == nil, db.totalChangesCount != changes { try checkpointer.makeRoom(db) }
-                        }
+                        if completion == .rollback { forget() } else { try TextIndex.replaceChanged(db, types) }
                         return completion
                     }
                     return result!
