@@ -205,7 +205,7 @@ let package = Package(
             name: "TidemarkServer",
             dependencies: [
                 "TidemarkIdentity", "TidemarkCloud", "TidemarkCloudEngine", "TidemarkEmbeddedCloud", "TidemarkModel",
-                "TidemarkSQLite",
+                "TidemarkPostgres", "TidemarkS3", "TidemarkSQLite",
                 "TidemarkWire", .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "HTTPTypes", package: "swift-http-types", condition: served),
                 .product(name: "Hummingbird", package: "hummingbird", condition: served),
@@ -429,8 +429,8 @@ let package = Package(
         .testTarget(
             name: "TidemarkServerTests",
             dependencies: [
-                "COpenSSL", "TestSupport", "TidemarkIdentity", "TidemarkCloud", "TidemarkCloudEngine", "TidemarkEmbeddedCloud",
-                "TidemarkHTTP",
+                "COpenSSL", "TestServers", "TestSupport", "TidemarkIdentity", "TidemarkCloud", "TidemarkCloudEngine",
+                "TidemarkEmbeddedCloud", "TidemarkHTTP", "TidemarkPostgres",
                 "TidemarkModel", "TidemarkServer", "TidemarkSQLite", "TidemarkStore", "TidemarkSync", "TidemarkTesting",
                 "TidemarkWire",
                 "sharing-probe", "tidemark", "tidemark-server",

@@ -126,6 +126,9 @@ public final class EmbeddedCloud: Sendable {
         (self.removesByItself, observe, storage) = (removesByItself, nil, nil)
     }
 
+    /// The storage of assets in a directory that several servers share.
+    package static func sharedAssets(in folder: URL) -> any AssetStorage { AssetDirectory(folder) }
+
     /// Where the cloud is, for messages.
     package var place: String { backend?.name ?? directory.path }
 

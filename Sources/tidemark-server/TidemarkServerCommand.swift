@@ -15,6 +15,10 @@ struct TidemarkServerCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: name,
         abstract: "Serves a cloud to devices and programs on other machines.",
+        usage: """
+            \(name) [<options>] --data <directory>
+            \(name) [<options>] --database <address> --assets <place>
+            """,
         discussion: """
             It speaks CloudKit Web Services. The directory is that of an embedded cloud with at least one container that is served; \
             'tidemark admin' makes it, and can be used while the server runs. SIGTERM or Ctrl-C lets it finish the requests that run.
@@ -26,6 +30,8 @@ struct TidemarkServerCommand: AsyncParsableCommand {
                   --tls-cert fullchain.pem --tls-key privkey.pem
               \(name) --data /srv/cloud --trust-proxy \\
                   --public-url https://cloud.example.org
+              \(name) --database postgresql://tidemark@db1,db2/tidemark \\
+                  --assets s3://journal --s3-endpoint https://s3.example.org
               \(name) --data /srv/cloud --port 0 --port-file port.txt
               TIDEMARK_DATA=/srv/cloud \(name) --config /etc/tidemark/server.conf
 
@@ -33,7 +39,8 @@ struct TidemarkServerCommand: AsyncParsableCommand {
             TIDEMARK_PORT_FILE. The command line goes before the environment, and the environment before the file.
 
             Exit codes: 0 ended as told; 64 wrong usage; 66 the directory holds no cloud that can be served, or a certificate or the \
-            configuration can't be read; 69 the address can't be listened on; 74 a file can't be read or written.
+            configuration can't be read; 69 the address can't be listened on, or the \
+            database or the bucket can't be reached or used; 74 a file can't be read or written.
             """,
         version: "0.1.0")
 
@@ -67,8 +74,14 @@ struct TidemarkServerCommand: AsyncParsableCommand {
     @Option(help: ArgumentHelp("A file with options, a line 'option = value' for each.", valueName: "file"))
     var config: String?
 
-    @Option(help: ArgumentHelp("The cloud's directory.", valueName: "directory"))
-    var data: String
+    @Option(
+        help: ArgumentHelp(
+            "The cloud's directory; with --database a folder of this server for uploads on their way. (default with --database: in the "
+                + "system's temporary folder)", valueName: "directory"))
+    var data: String?
+
+    @OptionGroup(title: "A cloud of several servers")
+    var storage: StorageOptions
 
     @Option(help: ArgumentHelp("The address to listen on; 0.0.0.0 or :: for all.", valueName: "address"))
     var host = "127.0.0.1"
@@ -134,6 +147,9 @@ struct TidemarkServerCommand: AsyncParsableCommand {
             else { throw ValidationError("--public-url takes scheme and host, such as https://cloud.example.org") }
         }
         try limits.validate()
+        guard data != nil || storage.database != nil else {
+            throw ValidationError("say which cloud: --data <directory>, or --database and --assets")
+        }
     }
 
     func run() async throws {
@@ -147,7 +163,7 @@ struct TidemarkServerCommand: AsyncParsableCommand {
         LoggingSystem.bootstrap { _ in LogfmtHandler(level: level) }
         let logger = Logger(label: "tidemark-server")
         var configuration = ServerConfiguration(
-            directory: URL(fileURLWithPath: data), host: host, port: port,
+            directory: folder, host: host, port: port,
             tls: tlsCert.flatMap { cert in tlsKey.map { ServerConfiguration.TLS(certificateChain: cert, privateKey: $0) } },
             portFile: portFile, publicURL: publicURL.map { $0.hasSuffix("/") ? String($0.dropLast()) : $0 },
             trustsProxy: trustProxy, limits: limits.limits, logLevel: level)
@@ -157,11 +173,18 @@ struct TidemarkServerCommand: AsyncParsableCommand {
         do {
             try checkData()
             configuration.metricsToken = try metricsToken()
-            let server = try CloudServer(configuration, logger: logger) { port in
+            let listening: @Sendable (Int) -> Void = { port in
                 let reached = isPublic ? address : "\(address):\(port)"
                 Self.tell("listening on \(reached)")
                 if prints { Self.print(Listening(address: reached, port: port)) }
             }
+            configuration.database = storage.place()
+            let server =
+                if let database = configuration.database {
+                    try await CloudServer.open(configuration, database, logger: logger, onListening: listening)
+                } else {
+                    try CloudServer(configuration, logger: logger, onListening: listening)
+                }
             try await server.runUntilSignalled()
         } catch let error as ServerError {
             Self.tell(error.message)
@@ -185,7 +208,14 @@ struct TidemarkServerCommand: AsyncParsableCommand {
         return token
     }
 
+    /// The directory of the cloud, or a folder for uploads.
+    private var folder: URL {
+        data.map { URL(fileURLWithPath: $0, isDirectory: true) }
+            ?? FileManager.default.temporaryDirectory.appendingPathComponent("tidemark-server-\(getpid())", isDirectory: true)
+    }
+
     private func checkData() throws(ServerError) {
+        guard let data else { return }
         var isFolder: ObjCBool = false
         guard FileManager.default.fileExists(atPath: data, isDirectory: &isFolder), !isFolder.boolValue else { return }
         throw ServerError(.noData, "\(data) is a file: --data takes a cloud's directory")
@@ -332,7 +362,7 @@ extension ServerError {
     var exitStatus: Int32 {
         switch code {
         case .noData, .certificate: 66
-        case .address: 69
+        case .address, .storage: 69
         case .options: 64
         case .io: 74
         }

@@ -1,6 +1,13 @@
 import Foundation
+import TestServers
 import TestSupport
 import Testing
+import TidemarkCloud
+import TidemarkCloudEngine
+import TidemarkEmbeddedCloud
+import TidemarkIdentity
+import TidemarkModel
+import TidemarkPostgres
 
 /// A cloud that the built server serves, in a process of its own, and machines: folders that know nothing of each other, nor of the cloud but
 /// where it is served. What is done on them the tool does, in processes.
@@ -10,11 +17,12 @@ final class ServedMachines: Sendable {
 
     private let scratch: Scratch
     private let tool: Tool
-    private let server: RunningTool
-    private let url: String
+    private let servers: [RunningTool]
+    private let urls: [String]
 
-    private init(_ scratch: Scratch, _ tool: Tool, _ server: RunningTool, _ url: String) {
-        (self.scratch, self.tool, self.server, self.url) = (scratch, tool, server, url)
+    private init(_ scratch: Scratch, _ tool: Tool, _ servers: [(RunningTool, String)]) {
+        (self.scratch, self.tool) = (scratch, tool)
+        (self.servers, urls) = (servers.map(\.0), servers.map(\.1))
     }
 
     /// - Parameter people: Who has an account: `ben` is Ben Berg, ben@example.org.
@@ -30,14 +38,43 @@ final class ServedMachines: Sendable {
             let result = try await tool.run(["admin"] + words + ["--data", cloud], input: input)
             try #require(result.status == 0, "\(words): \(result.errors)")
         }
-        let portFile = scratch["port"]
-        let server = try Tool(named: "tidemark-server").start([
-            "--data", cloud, "--port", "0", "--port-file", portFile.path, "--request-rate", "0", "--sign-in-attempts", "0",
-            "--log-level", "error",
-        ])
+        return ServedMachines(scratch, tool, [try await server(["--data", cloud], scratch["port"])])
+    }
+
+    /// Several servers, each a process, over one database; the contents of assets are in a directory that they share.
+    static func started(people: [String], servers count: Int, over postgres: PostgresServer) async throws -> ServedMachines {
+        let (scratch, tool) = (try Scratch(), try Tool())
+        try scratch.write(password + "\n", to: "password")
+        let assets = scratch["assets"]
+        try FileManager.default.createDirectory(at: assets, withIntermediateDirectories: true)
+        let address = postgres.address(try postgres.makeDatabase())
+        var servers: [(RunningTool, String)] = []
+        for number in 0..<count {
+            servers.append(try await server(["--database", address, "--assets", assets.path], scratch["port\(number)"]))
+        }
+        let database = PostgresDatabase(PostgresConfiguration(try PostgresAddress(address)))
+        let accounts = Accounts(try await PostgresAccountStorage.open(database))
+        let credentials = try CredentialStore(try await PostgresCredentialStorage.open(database))
+        try await credentials.addContainer(container)
+        for person in people {
+            let account = try await accounts.add(
+                "\(person)@example.org", phone: nil, name: PersonName(givenName: person.capitalized, familyName: "Berg"),
+                quota: .max)
+            try await credentials.setPassword(password, of: account.id)
+        }
+        await database.close()
+        return ServedMachines(scratch, tool, servers)
+    }
+
+    private static func server(_ options: [String], _ portFile: URL) async throws -> (RunningTool, String) {
+        let server = try Tool(named: "tidemark-server").start(
+            options + [
+                "--port", "0", "--port-file", portFile.path, "--request-rate", "0", "--sign-in-attempts", "0", "--log-level",
+                "error",
+            ])
         _ = try await eventually { port(portFile) != nil }
         let listening = try #require(port(portFile), "the server does not listen")
-        return ServedMachines(scratch, tool, server, "http://127.0.0.1:\(listening)")
+        return (server, "http://127.0.0.1:\(listening)")
     }
 
     private static func port(_ file: URL) -> Int? {
@@ -61,10 +98,16 @@ final class ServedMachines: Sendable {
         return result
     }
 
-    func signIn(_ machine: String, as person: String) async throws {
+    /// A link of one server as a link of another.
+    func link(_ link: String, from server: Int, to other: Int) -> String {
+        func encoded(_ url: String) -> String { url.replacing(":", with: "%3A").replacing("/", with: "%2F") }
+        return link.replacing(encoded(urls[server]), with: encoded(urls[other]))
+    }
+
+    func signIn(_ machine: String, as person: String, at server: Int = 0) async throws {
         try FileManager.default.createDirectory(at: scratch[machine], withIntermediateDirectories: true)
         try await run(
-            "account", "sign-in", path(machine), "--server", url, "--email", "\(person)@example.org", "--container",
+            "account", "sign-in", path(machine), "--server", urls[server], "--email", "\(person)@example.org", "--container",
             Self.container, "--password-stdin", input: scratch["password"])
     }
 

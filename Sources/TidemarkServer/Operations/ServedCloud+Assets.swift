@@ -29,7 +29,7 @@ extension ServedCloud {
         }
         guard call.caller.account != nil else { throw CloudError(.notAuthenticated, "request needs authorization") }
         // A zone that is not there is told now, and not when a content has come.
-        let zone = try await known(asked, try database(call))
+        let zone = try await known(asked, try await database(call))
         let expires = Self.now + SignedAssetToken.uploadAge
         return .object {
             $0.list("tokens") { json in
@@ -155,6 +155,7 @@ extension ServedCloud {
         guard try access.hasContainer(pass.container) else {
             throw CloudError(.unknownItem, "the container '\(pass.container)' is not served any more")
         }
+        try await cloud.open(pass.container, environment: pass.environment)
         return try cloud.database(pass.scope, of: pass.container, environment: pass.environment, account: pass.account)
     }
 
@@ -190,7 +191,7 @@ extension ServedCloud {
             }
             return (try Self.zone(node), wanted)
         }
-        let database = try database(call)
+        let database = try await database(call)
         let zone = try await known(asked, database)
         let found = try await database.lookup(wanted.map(\.record), in: zone, desiredKeys: Set(wanted.map(\.field)))
         let dialect = dialect(call)
@@ -268,7 +269,7 @@ extension ServedCloud {
 
     func getAsset(_ call: Call) async throws -> Reply {
         let (asset, zone) = try named(call)
-        return try await send(asset, zone, try database(call), call)
+        return try await send(asset, zone, try await database(call), call)
     }
 
     /// Bytes that are read at once.

@@ -50,7 +50,7 @@ extension ServedCloud {
             }
             return wanted
         }
-        let database = try database(call)
+        let database = try await database(call)
         let user = database.user ?? CloudZoneID.defaultOwner
         var json = JSONWriter(reserving: 65_536)
         json.beginObject()
@@ -100,7 +100,7 @@ extension ServedCloud {
     /// The older form, of one zone.
     func recordChanges(_ call: Call) async throws -> Reply {
         let wanted = try call.read { node throws(CloudError) in try Wanted(node, usual: try Usual(node)) }
-        let changes = try await changes(wanted, try database(call))
+        let changes = try await changes(wanted, try await database(call))
         let dialect = dialect(call, numbersAsStrings: wanted.numbersAsStrings)
         return .object(reserving: 16_384) {
             changes.writeMembers(&$0, types: wanted.types, dialect)
@@ -125,7 +125,7 @@ extension ServedCloud {
     // Zones
 
     func listZones(_ call: Call) async throws -> Reply {
-        let database = try database(call)
+        let database = try await database(call)
         let zones = try await database.zonesWithTokens()
         var token: CloudToken?
         if call.scope != .public { token = try await lastToken(database) }
@@ -164,7 +164,7 @@ extension ServedCloud {
             }
             return zones
         }
-        let database = try database(call)
+        let database = try await database(call)
         let there = try await database.zonesWithTokens()
         let user = database.user
         let dialect = dialect(call)
@@ -206,7 +206,7 @@ extension ServedCloud {
             }
             return wanted
         }
-        let database = try database(call)
+        let database = try await database(call)
         var failures: [CloudError?] = wanted.operations.map { _ in nil }
         if wanted.isAtomic {
             try await database.modifyZones(

@@ -8,7 +8,7 @@ import TidemarkWire
 /// Changes of records.
 extension ServedCloud {
     func modify(_ call: Call) async throws -> Reply {
-        let database = try database(call)
+        let database = try await database(call)
         var request = try await read(call) { node, schema throws(CloudError) in
             try WireModify(
                 node, operations: Self.limits.operationsPerRequest, schema: schema,

@@ -23,7 +23,7 @@ extension ServedCloud {
             return wanted
         }
         let isSame = wanted.keys.dropFirst().allSatisfy { $0 == wanted.keys[0] }
-        let database = try database(call)
+        let database = try await database(call)
         let dialect = dialect(call, numbersAsStrings: wanted.numbersAsStrings)
         var json = JSONWriter(reserving: 256 + wanted.names.count * 1024)
         json.beginObject()
@@ -127,7 +127,7 @@ extension ServedCloud {
     }
 
     private func answer(_ wanted: Wanted, _ call: Call, _ json: inout JSONWriter) async throws(CloudError) {
-        let database = try database(call)
+        let database = try await database(call)
         let answer: QueryAnswer
         if let zone = wanted.zone {
             answer = try await database.query(

@@ -78,7 +78,7 @@ extension ServedCloud {
             }
             return links
         }
-        let database = try database(call, .private)
+        let database = try await database(call, .private)
         let dialect = dialect(call)
         var json = JSONWriter()
         json.beginObject()

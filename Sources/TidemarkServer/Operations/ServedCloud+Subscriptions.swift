@@ -201,7 +201,7 @@ extension ServedCloud {
     func awaitChange(_ call: Call) async throws -> Reply {
         // Also of the public database: whoever waits is somebody.
         guard let account = call.caller.account else { throw CloudError(.notAuthenticated, "request needs authorization") }
-        let database = try database(call)
+        let database = try await database(call)
         guard let known = call.query["cursor"] else { return Self.changeReply(try await cursor(database), isChanged: false) }
         try waits.enter(account)
         defer { waits.leave(account) }

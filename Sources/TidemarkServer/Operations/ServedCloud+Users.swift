@@ -7,7 +7,7 @@ import TidemarkWire
 extension ServedCloud {
     /// The identity of who asks.
     private func caller(_ call: Call) async throws(CloudError) -> UserIdentity {
-        let database = try database(call, .private)
+        let database = try await database(call, .private)
         let account = try await database.account()
         guard let user = account.userRecordName else { throw CloudError(.notAuthenticated, "no account is signed in") }
         return try await database.users(matching: [.userRecordName(user)]).first ?? UserIdentity(userRecordName: user)
@@ -45,7 +45,7 @@ extension ServedCloud {
             return wanted
         }
         try countLookUps(wanted.count, call)
-        let database = try database(call, .private)
+        let database = try await database(call, .private)
         var found: [UserIdentity?] = []
         for lookUp in wanted { found.append(try await database.users(matching: [lookUp]).first) }
         let dialect = dialect(call)

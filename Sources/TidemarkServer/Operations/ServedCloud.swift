@@ -34,13 +34,14 @@ struct ServedCloud: Sendable {
     init(
         at directory: URL, access: CredentialStore, metrics: ServerMetrics = ServerMetrics(), queries: QueryLimits = QueryLimits()
     ) throws {
-        cloud = try EmbeddedCloud(at: directory, limits: Self.limits, queries: queries)
-        self.access = access
-        subscriptions = try SubscriptionStore(at: directory)
-        mailbox = NotificationMailbox(metrics: metrics)
+        try self.init(ServedStorages(at: directory, access: access, metrics: metrics, queries: queries), metrics: metrics)
+    }
+
+    init(_ storages: ServedStorages, metrics: ServerMetrics) throws {
+        (cloud, access, subscriptions) = (storages.cloud, storages.access, storages.subscriptions)
+        (mailbox, incoming) = (storages.mailbox, storages.incoming)
         dispatcher = NotificationDispatcher(cloud, subscriptions, mailbox, metrics)
         waits = LongPollLimiter(metrics: metrics)
-        incoming = directory.appendingPathComponent("incoming", isDirectory: true)
         try FileManager.default.createDirectory(
             at: incoming, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
         // What a server has left that was killed. Another one may be taking something in.
@@ -56,11 +57,12 @@ struct ServedCloud: Sendable {
     // What a call is about
 
     /// The database that a request's address names, as its sender sees it.
-    func database(_ call: Call) throws(CloudError) -> EmbeddedDatabase {
-        try database(call, call.scope ?? .private)
+    func database(_ call: Call) async throws(CloudError) -> EmbeddedDatabase {
+        try await database(call, call.scope ?? .private)
     }
 
-    func database(_ call: Call, _ scope: DatabaseScope) throws(CloudError) -> EmbeddedDatabase {
+    func database(_ call: Call, _ scope: DatabaseScope) async throws(CloudError) -> EmbeddedDatabase {
+        try await cloud.open(call.container, environment: call.environment)
         var database = try cloud.database(
             scope, of: call.container, environment: call.environment, account: call.caller.account)
         database.client = call.address

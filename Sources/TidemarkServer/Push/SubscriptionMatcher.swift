@@ -82,8 +82,9 @@ struct SubscriptionMatcher: Sendable {
         return wanted
     }
 
-    private func database(of owner: SubscriptionStore.Owner) -> EmbeddedDatabase? {
-        try? cloud.database(owner.scope, of: owner.container, environment: owner.environment, account: owner.account)
+    private func database(of owner: SubscriptionStore.Owner) async -> EmbeddedDatabase? {
+        guard (try? await cloud.open(owner.container, environment: owner.environment)) != nil else { return nil }
+        return try? cloud.database(owner.scope, of: owner.container, environment: owner.environment, account: owner.account)
     }
 
     /// The records of the summary that somebody sees; looked up once. `nil` where they do not see the zone.
@@ -94,7 +95,7 @@ struct SubscriptionMatcher: Sendable {
         guard findings.mayLook() else { return nil }
         let names = Array(Set(summary.changes.filter { $0.event != .delete }.map(\.record)))
         var seen: Set<String>?
-        if let database = database(of: owner),
+        if let database = await database(of: owner),
             let found = try? await database.lookup(names, in: Self.zone(summary, owner), desiredKeys: [])
         {
             var names: Set<String> = []
@@ -111,7 +112,9 @@ struct SubscriptionMatcher: Sendable {
         _ findings: inout Findings
     ) async -> Set<String> {
         let owner = interest.owner
-        guard let text = interest.subscription.query, let database = database(of: owner), findings.mayLook() else { return [] }
+        guard let text = interest.subscription.query, let database = await database(of: owner), findings.mayLook() else {
+            return []
+        }
         let zone = Self.zone(summary, owner)
         if findings.types == nil {
             findings.types = (try? await cloud.schema(of: owner.container, environment: owner.environment))?.types ?? [:]

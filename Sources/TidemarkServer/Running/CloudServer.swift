@@ -27,6 +27,7 @@ public final class CloudServer: Service {
     /// Tells the port of the figures; for tests.
     let onMetrics: @Sendable (Int) -> Void
     private let sweeper: Sweeper?
+    private let storages: ServedStorages?
     private let onListening: @Sendable (Int) -> Void
 
     var operations: [Operation] { responder.operations }
@@ -49,8 +50,9 @@ public final class CloudServer: Service {
         do {
             let access = try CredentialStore(at: configuration.directory, hashesAtOnce: configuration.limits.hashesAtOnce)
             let metrics = ServerMetrics()
-            let served = try ServedCloud(
+            let storages = try ServedStorages(
                 at: configuration.directory, access: access, metrics: metrics, queries: configuration.limits.queries)
+            let served = try ServedCloud(storages, metrics: metrics)
             if served.subscriptions.unreadable > 0 {
                 logger.warning(
                     "subscriptions that can't be read send no notifications: devices make them again",
@@ -58,7 +60,7 @@ public final class CloudServer: Service {
             }
             try self.init(
                 configuration, cloud: served.cloud, access: access, operations: served.operations, metrics: metrics,
-                sweeper: Sweeper(served.cloud, access, served.subscriptions, metrics, logger), logger: logger,
+                sweeper: Sweeper(served.cloud, access, served.subscriptions, metrics, logger), storages: storages, logger: logger,
                 onListening: onListening)
         } catch let error as ServerError {
             throw error
@@ -67,22 +69,48 @@ public final class CloudServer: Service {
         }
     }
 
+    /// Opens the cloud of a configuration's database, and brings its tables to their newest version.
+    ///
+    /// - Parameter onListening: Is told the port as soon as the server can be reached.
+    /// - Throws: ``ServerError``, `storage` where the database or the place of the assets can't be reached or used.
+    public static func open(
+        _ configuration: ServerConfiguration, _ database: ServerConfiguration.Database, logger: Logger,
+        onListening: @escaping @Sendable (Int) -> Void = { _ in }
+    ) async throws(ServerError) -> CloudServer {
+        let metrics = ServerMetrics()
+        let storages = try await ServedStorages(
+            in: database, folder: configuration.directory, metrics: metrics, limits: configuration.limits)
+        let served: ServedCloud
+        do {
+            served = try ServedCloud(storages, metrics: metrics)
+        } catch {
+            throw ServerError(.io, "\(configuration.directory.path) can't be used for uploads: \(error)")
+        }
+        return try CloudServer(
+            configuration, cloud: served.cloud, access: served.access, operations: served.operations, metrics: metrics,
+            sweeper: Sweeper(served.cloud, served.access, served.subscriptions, metrics, logger), storages: storages,
+            logger: logger,
+            onListening: onListening)
+    }
+
     /// - Parameters:
     ///   - operations: What can be asked for, besides signing in and what is told of the server itself.
     ///   - sweeper: Begins when the server listens.
     ///   - signInTime: Seconds that only go on, by which attempts to sign in are counted; a parameter for tests.
     init(
         _ configuration: ServerConfiguration, cloud: EmbeddedCloud, access: CredentialStore, operations: [Operation],
-        metrics: ServerMetrics = ServerMetrics(), sweeper: Sweeper? = nil,
+        metrics: ServerMetrics = ServerMetrics(), sweeper: Sweeper? = nil, storages: ServedStorages? = nil,
         signInTime: @escaping @Sendable () -> Double = ServerTime.seconds, logger: Logger,
         onMetrics: @escaping @Sendable (Int) -> Void = { _ in }, onListening: @escaping @Sendable (Int) -> Void = { _ in }
     ) throws(ServerError) {
         let limits = configuration.limits
         let bodies = BodyBudget(limit: limits.bodiesSize, share: limits.bodiesSizeOfAddress)
         let signIn = SignIn(
-            cloud: cloud, access: access, metrics: metrics, limits: SignInLimits(perMinute: limits.signInAttempts),
+            cloud: cloud, access: access, metrics: metrics,
+            limits: SignInLimits(perMinute: limits.signInAttempts, rates: storages?.signInRates ?? ProcessSignInRates()),
             now: signInTime)
         let pages = ServerPages(metrics: metrics, bodies: bodies, metricsToken: configuration.metricsToken) {
+            if let storages { return try await storages.check() }
             _ = try access.containers()
             _ = try await cloud.account("nobody@localhost")
         }
@@ -93,7 +121,7 @@ public final class CloudServer: Service {
         let addresses = AddressConnections(most: configuration.trustsProxy ? 0 : limits.connectionsOfAddress)
         idle = IdleConnections(limit: limits.connections)
         builder = try Self.builder(configuration, metrics, addresses, idle)
-        (self.addresses, self.sweeper, self.onMetrics) = (addresses, sweeper, onMetrics)
+        (self.addresses, self.sweeper, self.storages, self.onMetrics) = (addresses, sweeper, storages, onMetrics)
         self.configuration = configuration
         self.logger = logger
         self.onListening = onListening
@@ -197,7 +225,13 @@ public final class CloudServer: Service {
         var group = ServiceGroupConfiguration(
             services: [.init(service: self)], gracefulShutdownSignals: [.sigterm, .sigint], logger: logger)
         group.maximumGracefulShutdownDuration = configuration.limits.shutdownTime
-        try await ServiceGroup(configuration: group).run()
+        do {
+            try await ServiceGroup(configuration: group).run()
+        } catch {
+            await storages?.close()
+            throw error
+        }
+        await storages?.close()
         logger.notice("ended")
     }
 

@@ -22,8 +22,38 @@ public struct ServerConfiguration: Sendable {
         }
     }
 
-    /// The directory of the embedded cloud that is served.
+    /// A database and what has the assets, for a cloud that several servers serve.
+    public struct Database: Sendable {
+        /// A connection string of libpq, as a URI or `key=value` pairs, without a password.
+        public var address: String
+        /// The same, past a pooler that gives each transaction another connection: notifications don't pass it.
+        public var listenAddress: String?
+        /// Where the contents of assets are.
+        public var assets: Assets
+        /// Connections at once.
+        public var connections = 16
+        /// Whether ``address`` is that of a pooler that gives each transaction another connection, such as PgBouncer in the mode
+        /// `transaction`.
+        public var isBehindPooler = false
+
+        /// Makes a description of the places.
+        public init(address: String, assets: Assets) { (self.address, self.assets) = (address, assets) }
+    }
+
+    /// Where several servers have the contents of assets.
+    public enum Assets: Sendable {
+        /// A bucket of a server that speaks S3. The prefix is empty or ends with a slash. Without an endpoint it is Amazon's in the region; with
+        /// `usesPaths` the bucket stands in the path of addresses, `nil` goes by the endpoint. The keys come from the environment or the
+        /// shared file, as AWS's tools have them.
+        case bucket(name: String, prefix: String, endpoint: String?, region: String, usesPaths: Bool?)
+        /// A directory that all servers share.
+        case directory(URL)
+    }
+
+    /// The directory of the embedded cloud that is served; with a ``database`` a folder of this server alone, for uploads on their way.
     public var directory: URL
+    /// What the cloud is stored in, if not in the directory.
+    public var database: Database?
     /// The name or address that the server listens at.
     public var host: String
     /// 0 takes any that is free.

@@ -12,6 +12,8 @@ public struct ServerError: Error, Sendable, CustomStringConvertible {
         case options
         /// A file can't be read or written.
         case io
+        /// The database, or what has the assets, can't be reached or used.
+        case storage
     }
 
     /// The kind of error.

@@ -60,7 +60,8 @@ struct PostgresRecordRowsTests {
             try rows.setLastChange(1000, of: "_anna")
         }
         func find(
-            _ conditions: [IndexQuery.Condition], _ order: [IndexQuery.Order] = [], after: IndexQuery.Place? = nil, limit: Int = 100
+            _ conditions: [IndexQuery.Condition], _ order: [IndexQuery.Order] = [], after: IndexQuery.Place? = nil,
+            limit: Int = 100
         ) async throws -> FoundRecords {
             let query = IndexQuery(type: "Note", conditions: conditions, order: order, after: after)
             return try await storage.read { rows throws(CloudError) in
@@ -76,7 +77,8 @@ struct PostgresRecordRowsTests {
                 let found = try await find([.compare(.index(4), comparison, value)])
                 #expect(found.rows.map(\.record.name) == Array(wanted), "\(comparison) \(index)")
                 let rest = try await find([.not(.compare(.index(4), comparison, value))])
-                #expect(Set(rest.rows.map(\.record.name)) == Set(names + ["none"]).subtracting(wanted), "not \(comparison) \(index)")
+                #expect(
+                    Set(rest.rows.map(\.record.name)) == Set(names + ["none"]).subtracting(wanted), "not \(comparison) \(index)")
             }
         }
         #expect(try await find([.isOneOf(.index(4), [values[3], values[22]])]).rows.map(\.record.name) == [names[3], names[22]])

@@ -95,7 +95,8 @@ struct PostgresWritersTests {
         }
         let found = try await one.read { rows throws(CloudError) in
             (
-                try rows.records(["shared 0", "shared 1", "shared 2"], in: zone), try rows.records(in: zone, after: 0, limit: 1000),
+                try rows.records(["shared 0", "shared 1", "shared 2"], in: zone),
+                try rows.records(in: zone, after: 0, limit: 1000),
                 try rows.allUsed()
             )
         }
