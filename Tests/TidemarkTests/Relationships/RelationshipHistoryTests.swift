@@ -13,7 +13,7 @@ import TidemarkStore
 /// Method: random histories of two devices of one account and one of a participant: cascades, denials, shares with and without permission to
 /// write, unique keys, and a program of an older version that knows fewer fields. The seed of each history is printed when it fails;
 /// `TIDEMARK_RELATIONSHIP_RUNS` is the number of histories, `TIDEMARK_SEED` the seed of the first.
-@Suite(.timeLimit(.minutes(60))) struct RelationshipHistoryTests {
+@Suite(.timeLimit(.minutes(180))) struct RelationshipHistoryTests {
     typealias Trip = Travel.Trip
     typealias Stop = Travel.Stop
     typealias Photo = Travel.Photo
