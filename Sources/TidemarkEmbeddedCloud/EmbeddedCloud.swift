@@ -219,7 +219,7 @@ public final class EmbeddedCloud: Sendable {
     ///   - container: Its identifier, a reverse domain name such as `iCloud.org.example.journal`.
     ///   - account: The account's identifier; `nil` for a caller who is not signed in, and who may only read the public database.
     /// - Throws: `CloudError` `invalidArguments` for a container's malformed name; `zoneBusy`; `internalError`, also where a container of a
-    ///   database was not opened by ``open(_:environment:)``.
+    ///   database was not opened by `open(_:environment:)`.
     public func database(
         _ scope: DatabaseScope, of container: String, environment: StoreEnvironment = .development, account: String?
     ) throws(CloudError) -> EmbeddedDatabase {
