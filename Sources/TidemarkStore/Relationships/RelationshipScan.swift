@@ -23,6 +23,9 @@ package enum RelationshipScan {
 
     /// The records of a type whose declared references are wrong. In a shared store none are: what is not shared is not there.
     ///
+    /// A weak reference of a record that is or has been in another zone may lack its record: a participant of a share may refer to records of
+    /// its own, which the owner never sees. Such a reference stays with a record that leaves the share, and counts again when it comes back.
+    ///
     /// - Parameter limit: How many are wanted at the most.
     /// - Complexity: A look-up for each reference.
     package static func broken(
@@ -38,7 +41,7 @@ package enum RelationshipScan {
             }
             let column = "\"\(relationship.field.column)\""
             let rows = try Row.fetchCursor(
-                db, sql: "SELECT _key, _zone, \(column) FROM \"\(type.table)\" WHERE \(column) IS NOT NULL ORDER BY _id")
+                db, sql: "SELECT _key, _zone, \(column), _edited FROM \"\(type.table)\" WHERE \(column) IS NOT NULL ORDER BY _id")
             while found.count < limit, let row = try rows.next() {
                 guard let key = RecordKey.fromDatabaseValue(row[0]),
                     let value = FieldValue(row[2], type: relationship.field.type)
@@ -51,8 +54,7 @@ package enum RelationshipScan {
                         guard relationship.isOwning, shared.contains(zone), !shared.contains(row[1]) else { continue }
                         reason = .notInShareOfOwner
                     } else {
-                        // Who takes part in a share may refer to records of their own, which are shared with nobody.
-                        guard relationship.isOwning || row[1] == StoreFormat.defaultZone else { continue }
+                        guard relationship.isOwning || row[1] == StoreFormat.defaultZone && !hasMoved(row[3]) else { continue }
                         reason = .targetMissing
                     }
                     found.append(
@@ -64,6 +66,11 @@ package enum RelationshipScan {
             }
         }
         return found
+    }
+
+    /// Whether a record has been moved between zones, by the times of its edits.
+    private static func hasMoved(_ edited: String?) -> Bool {
+        edited.map { EditTimes($0).fields[EditTimes.move] != nil } ?? false
     }
 }
 

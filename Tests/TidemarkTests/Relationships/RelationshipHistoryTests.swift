@@ -71,6 +71,8 @@ import TidemarkStore
         private var devices: [Person] = []
         private var counter = 0
         private var steps: [String] = []
+        /// The tags that the participant has made. The owner's devices never see those that are the participant's own.
+        private var participantTags: Set<String> = ["g2"]
         private let isTraced = ProcessInfo.processInfo.environment["TIDEMARK_RELATIONSHIP_TRACE"] != nil
 
         init(seed: UInt64) throws {
@@ -151,6 +153,7 @@ import TidemarkStore
             case 5:
                 let tag = Tag(id: name("g"), name: "tag\(Int.random(in: 0..<3, using: &random))")
                 note("\(number) makes \(tag.id) named \(tag.name)")
+                if number == 2 { participantTags.insert(tag.id) }
                 try await container.save(tag)
             case 6:
                 guard let trip = try await pick(Trip.self, device) else { return }
@@ -239,6 +242,14 @@ import TidemarkStore
             }
             for (name, value) in try await state(devices[2], .shared) where one[name] != value {
                 problems.append("\(name): \(value) in the share, \(one[name] ?? "gone") at its owner")
+            }
+            for (number, device) in devices.prefix(2).enumerated() {
+                let tags = Set(try await device.container.fetchAll(Tag.self).map(\.id)).union(participantTags)
+                for stop in try await device.container.fetchAll(Stop.self) {
+                    for tag in stop.tags.map(\.recordName) where !tags.contains(tag) {
+                        problems.append("\(number): \(stop.id) refers to \(tag), which is nowhere")
+                    }
+                }
             }
             for device in devices {
                 let report = try StoreVerification(of: device.container.directory).run()

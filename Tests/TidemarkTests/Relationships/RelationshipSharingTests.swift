@@ -3,6 +3,7 @@ import TestSupport
 import Testing
 import Tidemark
 import TidemarkCloud
+import TidemarkContainers
 import TidemarkEmbeddedCloud
 import TidemarkModel
 import TidemarkStore
@@ -113,6 +114,35 @@ import TidemarkTransfer
         #expect(try await names(Stop.self, ben) == ["senja"])
         #expect(try await names(Photo.self, ben) == ["p1"])
         #expect(try await names(Stop.self, anna) == ["hut", "senja"])
+    }
+
+    @Test func `a participant's own tag stays with a stop that leaves the share, and is no damage`() async throws {
+        try await share()
+        try await ben.container.save(Tag(id: "bens", name: "own"))
+        var senja = try #require(try await ben.container.fetch(Stop.self, named: "senja"))
+        senja.tags.append(Reference("bens"))
+        try await ben.container.save(senja)
+        for person in [ben, anna] { try await person.sync() }
+        var left = try #require(try await anna.container.fetch(Stop.self, named: "senja"))
+        left.trip = Reference("privat")
+        try await anna.container.save(left)
+        for person in [anna, ben, anna] { try await person.sync() }
+        #expect(try await names(Stop.self, ben) == [])
+        for person in [anna, ben] {
+            #expect(try StoreVerification(of: person.container.directory).run().problems.map(\.message) == [])
+        }
+        left.trip = Reference("norway")
+        try await anna.container.save(left)
+        for person in [anna, ben] { try await person.sync() }
+        let tags = try await ben.container.fetch(Stop.self, named: "senja")?.tags.map(\.recordName)
+        #expect(tags == ["fjord", "bens"])
+    }
+
+    @Test func `a reference to a missing record is damage where a record was never in a share`() async throws {
+        let hut = Stop(id: "hut2", trip: Reference("privat"), tags: [Reference("nowhere")])
+        try await anna.container.save(hut)
+        let problems = try StoreVerification(of: anna.container.directory).run().problems.map(\.message)
+        #expect(problems == ["Stop hut2 refers to Tag nowhere by 'tags', and there is no such record"])
     }
 
     @Test func `who may only read deletes nothing, and the error names each record that stands against it`() async throws {
