@@ -11,7 +11,7 @@ PICTURES ?= 2000
 
 # Without the server, nothing that only the server needs is fetched or compiled. Where the server was built, or is about to be, its trait
 # stays on: with another set of traits everything of ours would be compiled again.
-SERVED := server image install deb test test-interop test-guides reference prove-server prove-sharing prove-relationships prove-simulate bench-server
+SERVED := server image install deb test test-interop test-guides reference prove-server prove-cluster cluster prove-sharing prove-relationships prove-simulate bench-server
 LEAN := $(if $(or $(wildcard .build/checkouts/hummingbird),$(filter $(SERVED),$(MAKECMDGOALS)),$(SERVER)),,--disable-default-traits)
 
 # Release builds have no debug information (DEBUG_INFO=dwarf for it): making it costs a twentieth of the build.
@@ -141,12 +141,18 @@ prove-sync: build $(if $(SERVER),server) ## Synchronises two containers in proce
 		$(if $(SERVER),--server .build/release/tidemark-server)
 
 .PHONY: cluster
-cluster: ## Runs PostgreSQL on three machines under Patroni and etcd, SeaweedFS and HAProxy, until Ctrl-C; DIRECTORY to keep the data
-	Deployment/Cluster/cluster.py $(if $(DIRECTORY),--directory $(DIRECTORY))
+cluster: build server ## Runs PostgreSQL on three machines, SeaweedFS, HAProxy and three servers, until Ctrl-C; DIRECTORY to keep the data
+	Deployment/Cluster/cluster.py --tidemark $(CLI) --server .build/release/tidemark-server $(if $(DIRECTORY),--directory $(DIRECTORY))
 
 .PHONY: prove-server
 prove-server: build server ## Kills a server under load; nothing acknowledged may be lost, nothing done twice; KILLS (100)
 	Tests/Prove/server.py --tidemark $(CLI) --server .build/release/tidemark-server --kills $(or $(KILLS),100)
+
+.PHONY: prove-cluster
+prove-cluster: build server ## Kills servers (KILLS, 100) and primaries (PRIMARIES, 20) of a cluster under load, and cuts networks (CUTS, 20)
+	swift build $(RELEASE) --product sync-probe
+	Tests/Prove/kill-cluster.py --tidemark $(CLI) --server .build/release/tidemark-server --probe .build/release/sync-probe \
+		--server-kills $(or $(KILLS),100) --primary-kills $(or $(PRIMARIES),20) --cuts $(or $(CUTS),20)
 
 .PHONY: prove-tenants
 prove-tenants: build server ## Lets one account do to others what it can, over HTTP, and measures what reaches them; CASE= for one alone

@@ -27,9 +27,10 @@ import urllib.request
 sys.path.append(str(pathlib.Path(__file__).resolve().parent))
 from nodes import ClusterError, Machine, Network, have_namespaces, run, wait_until  # noqa: E402
 
-PACKAGES = ["patroni", "etcd-server", "haproxy", "postgresql-15", "iproute2"]
 BINARIES = pathlib.Path("/usr/lib/postgresql/15/bin")
 DATABASE = BUCKET = "tidemark"
+# What is there to try: a container and an account.
+CONTAINER, EMAIL = "iCloud.org.example.journal", "anna@example.org"
 
 
 def fetch(url, seconds=2):
@@ -46,8 +47,9 @@ def fetch(url, seconds=2):
 class Cluster:
     """The machines db1 to db3, s3, proxy and server1 to serverN."""
 
-    def __init__(self, directory, server=None, servers=3, weed=None, namespaces=None, say=lambda text: None):
-        self.directory, self.say = directory, say
+    def __init__(self, directory, server=None, servers=3, weed=None, namespaces=None, say=lambda text: None, options=()):
+        """`options` are those that each server gets beside where its database and bucket are."""
+        self.directory, self.say, self.options = directory, say, list(options)
         self.server, self.weed = server, weed
         self.network = Network(have_namespaces() if namespaces is None else namespaces)
         self.machines = {}
@@ -110,7 +112,7 @@ class Cluster:
             for machine in self.servers:
                 self.start_server(machine)
             for machine in self.servers:
-                wait_until(machine.name, 60, lambda: fetch(f"http://{machine.address}:8080/ready") == 200, lambda: self.died(machine, "server"))
+                wait_until(machine.name, 60, lambda: self.is_ready(machine), lambda: self.died(machine, "server"))
 
     @staticmethod
     def died(machine, name):
@@ -248,9 +250,11 @@ listen statistics
     def start_server(self, machine):
         machine.start(
             "server",
-            [self.server, "--database", self.url, "--assets", f"s3://{BUCKET}", "--s3-endpoint", self.bucket_endpoint, "--host", machine.address,
-             "--port", "8080"],
-            user=self.user, environment=self.environment)
+            [self.server, *self.place, "--host", machine.address, "--port", "8080", *self.options], user=self.user, environment=self.environment)
+
+    @staticmethod
+    def is_ready(machine):
+        return fetch(f"http://{machine.address}:8080/ready") == 200
 
     # What is where
 
@@ -259,6 +263,11 @@ listen statistics
         """Where servers find the database. The password is in the environment."""
         hosts = ",".join(f"{machine.address}:5432" for machine in self.databases)
         return f"postgresql://{DATABASE}@{hosts}/{DATABASE}?target_session_attrs=read-write&connect_timeout=3"
+
+    @property
+    def place(self):
+        """The options of `serve` and `admin` that say where the cloud is."""
+        return ["--database", self.url, "--assets", f"s3://{BUCKET}", "--s3-endpoint", self.bucket_endpoint]
 
     @property
     def bucket_endpoint(self):
@@ -359,10 +368,27 @@ def find_weed(directory):
     return str(copy)
 
 
+def add_account(cluster, tidemark, directory):
+    """Makes a container and an account in the cloud, unless they are there; says what they are."""
+    password = directory / "password"
+    if not password.exists():
+        password.write_text(secrets.token_urlsafe(12) + "\n")
+        password.chmod(0o600)
+        for words in [("container", "add", CONTAINER), ("account", "add", EMAIL, "--name", "Anna Berg", "--password-stdin")]:
+            ended = subprocess.run(
+                [str(tidemark), "admin", *words, *cluster.place], input=password.read_text(), capture_output=True, text=True,
+                env=os.environ | cluster.environment)
+            if ended.returncode:
+                password.unlink()
+                raise ClusterError(f"tidemark admin {' '.join(words)} ended with {ended.returncode}: {ended.stdout}{ended.stderr}")
+    return {"container": CONTAINER, "email": EMAIL, "passwordFile": str(password)}
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--directory", type=pathlib.Path, help="where the data lies; a temporary directory that is removed, if not given")
     parser.add_argument("--server", type=pathlib.Path, help="the program tidemark-server; none runs without it")
+    parser.add_argument("--tidemark", type=pathlib.Path, help="the program tidemark; with it a container and an account are made")
     parser.add_argument("--servers", type=int, default=3, help="how many servers run (3)")
     parser.add_argument("--loopback", action="store_true", help="use loopback addresses also where network namespaces can be made")
     parser.add_argument("--json", action="store_true", help="say where things are as JSON")
@@ -385,14 +411,19 @@ def main():
             directory, server, options.servers, weed, False if options.loopback else None, lambda text: print(text, file=sys.stderr, flush=True))
         cluster.start()
         report = cluster.report()
+        if options.tidemark:
+            report |= add_account(cluster, options.tidemark.resolve(strict=True), directory)
         if options.json:
             print(json.dumps(report | {"environment": cluster.environment}), flush=True)
         else:
             environment = directory / "environment"
             environment.write_text("".join(f"export {name}={value}\n" for name, value in cluster.environment.items()))
             environment.chmod(0o600)
+            account = f"""
+  a container    {CONTAINER}
+  an account     {EMAIL}, its password in {report['passwordFile']}""" if options.tidemark else ""
             print(f"""
-The cloud        {report['cloud'] or 'no server runs: give --server'}
+The cloud        {report['cloud'] or 'no server runs: give --server'}{account}
 The database     {report['database']}
   by the proxy   {report['databaseByProxy']}
   its primary    {report['primary']}

@@ -153,6 +153,19 @@ class Machine:
         """Joins the machine to the network again."""
         run("ip", "link", "set", self.link, "up")
 
+    def cut_from(self, other):
+        """Loses what this machine and another send each other, while both reach all others."""
+        if not self.network.has_namespaces:
+            raise ClusterError("a loopback address can't be cut: run the cluster as root on Linux")
+        for one, two in [(self, other), (other, self)]:
+            # A hardware address that nobody has.
+            run("ip", "-n", one.namespace, "neigh", "replace", two.address, "lladdr", "02:00:00:00:00:01", "dev", "eth0", "nud", "permanent")
+
+    def join_with(self, other):
+        """Ends what ``cut_from`` did."""
+        for one, two in [(self, other), (other, self)]:
+            run("ip", "-n", one.namespace, "neigh", "del", two.address, "dev", "eth0")
+
     def end(self, kills=False):
         """Ends what runs on the machine, and the machine; `kills` where nobody needs its data."""
         for name in reversed(list(self.processes)):

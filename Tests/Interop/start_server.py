@@ -21,14 +21,15 @@ PASSWORDS = {"anna": "correct horse battery staple", "ben": "a second password"}
 
 
 class Cloud:
-    """A cloud's directory, and what `tidemark admin` does with it."""
+    """A cloud, and what `tidemark admin` does with it: in a directory, or where the words `place` say."""
 
-    def __init__(self, tidemark, folder):
+    def __init__(self, tidemark, folder, place=None, environment=None):
         self.tidemark, self.folder, self.data = tidemark, folder, folder / "data"
+        self.place, self.environment = place or ["--data", self.data], os.environ | (environment or {})
 
     def admin(self, *arguments, given=None):
-        command = [str(self.tidemark), "admin", *map(str, arguments), "--data", str(self.data)]
-        ended = subprocess.run(command, input=given, capture_output=True, text=True)
+        command = [str(self.tidemark), "admin", *map(str, arguments), *map(str, self.place)]
+        ended = subprocess.run(command, input=given, capture_output=True, text=True, env=self.environment)
         if ended.returncode != 0:
             sys.exit(f"{' '.join(command)} ended with {ended.returncode}: {ended.stdout}{ended.stderr}")
         return ended.stdout.strip()
@@ -53,6 +54,18 @@ class Cloud:
         subprocess.run(["openssl", "ec", "-in", private, "-pubout", "-out", public], check=True, capture_output=True)
         made = json.loads(self.admin("key", "add", "--container", container, "--name", name, "--public-key", public, "--json"))
         return {"id": made["id"], "privateKey": str(private)}
+
+
+def post(url, body, headers=None, certificate=None):
+    request = urllib.request.Request(url, json.dumps(body).encode(), {"Content-Type": "application/json"} | (headers or {}))
+    context = ssl.create_default_context(cafile=certificate) if certificate else None
+    with urllib.request.urlopen(request, timeout=60, context=context) as answer:
+        return json.load(answer)
+
+
+def sign_in(url, account, container=CONTAINER, certificate=None):
+    """A device's session of an account."""
+    return post(f"{url}/tidemark/1/{container}/development/session", {"email": account["email"], "password": account["password"]}, None, certificate)
 
 
 class Server:
@@ -81,14 +94,11 @@ class Server:
         sys.exit(f"the server does not listen: {self.log.read_text()[-3000:]}")
 
     def post(self, path, body, headers=None):
-        request = urllib.request.Request(self.url + path, json.dumps(body).encode(), {"Content-Type": "application/json"} | (headers or {}))
-        context = ssl.create_default_context(cafile=self.certificate) if self.certificate else None
-        with urllib.request.urlopen(request, timeout=60, context=context) as answer:
-            return json.load(answer)
+        return post(self.url + path, body, headers, self.certificate)
 
     def sign_in(self, account, container=CONTAINER):
         """A device's session of an account."""
-        return self.post(f"/tidemark/1/{container}/development/session", {"email": account["email"], "password": account["password"]})
+        return sign_in(self.url, account, container, self.certificate)
 
     def stop(self, within=40):
         """Asks it to end; how it ended."""

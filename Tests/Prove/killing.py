@@ -60,6 +60,14 @@ def finish(command):
     return output
 
 
+def finish_with(command, given):
+    """What a process prints that reads a text."""
+    ended = subprocess.run(command, input=given, capture_output=True, text=True)
+    if ended.returncode != 0:
+        fail(f"{command[1:3]} ended with {ended.returncode}: {ended.stdout}{ended.stderr}")
+    return ended.stdout
+
+
 def add_assets(digest, container):
     """Adds the container's assets, by name and content."""
     for path in sorted((container / "assets").glob("*/*")):

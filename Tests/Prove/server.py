@@ -8,11 +8,7 @@ the zone's changes must have these records and no others, the assets must come b
 """
 
 import argparse
-import hashlib
-import http.client
-import json
 import pathlib
-import random
 import shutil
 import sqlite3
 import sys
@@ -21,217 +17,11 @@ import threading
 import time
 
 import killing
+from acknowledged import BASE, ZONE, Acknowledged, Link, Sender, Writer, Wrong, all_changes, check_assets, compare
 from killing import fail
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "Interop"))
 import start_server  # noqa: E402
-
-ZONE = {"zoneName": "proof"}
-BASE = f"/database/1/{start_server.CONTAINER}/development/private"
-OWN = f"/tidemark/1/{start_server.CONTAINER}/development/private"
-BROKEN = (OSError, http.client.HTTPException)
-
-
-class Wrong(Exception):
-    """The server has broken its word."""
-
-
-class Link:
-    """A connection that is opened when it is needed."""
-
-    def __init__(self, port, token):
-        self.port, self.token, self.connection = port, token, None
-
-    def ask(self, method, path, body=None, headers=None):
-        """Status and body; raises one of BROKEN when there is no answer."""
-        headers = {"Authorization": f"Bearer {self.token}", "X-Tidemark-Extensions": "1", "Content-Type": "application/json"} | (headers or {})
-        try:
-            if self.connection is None:
-                self.connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
-            self.connection.request(method, path, body, headers)
-            answer = self.connection.getresponse()
-            return answer.status, answer.read()
-        except BROKEN:
-            self.close()
-            raise
-
-    def post(self, path, body):
-        status, data = self.ask("POST", path, json.dumps(body))
-        # Who is told to come back later has been answered: nothing was done.
-        if status == 503:
-            raise ConnectionError("later")
-        if status != 200:
-            raise Wrong(f"{path}: {status} {data[:500]!r}")
-        return json.loads(data)
-
-    def close(self):
-        if self.connection is not None:
-            self.connection.close()
-            self.connection = None
-
-
-class Acknowledged:
-    """What the server has acknowledged: each record's tag and number, or that it is deleted."""
-
-    def __init__(self):
-        self.lock, self.records, self.fresh, self.batches, self.repeated = threading.Lock(), {}, set(), 0, 0
-
-    def note(self, changes, was_repeated):
-        with self.lock:
-            self.records.update(changes)
-            self.fresh.update(changes)
-            self.batches += 1
-            self.repeated += was_repeated
-
-    def take_fresh(self):
-        with self.lock:
-            fresh, self.fresh = self.fresh, set()
-            return {name: self.records[name] for name in fresh}
-
-
-class Writer(threading.Thread):
-    def __init__(self, name, port, token, seed, options, acknowledged, pause):
-        super().__init__(name=name, daemon=True)
-        self.link, self.drawn, self.options, self.acknowledged, self.pause = Link(port, token), random.Random(seed), options, acknowledged, pause
-        self.error, self.is_over, self.own, self.next = None, False, {}, 0
-        # What the records of a batch are when it is done that has not been answered.
-        self.pending = {}
-
-    def run(self):
-        try:
-            while not self.is_over:
-                self.write(f"{self.name}-{self.acknowledged.batches}-{self.drawn.getrandbits(64):016x}", *self.batch())
-        except Exception as error:
-            self.error = error
-
-    def batch(self):
-        """Operations, and what the records are when they are done."""
-        operations, after = [], {}
-        for _ in range(self.options.batch):
-            kind = self.drawn.random()
-            if kind < 0.6 or not self.own:
-                name, number, operation, tag = f"{self.name}-{self.next}", 0, "create", None
-                self.next += 1
-            else:
-                name = self.drawn.choice(list(self.own)[-500:])
-                if name in after:
-                    continue
-                tag, number = self.own[name]
-                number += 1
-                operation = "update" if kind < 0.9 else "delete"
-            record = {"recordName": name, "recordType": "Proof"}
-            if tag:
-                record["recordChangeTag"] = tag
-            if operation != "delete":
-                record["fields"] = {"number": {"value": number, "type": "INT64"}, "text": {"value": f"{name} {number} " + "x" * self.drawn.randrange(200, 2000), "type": "STRING"}}
-            operations.append({"operationType": operation, "record": record})
-            after[name] = None if operation == "delete" else number
-        return operations, after
-
-    def write(self, token, operations, after):
-        body = {"zoneID": ZONE, "atomic": True, "tidemark": {"clientToken": token}, "operations": operations}
-        was_repeated, self.pending = False, after
-        while True:
-            # Between a kill and the next start nobody asks.
-            self.pause.wait()
-            try:
-                outcomes = self.link.post(BASE + "/records/modify", body)["records"]
-                break
-            except BROKEN:
-                was_repeated = True
-                if self.is_over and not self.pause.is_set():
-                    return
-                time.sleep(0.01)
-        changes = {}
-        for operation, outcome in zip(operations, outcomes, strict=True):
-            name = operation["record"]["recordName"]
-            if "serverErrorCode" in outcome:
-                raise Wrong(f"{token}{', sent again' if was_repeated else ''}: {operation['operationType']} of {name}: {outcome}")
-            number = after[name]
-            changes[name] = None if number is None else (outcome["recordChangeTag"], number)
-            if number is None:
-                self.own.pop(name, None)
-            else:
-                self.own[name] = changes[name]
-        self.acknowledged.note(changes, was_repeated)
-        self.pending = {}
-
-
-class Sender(Writer):
-    """Sends assets in pieces, and goes on where the server says it is; then a record names the asset."""
-
-    def batch(self):
-        content = self.drawn.randbytes(self.drawn.randrange(100_000, 2_000_000))
-        digest, size = hashlib.sha256(content).hexdigest(), len(content)
-        name = f"{self.name}-{digest[:16]}"
-        path = f"{OWN}/assets/{digest}-{size}?zone={ZONE['zoneName']}"
-        while True:
-            self.pause.wait()
-            try:
-                missing = self.link.post(OWN + "/assets/missing", {"zoneID": ZONE, "assets": [{"digest": digest, "size": size}]})["assets"]
-                if not missing:
-                    break
-                received = missing[0]["received"]
-                # One of which all has come, and which is missing still, wants a last piece without bytes.
-                while True:
-                    status, data = self.link.ask("PUT", f"{path}&offset={received}", content[received:received + 300_000], {"Content-Type": "application/octet-stream"})
-                    if status != 200:
-                        raise Wrong(f"a piece at {received} of {digest}: {status} {data[:300]!r}")
-                    received = json.loads(data)["received"]
-                    if received == size:
-                        break
-            except BROKEN:
-                if self.is_over and not self.pause.is_set():
-                    break
-                time.sleep(0.01)
-        value = {"size": size, "tidemark": {"digest": digest}}
-        self.options.assets[name] = (digest, size)
-        return [{"operationType": "create", "record": {"recordName": name, "recordType": "Picture", "fields": {
-            "number": {"value": 0, "type": "INT64"}, "image": {"value": value, "type": "ASSETID"}}}}], {name: 0}
-
-
-def compare(link, wanted, pending):
-    """Looks records up and compares tags and numbers; how many. What a batch without an answer changes may be done or not."""
-    names = sorted(wanted)
-    for first in range(0, len(names), 200):
-        some = names[first:first + 200]
-        answer = link.post(BASE + "/records/lookup", {"zoneID": ZONE, "desiredKeys": ["number"], "records": [{"recordName": name} for name in some]})
-        for name, record in zip(some, answer["records"], strict=True):
-            number = record.get("fields", {}).get("number", {}).get("value")
-            if name in pending and (record.get("serverErrorCode") == "NOT_FOUND" if pending[name] is None else number == pending[name]):
-                continue
-            if wanted[name] is None:
-                if record.get("serverErrorCode") != "NOT_FOUND":
-                    raise Wrong(f"{name} was deleted and is there: {record}")
-            elif (record.get("recordChangeTag"), number) != wanted[name]:
-                raise Wrong(f"{name} was acknowledged as {wanted[name]} and is {json.dumps(record)[:500]}")
-    return len(names)
-
-
-def all_changes(link):
-    found, token = {}, None
-    while True:
-        zone = link.post(BASE + "/changes/zone", {"zones": [{"zoneID": ZONE, "desiredKeys": ["number"]} | ({"syncToken": token} if token else {})]})["zones"][0]
-        for record in zone["records"]:
-            if record["recordName"] in found:
-                raise Wrong(f"{record['recordName']} comes twice among the changes")
-            found[record["recordName"]] = None if record.get("deleted") else (record["recordChangeTag"], record["fields"]["number"]["value"])
-        token = zone["syncToken"]
-        if not zone["moreComing"]:
-            return {name: value for name, value in found.items() if value is not None}
-
-
-def check_assets(link, acknowledged, assets):
-    count = 0
-    for name, (digest, size) in assets.items():
-        if acknowledged.records.get(name) is None:
-            continue
-        status, data = link.ask("GET", f"{OWN}/assets/{digest}-{size}?zone={ZONE['zoneName']}")
-        if status != 200 or hashlib.sha256(data).hexdigest() != digest:
-            raise Wrong(f"the asset of {name} came back with {status}, {len(data):,} of {size:,} bytes")
-        count += 1
-    return count
-
 
 def check_files(data):
     for path in sorted(data.rglob("*.sqlite")):
@@ -258,8 +48,8 @@ def prove(options, folder, drawn, cloud, account, server):
     token = server.sign_in(account)["token"]
     link = Link(port, token)
     link.post(BASE + "/zones/modify", {"operations": [{"operationType": "create", "zone": {"zoneID": ZONE}}]})
-    writers = [Writer(f"w{number}", port, token, drawn.getrandbits(64), options, acknowledged, pause) for number in range(options.writers)]
-    writers.append(Sender("assets", port, token, drawn.getrandbits(64), options, acknowledged, pause))
+    writers = [Writer(f"w{number}", Link(port, token), drawn.getrandbits(64), options, acknowledged, pause) for number in range(options.writers)]
+    writers.append(Sender("assets", Link(port, token), drawn.getrandbits(64), options, acknowledged, pause))
     pause.set()
     for writer in writers:
         writer.start()

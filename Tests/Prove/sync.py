@@ -69,11 +69,9 @@ class Served:
 
     def sign_in(self, devices):
         for container in devices.containers.values():
-            command = [self.options.tidemark, "account", "sign-in", container, "--server", self.server.url, "--email", self.account["email"],
-                       "--container", start_server.CONTAINER, "--password-stdin"]
-            ended = subprocess.run(command, input=self.account["password"] + "\n", capture_output=True, text=True)
-            if ended.returncode != 0:
-                fail(f"{container.name} can't sign in: {ended.stdout}{ended.stderr}")
+            killing.finish_with(
+                [self.options.tidemark, "account", "sign-in", container, "--server", self.server.url, "--email", self.account["email"], "--container",
+                 start_server.CONTAINER, "--password-stdin"], self.account["password"] + "\n")
 
     def words(self, container):
         return ["--server", self.server.url, "--session", container / "cloud-session", "--cloud-container", start_server.CONTAINER]
@@ -146,6 +144,11 @@ class Editors:
     def edits(self):
         """What each has told: the last value of each field that is durable, and one that may be."""
         return {name: self.read(name) for name in self.processes}
+
+    def end(self):
+        for process in self.processes.values():
+            process.kill()
+            process.wait()
 
     def read(self, name):
         if self.processes[name].wait() != 0:
@@ -256,4 +259,5 @@ def run(options, folder, drawn, cloud):
     print(f"{sum(kills.values())} kills{fallen}, {options.faults:.0%} of requests gone wrong: no edit lost, nothing twice, {devices.compare('at the end')}")
 
 
-main()
+if __name__ == "__main__":
+    main()
