@@ -11,7 +11,7 @@ PICTURES ?= 2000
 
 # Without the server, nothing that only the server needs is fetched or compiled. Where the server was built, or is about to be, its trait
 # stays on: with another set of traits everything of ours would be compiled again.
-SERVED := server image install deb test test-interop test-guides reference prove-server prove-cluster cluster prove-sharing prove-relationships prove-simulate bench-server
+SERVED := server image install deb test test-interop test-guides reference prove-server prove-cluster cluster prove-sharing prove-relationships prove-simulate bench-server bench-cluster
 LEAN := $(if $(or $(wildcard .build/checkouts/hummingbird),$(filter $(SERVED),$(MAKECMDGOALS)),$(SERVER)),,--disable-default-traits)
 
 # Release builds have no debug information (DEBUG_INFO=dwarf for it): making it costs a twentieth of the build.
@@ -229,6 +229,10 @@ bench-permissions: build ## Measures the permission report of N (1000000) record
 .PHONY: bench-server
 bench-server: build server ## Measures a served cloud: batches, look-ups, idle and slow connections, assets, memory; RUNS, DATA
 	python3 Benchmarks/server.py --tidemark $(CLI) --server .build/release/tidemark-server --data $(DATA) --runs $(or $(RUNS),5)
+
+.PHONY: bench-cluster
+bench-cluster: build server ## Measures a cloud over PostgreSQL, what a request costs there, and owners beside each other; RUNS, DATA
+	python3 Benchmarks/cluster.py --tidemark $(CLI) --server .build/release/tidemark-server --data $(DATA) --runs $(or $(RUNS),3)
 
 # Debug products: all that is asked is that every contestant runs, and that the benchmarks know the store's tables as they are.
 SMOKE := .build/bench-smoke

@@ -55,14 +55,18 @@ def build(binaries):
 
 
 class Bench:
-    def __init__(self, options, load, place):
+    """A server over a fresh cloud, and the load on it."""
+
+    def __init__(self, options, load, place, cloud=None):
+        """`cloud` is where nobody has made a container yet; by default a directory in `place`."""
         shutil.rmtree(place, ignore_errors=True)
         place.mkdir(parents=True)
         self.options, self.load, self.place = options, load, place
-        cloud = start_server.Cloud(options.tidemark, place)
+        cloud = cloud or start_server.Cloud(options.tidemark, place)
         cloud.add_container(start_server.CONTAINER)
         account = cloud.add_account("anna")
-        self.server = start_server.Server(options.server, place, cloud.data, *start_server.UNLIMITED, "--log-level", "warning")
+        self.server = start_server.Server(
+            options.server, place, cloud.place, *start_server.UNLIMITED, "--log-level", "warning", environment=cloud.environment)
         self.token = self.server.sign_in(account)["token"]
         base = f"/{start_server.CONTAINER}/development/private"
         self.addresses = ["--port", str(self.server.port), "--base", "/database/1" + base, "--own", "/tidemark/1" + base, "--token", self.token]

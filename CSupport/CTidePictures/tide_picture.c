@@ -180,13 +180,20 @@ static tide_status image_encode(tide_picture_job *job, tide_growing *file, tide_
     *media = job->image.media;
     bool is_transparent = tide_pixels_are_transparent(job->canvas.pixels);
     if (job->fits && *media == TIDE_MEDIA_JPEG && job->is_coarse) return tide_jpeg_copy(job, file);
-    if (job->fits && *media == TIDE_MEDIA_PNG && is_transparent) return tide_png_copy(job, file);
+    bool is_longer;
+    if (job->fits && *media == TIDE_MEDIA_PNG && is_transparent) {
+        tide_status status = tide_png_copy(job, TIDE_PICTURE_MEMORY_LIMIT, file, &is_longer);
+        if (status || !is_longer) return status;
+        return tide_error_reject(
+            &job->error, TIDE_REJECT_PICTURE_TOO_LARGE, "the PNG has more than %llu MB, which no picture of its size needs",
+            TIDE_PICTURE_MEMORY_LIMIT >> 20);
+    }
     tide_status status = canvas_encode(job, &job->canvas, true, file, media);
     if (status || !job->fits || job->image.media != TIDE_MEDIA_PNG) return status;
     // A drawing is often smaller as the PNG that it is.
     tide_growing copy = {0};
-    status = tide_png_copy(job, &copy);
-    if (!status && copy.length <= file->length) {
+    status = tide_png_copy(job, file->length, &copy, &is_longer);
+    if (!status && !is_longer) {
         tide_growing larger = *file;
         *file = copy;
         copy = larger;

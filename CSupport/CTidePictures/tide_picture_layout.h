@@ -122,7 +122,9 @@ tide_status tide_jpeg_decode(tide_picture_job *job);
 tide_status tide_png_decode(tide_picture_job *job);
 /// Each copies the source without a loss, with the job's EXIF data and no other metadata.
 tide_status tide_jpeg_copy(tide_picture_job *job, tide_growing *file);
-tide_status tide_png_copy(tide_picture_job *job, tide_growing *file);
+/// Copies a PNG without its metadata, and puts the job's EXIF data before its pixels. Stops with `is_longer` where the copy would have more than
+/// `most` bytes.
+tide_status tide_png_copy(tide_picture_job *job, size_t most, tide_growing *file, bool *is_longer);
 /// Each encodes a canvas; with `exif`, the job's EXIF data too. The caller frees `file` also after a failure.
 tide_status tide_jpeg_encode(tide_picture_job *job, const tide_canvas *canvas, bool exif, tide_growing *file);
 tide_status tide_png_encode(tide_picture_job *job, const tide_canvas *canvas, bool exif, tide_growing *file);

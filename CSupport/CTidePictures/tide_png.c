@@ -187,10 +187,10 @@ static bool is_kept(const uint8_t *name) {
     return false;
 }
 
-/// Copies a PNG without its metadata, and puts the job's EXIF data before its pixels.
-tide_status tide_png_copy(tide_picture_job *job, tide_growing *file) {
+tide_status tide_png_copy(tide_picture_job *job, size_t most, tide_growing *file, bool *is_longer) {
     const tide_picture_input *from = &job->input;
     uint8_t head[8];
+    *is_longer = false;
     bool is_added = job->exif_length == 0, is_whole = tide_picture_input_read(from, 0, head, signature_size);
     bool has_room = is_whole && tide_growing_add(file, head, signature_size);
     for (uint64_t at = signature_size; is_whole && has_room;) {
@@ -202,7 +202,11 @@ tide_status tide_png_copy(tide_picture_job *job, tide_growing *file) {
             is_added = true;
         }
         size_t size = (size_t)length + chunk_frame;
+        if (tide_picture_job_is_stopped(job)) return tide_picture_job_stop(job);
         if (has_room && is_kept(head + 4)) {
+            // What follows the last pixel is read by nobody, and may be as long as the file.
+            *is_longer = file->length > most || size > most - file->length;
+            if (*is_longer) return TIDE_OK;
             uint8_t piece[4096];
             for (size_t done = 0; done < size && is_whole && has_room;) {
                 size_t count = size - done < sizeof piece ? size - done : sizeof piece;

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Draws architecture-{light,dark}.svg, how the parts work together, modules-{light,dark}.svg, the modules of the package and what
-they import, from `swift package dump-package`, and the pictures of the article Models (models.py)."""
+they import, from `swift package dump-package`, the pictures of the article Models (models.py), and a cloud of several servers (cluster.py)."""
 
 import argparse
 import json
@@ -10,6 +10,7 @@ import sys
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import cluster
 import drawing
 import models
 
@@ -320,6 +321,7 @@ def main():
     differing = drawing.write("architecture", architecture, options.check)
     differing += drawing.write("modules", lambda theme: modules(dump, theme), options.check)
     differing += models.write(options.check)
+    differing += cluster.write(options.check)
     drawing.end("diagrams.py", differing, options.check)
 
 

@@ -289,20 +289,28 @@ public actor EditingContext {
             let isReplaced = committed.result.replaced[name] != nil
             try markSaved(name, edit, in: scope, as: isReplaced ? nil : committed.saved[name] ?? nil, assets)
         }
+        for name in committed.result.cascaded { forget(name, in: committed.scopes) }
         advance()
         if let error = committed.error { throw error }
         return committed.result
     }
 
+    /// Forgets a record that a delete rule has deleted. What was edited meanwhile is an edit of a new record.
+    private func forget(_ name: RecordName, in scopes: Set<StoreScope>) {
+        guard let known = registered[name], scopes.contains(known.scope) else { return }
+        if known.edit == nil { registered[name] = nil } else { registered[name]?.forgetLoaded() }
+    }
+
     private func homes(of edits: [(name: RecordName, record: RegisteredRecord)]) async throws -> [StoreScope] {
         var homes = edits.map(\.record.scope)
         for scope in ContainerDirectory.scopes {
+            // A record that was loaded stays where it is. What owns it now has to be there, too.
+            let loaded = edits.filter { $0.record.loaded != nil && $0.record.scope == scope }
+            try await container.checkOwners(of: loaded.map { (record: $0.name, owner: try $0.record.owner) }, in: scope)
             let new = edits.indices.filter { edits[$0].record.loaded == nil && edits[$0].record.scope == scope }
             guard !new.isEmpty else { continue }
             let records = try new.map { (record: edits[$0].name, owner: try edits[$0].record.owner) }
-            for (index, home) in zip(new, try await container.homes(of: records, default: scope)) {
-                homes[index] = home
-            }
+            for (index, home) in zip(new, try await container.homes(of: records, default: scope)) { homes[index] = home }
         }
         return homes
     }

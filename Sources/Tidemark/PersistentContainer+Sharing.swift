@@ -5,8 +5,9 @@ import TidemarkStore
 import TidemarkSync
 
 extension PersistentContainer {
-    /// Shares records and all that hangs on them, through references either way: they move into a zone of their own. As
-    /// `NSPersistentCloudKitContainer.share(_:to:)`.
+    /// Shares records with what they own, and so on, and with what references without a declared relationship lead to, either way: all of them
+    /// move into a zone of their own. As `NSPersistentCloudKitContainer.share(_:to:)`. Along weak relationships, and from a record to its owner,
+    /// sharing does not go on.
     ///
     /// ```swift
     /// let share = try await journal.share(senja, title: senja.caption, in: databases)
@@ -145,7 +146,7 @@ extension PersistentContainer {
         }
     }
 
-    /// Records, and all that hang on them through references: what ``share(_:to:title:publicPermission:in:)`` would share.
+    /// Records, with all that ``share(_:to:title:publicPermission:in:)`` would share with them.
     ///
     /// - Throws: ``StoreError`` `notFound` for a record that is not there, or is somebody else's.
     public func graph(of records: [RecordName]) async throws -> [RecordName] {

@@ -35,6 +35,25 @@ public enum SchemaFile {
     /// Bytes that a schema file has at the most. 100 types of 256 fields with names of 200 bytes have fewer.
     private static let sizeLimit = 8 << 20
 
+    /// Types that a schema file has at the most.
+    private static let typeLimit = 10_000
+    /// Unique keys, and indexes, that a type has at the most. SQLite has few more for a table.
+    private static let indexLimit = 64
+
+    /// Refuses lists that are longer than can be meant, before anything is compared with anything.
+    private static func checkCounts(_ file: File, _ url: URL) throws(ImportError) {
+        func check(_ count: Int, _ most: Int, _ what: String, at place: String) throws(ImportError) {
+            guard count > most else { return }
+            throw ImportError(.schemaFile, "\(url.path): \(place): there are \(count) \(what), and at most \(most) can be")
+        }
+        try check(file.types.count, typeLimit, "types", at: "types")
+        for (i, type) in file.types.enumerated() {
+            try check(type.fields.count, RecordTypeSchema.fieldLimit, "fields", at: "types[\(i)].fields")
+            try check(type.uniqueKeys?.count ?? 0, indexLimit, "unique keys", at: "types[\(i)].uniqueKeys")
+            try check(type.indexes?.count ?? 0, indexLimit, "indexes", at: "types[\(i)].indexes")
+        }
+    }
+
     /// - Throws: ``ImportError`` `source` when the file can't be read, `schemaFile` when it is wrong; the message names the place.
     public static func read(_ url: URL) throws(ImportError) -> [RecordTypeSchema] {
         let data: Data
@@ -54,7 +73,10 @@ public enum SchemaFile {
         } catch {
             throw ImportError(.schemaFile, "\(url.path): \(error.localizedDescription)")
         }
+        try checkCounts(file, url)
         var types: [RecordTypeSchema] = []
+        // As collisions are found: without the case of letters.
+        var names: [String: String] = [:]
         for (i, type) in file.types.enumerated() {
             var fields: [RecordTypeSchema.Field] = []
             var references: [String: String] = [:]
@@ -123,11 +145,11 @@ public enum SchemaFile {
                 let place = index.map { "types[\(i)].fields[\($0)].name" } ?? "types[\(i)].nameField"
                 throw ImportError(.schemaFile, "\(url.path): \(place): \(collision)")
             }
-            guard !types.contains(where: { $0.name == type.name }) else {
-                throw ImportError(.schemaFile, "\(url.path): types[\(i)].name: '\(type.name)' occurs twice")
-            }
-            if let other = types.first(where: { NameCollision.collide($0.name, type.name) }) {
-                let collision = NameCollision(.recordType, type.name, other.name)
+            if let other = names.updateValue(type.name, forKey: type.name.lowercased()) {
+                guard other != type.name else {
+                    throw ImportError(.schemaFile, "\(url.path): types[\(i)].name: '\(type.name)' occurs twice")
+                }
+                let collision = NameCollision(.recordType, type.name, other)
                 throw ImportError(.schemaFile, "\(url.path): types[\(i)].name: \(collision)")
             }
             types.append(schema)

@@ -185,6 +185,9 @@ struct TidemarkServerCommand: AsyncParsableCommand {
                 } else {
                     try CloudServer(configuration, logger: logger, onListening: listening)
                 }
+            // A folder of this process alone is of no use when it has ended.
+            let leftover = data == nil ? folder : nil
+            defer { if let leftover { try? FileManager.default.removeItem(at: leftover) } }
             try await server.runUntilSignalled()
         } catch let error as ServerError {
             Self.tell(error.message)

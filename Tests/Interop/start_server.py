@@ -71,14 +71,16 @@ def sign_in(url, account, container=CONTAINER, certificate=None):
 class Server:
     """A server that runs, on a port of its own choice."""
 
-    def __init__(self, program, folder, data, *options, certificate=None, port=0):
+    def __init__(self, program, folder, place, *options, certificate=None, port=0, environment=None):
+        """`place` is a cloud's directory, or the options that say where the cloud is."""
         self.folder, self.port_file, self.log = folder, folder / "port", folder / "server.log"
         self.port_file.unlink(missing_ok=True)
-        command = [str(program), "--data", str(data), "--port", str(port), "--port-file", str(self.port_file), *options]
+        where = place if isinstance(place, list) else ["--data", place]
+        command = [str(program), *map(str, where), "--port", str(port), "--port-file", str(self.port_file), *options]
         if certificate:
             command += ["--tls-cert", str(certificate[0]), "--tls-key", str(certificate[1])]
         self.certificate = certificate and str(certificate[0])
-        self.process = subprocess.Popen(command, stdout=open(self.log, "a"), stderr=subprocess.STDOUT, env=os.environ | {"SWIFT_BACKTRACE": "enable=no"})
+        self.process = subprocess.Popen(command, stdout=open(self.log, "a"), stderr=subprocess.STDOUT, env=os.environ | (environment or {}) | {"SWIFT_BACKTRACE": "enable=no"})
         self.port = self.wait_for_port()
         self.url = f"{'https' if certificate else 'http'}://127.0.0.1:{self.port}"
 

@@ -47,8 +47,8 @@ public final class ChildProcess: Sendable {
         return signal == 0 ? (status >> 8 & 0xff, nil) : (signal, signal)
     }
 
-    /// Kills it if it still runs.
-    func kill() {
-        isWaitedFor.withLock { if !$0 { _ = Foundation.kill(identifier, SIGKILL) } }
+    /// Kills it if it still runs, or sends it another signal.
+    func kill(by signal: Int32 = SIGKILL) {
+        isWaitedFor.withLock { if !$0 { _ = Foundation.kill(identifier, signal) } }
     }
 }

@@ -8,7 +8,7 @@ public final class RunningTool: @unchecked Sendable {
     private let stream: UnsafeMutablePointer<FILE>
     private let scratch: Scratch
 
-    init(_ executable: URL, _ arguments: [String]) throws {
+    init(_ executable: URL, _ arguments: [String], environment: [String: String]) throws {
         scratch = try Scratch()
         let output = scratch["output"].path
         guard mkfifo(output, 0o600) == 0 else { throw POSIXError(.EIO) }
@@ -18,6 +18,7 @@ public final class RunningTool: @unchecked Sendable {
         _ = fcntl(descriptor, F_SETFL, 0)
         stream = fdopen(descriptor, "r")
         let variables = ProcessInfo.processInfo.environment.merging(["SWIFT_BACKTRACE": "enable=no"]) { $1 }
+            .merging(environment) { $1 }
         process = try ChildProcess(
             executable, arguments, environment: variables, input: "/dev/null", output: output, errors: "/dev/null")
     }
@@ -42,6 +43,12 @@ public final class RunningTool: @unchecked Sendable {
         }
     }
 
+    /// Asks it to end by SIGTERM, and returns the status that it exits with.
+    public func terminate() async -> Int32 {
+        process.kill(by: SIGTERM)
+        return await process.end().status
+    }
+
     /// Kills it with SIGKILL, and returns the lines that it has written since the last one read.
     @discardableResult
     public func kill() async -> [String] {
@@ -55,5 +62,7 @@ public final class RunningTool: @unchecked Sendable {
 
 extension Tool {
     /// Starts it, to go on with it while it runs.
-    public func start(_ arguments: [String]) throws -> RunningTool { try RunningTool(executable, arguments) }
+    public func start(_ arguments: [String], environment: [String: String] = [:]) throws -> RunningTool {
+        try RunningTool(executable, arguments, environment: environment)
+    }
 }

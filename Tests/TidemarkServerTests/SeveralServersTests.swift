@@ -1,3 +1,4 @@
+import AsyncHTTPClient
 import Foundation
 import TestServers
 import TestSupport
@@ -52,5 +53,53 @@ struct SeveralServersTests {
             #expect(result.status == status && result.errors.contains(reason), "\(options): \(result.status) \(result.errors)")
             #expect(!result.errors.contains("secret"))
         }
+    }
+
+    @Test func `a server tells what it can't reach, counts its connections, and leaves no folder behind`() async throws {
+        let postgres = try PostgresServer()
+        defer { postgres.stop() }
+        let scratch = try Scratch()
+        let (assets, temporary, port) = (scratch["assets"], scratch["temporary"], scratch["port"])
+        for folder in [assets, temporary] {
+            try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        }
+        let server = try Tool(named: "tidemark-server").start(
+            [
+                "--database", postgres.address(try postgres.makeDatabase()), "--assets", assets.path, "--port", "0",
+                "--port-file",
+                port.path, "--request-rate", "0",
+                "--metrics-token-file", try scratch.write("0123456789abcdef\n", to: "token").path, "--log-level", "error",
+            ], environment: ["TMPDIR": temporary.path])
+        let isListening = try await eventually { FileManager.default.fileExists(atPath: port.path) }
+        #expect(isListening)
+        let number = try String(contentsOf: port, encoding: .utf8).trimmingCharacters(in: .whitespacesAndNewlines)
+        func text(_ path: String) async throws -> String {
+            var request = HTTPClientRequest(url: "http://127.0.0.1:\(number)\(path)")
+            request.headers.add(name: "Authorization", value: "Bearer 0123456789abcdef")
+            let answer = try await StubbedServer.client.execute(request, timeout: .seconds(60))
+            return String(buffer: try await answer.body.collect(upTo: 1 << 20))
+        }
+        func becomes(_ wanted: String) async throws {
+            for _ in 0..<600 {
+                if try await text("/ready") == "\(wanted)\n" { return }
+                try await Task.sleep(for: .milliseconds(100))
+            }
+            Issue.record("not '\(wanted)': \(try await text("/ready"))")
+        }
+        try await becomes("ready")
+        try FileManager.default.removeItem(at: assets)
+        try await becomes("the place of the assets can't be reached or used")
+        try FileManager.default.createDirectory(at: assets, withIntermediateDirectories: true)
+        try await becomes("ready")
+        postgres.stop()
+        try await becomes("the database can't be reached or used")
+        try postgres.start()
+        try await becomes("ready")
+        let figures = try await text("/metrics")
+        #expect(figures.contains("\ntidemark_database_connections_opened_total "))
+        #expect(!figures.contains("\ntidemark_database_connections_failed_total 0\n"), "\(figures)")
+        #expect(try FileManager.default.contentsOfDirectory(atPath: temporary.path).count == 1)
+        #expect(await server.terminate() == 0)
+        #expect(try FileManager.default.contentsOfDirectory(atPath: temporary.path) == [])
     }
 }

@@ -21,6 +21,25 @@ import TidemarkTransfer
 
     private func csv(_ text: String) throws -> URL { try scratch.write(text, to: "table.csv") }
 
+    @Test func `a schema file with more fields, keys or types than can be meant is refused at once`() throws {
+        func refusal(_ text: String) throws -> String {
+            let file = try scratch.write(text, to: "large.json")
+            return try #require(throws: ImportError.self) { try SchemaFile.read(file) }.message
+        }
+        func repeated(_ text: String, _ count: Int) -> String { Array(repeating: text, count: count).joined(separator: ",") }
+        let field = #"{"name":"a","type":"int64"}"#
+        #expect(
+            try refusal(#"{"types":[{"name":"T","fields":[\#(repeated(field, 200_000))]}]}"#).hasSuffix(
+                "types[0].fields: there are 200000 fields, and at most 255 can be"))
+        #expect(
+            try refusal(#"{"types":[{"name":"T","fields":[\#(field)],"uniqueKeys":[\#(repeated(#"["a"]"#, 500_000))]}]}"#)
+                .hasSuffix(
+                    "types[0].uniqueKeys: there are 500000 unique keys, and at most 64 can be"))
+        #expect(
+            try refusal(#"{"types":[\#(repeated(#"{"name":"T","fields":[]}"#, 200_000))]}"#).hasSuffix(
+                "types: there are 200000 types, and at most 10000 can be"))
+    }
+
     @Test func `a row with a field that differs by case from another of the manifest is refused, and the rest is imported`()
         async throws
     {

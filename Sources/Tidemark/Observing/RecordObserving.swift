@@ -200,7 +200,7 @@ extension RecordSource {
     ) throws -> (OrderedPart<RecordListEntry<R>>, Set<Int64>) {
         var part = OrderedPart<RecordListEntry<R>>()
         try checkLimit(limit)
-        guard let queried = try self.type(db, named: R.recordType) else { return (part, []) }
+        guard let queried = try self.type(db, queriedAs: R.self) else { return (part, []) }
         let decoder = decoder(queried, type)
         let keys = queried.sortColumns(sorts.count)
         var types: Set<Int64> = []
@@ -220,7 +220,7 @@ extension RecordSource {
         _ db: Database, _ type: R.Type, named name: String
     ) throws -> (OrderedPart<RecordListEntry<R>>, Set<Int64>) {
         var part = OrderedPart<RecordListEntry<R>>()
-        guard let queried = try self.type(db, named: R.recordType) else { return (part, []) }
+        guard let queried = try self.type(db, queriedAs: R.self) else { return (part, []) }
         let keys = QueriedType.keys(name)
         let rows = try Row.fetchAll(
             db.cachedStatement(sql: queried.selectionByName), arguments: [keys[0], keys[keys.count - 1]])
@@ -243,7 +243,7 @@ extension RecordSource {
     fileprivate func typesRead<R: Record>(
         _ db: Database, by type: R.Type, where predicate: RecordPredicate<R>?, known: Set<String>
     ) throws -> Set<Int64> {
-        guard let queried = try self.type(db, named: R.recordType) else { return [] }
+        guard let queried = try self.type(db, queriedAs: R.self) else { return [] }
         let query = try TypedQuery<R>(queried, predicate?.node, [], limit: nil, known: known)
         return try types(db, readIn: query.rows(db).databaseRegion)
     }

@@ -114,6 +114,15 @@ struct FieldNaming: Sendable {
     }
 }
 
+extension RecordSource {
+    /// The record type of a Swift type, for a query that may name its properties with a default; `nil` where the store has none.
+    func type<R: Record>(_ db: Database, queriedAs type: R.Type) throws -> QueriedType? {
+        let found = try self.type(db, named: R.recordType)
+        guard let defaults = RecordNaming.of(type).prototype?.fields, !defaults.isEmpty else { return found }
+        return try found?.findingComplete(db, among: defaults.keys)
+    }
+}
+
 /// A field in SQL.
 struct QueriedField {
     let sql: String
@@ -130,8 +139,9 @@ extension QueriedType {
     /// - Throws: ``StoreError`` `schema`.
     func column(_ field: String, _ naming: FieldNaming, known: Set<String>) throws -> QueriedField {
         let names = [field] + (naming.former[field] ?? [])
-        let columns = names.compactMap { column($0) }
-        let value = naming.defaults[field]
+        // A default in place of a missing value keeps SQLite from using an index.
+        let columns = isComplete(field) ? [column(field)].compactMap(\.self) : names.compactMap { column($0) }
+        let value = isComplete(field) ? nil : naming.defaults[field]
         guard !columns.isEmpty || value != nil || !known.isDisjoint(with: names) || naming.isProperty(field) else {
             throw StoreError(
                 .schema,

@@ -154,7 +154,7 @@ private struct ConditionBuilder {
     /// Returns SQL for the elements of a list, `tide_element`. The list gets a name of its own: `json_each` has columns such as `path`
     /// and `value`, which would hide a field of that name.
     private func elements(of column: QueriedField) -> String {
-        "(SELECT \(column.sql) AS tide_list) AS tide_source, json_each(tide_source.tide_list) AS tide_element"
+        "(SELECT \(column.sql) AS tide_list) AS tide_source, \(StoredText.elementsSQL(of: "tide_source.tide_list")) AS tide_element"
     }
 
     /// Returns the condition that a field names one of the records that SQL selects: UUIDs both in lower and in upper case, so that the
@@ -190,7 +190,7 @@ private struct ConditionBuilder {
         let records = "(SELECT \(column.sql) AS tide_target FROM \(source.view)\(condition))"
         let names =
             column.type?.isList == true
-            ? "SELECT \(Self.canonical("tide_name.value")) FROM \(records) AS tide_source, json_each(tide_source.tide_target) AS tide_name"
+            ? "SELECT \(Self.canonical("tide_name.value")) FROM \(records) AS tide_source, \(StoredText.elementsSQL(of: "tide_source.tide_target")) AS tide_name"
             : "SELECT \(Self.canonical("tide_target")) FROM \(records) WHERE tide_target IS NOT NULL"
         return "\(Self.canonical("(\(QueriedType.nameSQL))")) IN (\(names))"
     }

@@ -206,7 +206,7 @@ extension RecordSources {
         for source in all {
             groups += try await source.read { db in
                 try withKnownFields(of: R.recordType) { known in
-                    guard let queried = try source.type(db, named: R.recordType) else { return [] }
+                    guard let queried = try source.type(db, queriedAs: R.self) else { return [] }
                     return try TypedQuery<R>(queried, predicate?.node, [], limit: nil, known: known).groups(
                         db, by: field, terms, known)
                 }

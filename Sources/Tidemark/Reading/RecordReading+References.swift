@@ -195,7 +195,7 @@ extension RecordSource {
     fileprivate func counts<R: Record>(
         _ db: Database, _ type: R.Type, by field: String, where predicate: RecordPredicate<R>, known: Set<String>
     ) throws -> [(name: String, count: Int)] {
-        guard let queried = try self.type(db, named: R.recordType) else { return [] }
+        guard let queried = try self.type(db, queriedAs: R.self) else { return [] }
         return try TypedQuery<R>(queried, predicate.node, [], limit: nil, known: known).counts(
             db, by: queried.column(field, FieldNaming(type), known: known))
     }

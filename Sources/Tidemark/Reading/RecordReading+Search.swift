@@ -134,7 +134,7 @@ extension RecordSource {
         _ db: Database, _ type: R.Type, _ words: SearchWords, where predicate: RecordPredicate<R>?, limit: Int, known: Set<String>
     ) throws -> (results: [SearchResult<R>], unreadable: [UnreadableRecord]) {
         try checkLimit(limit)
-        guard let queried = try self.type(db, named: R.recordType), let index = try queried.searchableIndexes().first,
+        guard let queried = try self.type(db, queriedAs: R.self), let index = try queried.searchableIndexes().first,
             let query = words.query
         else { return ([], []) }
         let typed = try TypedQuery<R>(queried, predicate?.node, [], limit: nil, known: known)

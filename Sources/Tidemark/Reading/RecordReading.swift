@@ -137,7 +137,7 @@ extension RecordSource {
     ) throws -> OrderedPart<Element> {
         var part = OrderedPart<Element>()
         try checkLimit(limit)
-        guard let queried = try self.type(db, named: R.recordType) else { return part }
+        guard let queried = try self.type(db, queriedAs: R.self) else { return part }
         let decoder = decoder(queried, type)
         let keys = queried.sortColumns(sorts.count)
         let keysets: [KeysetCondition?] = cursor.map { KeysetCondition.parts($0, in: scope, sorts) } ?? [nil]
@@ -199,7 +199,7 @@ extension RecordSource {
     func count<R: Record>(
         _ db: Database, _ type: R.Type, where predicate: RecordPredicate<R>?, known: Set<String>
     ) throws -> Int {
-        guard let queried = try self.type(db, named: R.recordType) else { return 0 }
+        guard let queried = try self.type(db, queriedAs: R.self) else { return 0 }
         return try TypedQuery<R>(queried, predicate?.node, [], limit: nil, known: known).count(db)
     }
 
@@ -207,7 +207,7 @@ extension RecordSource {
     func versions<R: Record>(
         _ db: Database, _ type: R.Type, where predicate: RecordPredicate<R>?, limit: Int, known: Set<String>
     ) throws -> [(name: String, values: [String: FieldValue])] {
-        guard let queried = try self.type(db, named: R.recordType) else { return [] }
+        guard let queried = try self.type(db, queriedAs: R.self) else { return [] }
         let query = try TypedQuery<R>(queried, predicate?.node, [], limit: limit, known: known)
         let rows = try query.rows(db)
         var found: [(name: String, values: [String: FieldValue])] = []
@@ -222,7 +222,7 @@ extension RecordSource {
     func query<R: Record>(
         _ db: Database, _ type: R.Type, where predicate: RecordPredicate<R>?, known: Set<String>
     ) throws -> RecordQuery? {
-        guard let queried = try self.type(db, named: R.recordType) else { return nil }
+        guard let queried = try self.type(db, queriedAs: R.self) else { return nil }
         let condition = try predicate?.node.condition(queried, FieldNaming(type), known: known)
         let extensions = condition?.extensions ?? []
         return RecordQuery(

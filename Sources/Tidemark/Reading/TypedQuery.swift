@@ -101,7 +101,7 @@ struct TypedQuery<R: Record> {
             field.type?.isList == true
             ? """
             SELECT tide_element.value, count(DISTINCT tide_record._id)
-            FROM (\(values)) AS tide_record, json_each(tide_record.tide_value) AS tide_element GROUP BY 1
+            FROM (\(values)) AS tide_record, \(StoredText.elementsSQL(of: "tide_record.tide_value")) AS tide_element GROUP BY 1
             """ : "SELECT tide_value, count(*) FROM (\(values)) GROUP BY 1"
         do {
             return try Row.fetchAll(db, sql: sql, arguments: arguments).compactMap { row in

@@ -60,10 +60,30 @@ extension PersistentContainer {
             return .init(name: name, type: property.value.type, isBoolean: property.isBoolean)
         }
         let (all, mayBeMissing) = (stored, optional)
+        let owner = try self.owner(among: all, of: type)
         return try batch(type, predicate) { store, query, author, isDryRun in
-            try store.update(
+            if let owner, owner.isElsewhere[store.scope] == true {
+                let names = try store.update(
+                    matching: query, set: all, introducing: fields, optional: mayBeMissing, author: author, isDryRun: true)
+                if let name = names.first {
+                    throw Self.ownerIsElsewhere(RecordName(type: R.recordType, name: name), in: store.scope, owner.record)
+                }
+            }
+            return try store.update(
                 matching: query, set: all, introducing: fields, optional: mayBeMissing, author: author, isDryRun: isDryRun)
         }
+    }
+
+    /// The record that new values make the owner of records, and the stores that lack it while the other one has it; `nil` for no owner.
+    private func owner<R: Record>(
+        among values: [String: FieldValue?], of type: R.Type
+    ) throws -> (record: RecordName, isElsewhere: [StoreScope: Bool])? {
+        guard let owning = try Self.relationships(of: type).first(where: { $0.value.isOwning }),
+            case .reference(let name)?? = values[owning.key], try hasRecordsOfOthers
+        else { return nil }
+        let record = RecordName(type: owning.value.target, name: name)
+        let (isPrivate, isShared) = (try contained([record], .private)[0], try contained([record], .shared)[0])
+        return (record, [.private: isShared && !isPrivate, .shared: isPrivate && !isShared])
     }
 
     /// Reads a record that matches with the new values, and returns its properties as they are stored then; none when no record that

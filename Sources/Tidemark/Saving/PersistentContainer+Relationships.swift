@@ -48,7 +48,7 @@ extension PersistentContainer {
         return schema
     }
 
-    private static func relationships<R: Record>(of type: R.Type) throws(StoreError) -> [String: RelationshipSchema] {
+    static func relationships<R: Record>(of type: R.Type) throws(StoreError) -> [String: RelationshipSchema] {
         try DeclaredRelationships.of(type).schemas
     }
 
@@ -87,16 +87,33 @@ extension PersistentContainer {
             }
         }
         for (place, index) in owned.enumerated() where !isOwner(of: place, in: homes[index]) {
-            let other: StoreScope = homes[index] == .private ? .shared : .private
-            guard hasOwner[other]?[place] == true else { continue }
-            throw StoreError(
-                .invalid,
-                """
-                \(records[index].record.type) \(records[index].record.name) is in the \(homes[index].name) store, and its owner \
-                \(owners[place].type) \(owners[place].name) is in the \(other.name) store. Delete the record, and save a new one of another name
-                """)
+            guard hasOwner[homes[index].other]?[place] == true else { continue }
+            throw Self.ownerIsElsewhere(records[index].record, in: homes[index], owners[place])
         }
         return homes
+    }
+
+    /// Makes sure that records of a store get no owners that are in the other store.
+    ///
+    /// - Throws: ``StoreError`` `invalid`.
+    /// - Complexity: Two look-ups for each record with an owner; none while nobody shares anything.
+    func checkOwners(of records: [(record: RecordName, owner: RecordName?)], in scope: StoreScope) throws {
+        let owned = records.filter { $0.owner != nil }
+        guard !owned.isEmpty, try hasRecordsOfOthers else { return }
+        let owners = owned.map { $0.owner! }
+        let (isHere, isThere) = (try contained(owners, scope), try contained(owners, scope.other))
+        if let place = owned.indices.first(where: { !isHere[$0] && isThere[$0] }) {
+            throw Self.ownerIsElsewhere(owned[place].record, in: scope, owners[place])
+        }
+    }
+
+    static func ownerIsElsewhere(_ record: RecordName, in scope: StoreScope, _ owner: RecordName) -> StoreError {
+        StoreError(
+            .invalid,
+            """
+            \(record.type) \(record.name) is in the \(scope.name) store, and its owner \(owner.type) \(owner.name) is in the \
+            \(scope.other.name) store. Delete the record, and save a new one of another name
+            """)
     }
 
     /// Has both stores keep the same relationships: the types of a store may have come from the cloud, which has none.
@@ -135,4 +152,8 @@ extension PersistentContainer {
     var hasRecordsOfOthers: Bool {
         get throws { try stores[.shared].assumeIsolated { try $0.hasTypes() } }
     }
+}
+
+extension StoreScope {
+    fileprivate var other: StoreScope { self == .private ? .shared : .private }
 }

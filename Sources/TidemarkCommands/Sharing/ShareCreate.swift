@@ -7,8 +7,8 @@ struct ShareCreate: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "create", abstract: "Shares records and their hierarchies.",
         discussion: """
-            The records move into a zone of their own, with their pending edits and with all records connected to them by references in \
-            either direction; --dry-run lists them. The share has no participants until you invite some. Records that are shared already \
+            The records move into a zone of their own, with their pending edits, with the records that they own, and with those that \
+            references without a declared relationship lead to, in either direction; --dry-run lists them. The share has no participants until you invite some. Records that are shared already \
             stay in their share, and the command names them.
 
             Examples:

@@ -316,7 +316,7 @@ public struct StoreVerification: Sendable {
             field.type.isList
             ? """
             SELECT coalesce(j.value, t."\(field.column)") AS asset, t._key FROM "\(type.table)" t
-            LEFT JOIN json_each(CASE WHEN json_valid(t."\(field.column)") THEN t."\(field.column)" END) j
+            LEFT JOIN \(StoredText.elementsSQL(of: "t.\"\(field.column)\"")) j
             WHERE t."\(field.column)" IS NOT NULL AND t."\(field.column)" <> '[]'
             """
             : "SELECT \"\(field.column)\" AS asset, _key FROM \"\(type.table)\" WHERE \"\(field.column)\" IS NOT NULL"

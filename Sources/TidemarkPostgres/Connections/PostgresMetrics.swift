@@ -27,6 +27,31 @@ package final class PostgresMetrics: Sendable {
         unknownCommits = counter("commits_unknown_total")
     }
 
+    /// What kind of a figure a metric is.
+    package enum Kind: Sendable {
+        case counter, gauge
+        /// Of seconds.
+        case timer
+    }
+
+    /// The metrics with what they are, for a factory that has to know them before they are made.
+    package static let families: [(label: String, kind: Kind, help: String)] = [
+        ("tidemark_database_connections_in_use", .gauge, "Connections to the database that a request uses."),
+        ("tidemark_database_connections_idle", .gauge, "Connections to the database that nobody uses."),
+        ("tidemark_database_waiting", .gauge, "Requests that wait for a connection to the database."),
+        ("tidemark_database_waits_total", .counter, "Times that a request waited for a connection to the database."),
+        ("tidemark_database_wait_timeouts_total", .counter, "Times that no connection was free in time."),
+        ("tidemark_database_wait_seconds", .timer, "How long requests waited for a connection to the database."),
+        ("tidemark_database_connections_opened_total", .counter, "Connections to the database that were opened."),
+        ("tidemark_database_connections_failed_total", .counter, "Times that no connection to the database could be opened."),
+        ("tidemark_database_connections_lost_total", .counter, "Connections that broke while they were used."),
+        (
+            "tidemark_database_transactions_rerun_total", .counter,
+            "Transactions that ran again, after a lock's timeout, a deadlock or a lost connection."
+        ),
+        ("tidemark_database_commits_unknown_total", .counter, "Commits of which the database did not tell the outcome."),
+    ]
+
     func pool(inUse: Int, idle: Int, waiting: Int) {
         self.inUse.set(inUse)
         self.idle.set(idle)

@@ -77,7 +77,7 @@ public final class CloudServer: Service {
         _ configuration: ServerConfiguration, _ database: ServerConfiguration.Database, logger: Logger,
         onListening: @escaping @Sendable (Int) -> Void = { _ in }
     ) async throws(ServerError) -> CloudServer {
-        let metrics = ServerMetrics()
+        let metrics = ServerMetrics(hasDatabase: true)
         let storages = try await ServedStorages(
             in: database, folder: configuration.directory, metrics: metrics, limits: configuration.limits)
         let served: ServedCloud
@@ -109,11 +109,17 @@ public final class CloudServer: Service {
             cloud: cloud, access: access, metrics: metrics,
             limits: SignInLimits(perMinute: limits.signInAttempts, rates: storages?.signInRates ?? ProcessSignInRates()),
             now: signInTime)
-        let pages = ServerPages(metrics: metrics, bodies: bodies, metricsToken: configuration.metricsToken) {
-            if let storages { return try await storages.check() }
-            _ = try access.containers()
-            _ = try await cloud.account("nobody@localhost")
-        }
+        let readiness = Readiness(
+            check: { () async throws(Missing) in
+                if let storages { return try await storages.check() }
+                try await ServedStorages.check(cloud, access)
+            },
+            onChange: { missing in
+                guard let missing else { return logger.notice("all that is needed can be reached again") }
+                logger.warning("\(missing.part)", metadata: ["reason": "\(missing.reason)"])
+            })
+        let pages = ServerPages(
+            metrics: metrics, bodies: bodies, readiness: readiness, metricsToken: configuration.metricsToken)
         responder = CloudResponder(
             operations: operations + signIn.operations + SignInPage(signIn: signIn).operations + pages.operations, signIn: signIn,
             bodies: bodies, configuration: configuration, logger: logger)

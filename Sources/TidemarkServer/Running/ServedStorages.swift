@@ -17,8 +17,8 @@ struct ServedStorages: Sendable {
     let signInRates: any SignInRateStorage
     /// Where uploads lie that are not complete.
     let incoming: URL
-    /// Checks that everything can be reached. What it throws says what can't.
-    let check: @Sendable () async throws -> Void
+    /// Checks that everything can be reached.
+    let check: @Sendable () async throws(Missing) -> Void
     /// Lets go of it.
     let close: @Sendable () async -> Void
 
@@ -32,10 +32,7 @@ struct ServedStorages: Sendable {
         mailbox = NotificationMailbox(metrics: metrics)
         signInRates = ProcessSignInRates()
         incoming = directory.appendingPathComponent("incoming", isDirectory: true)
-        check = {
-            _ = try access.containers()
-            _ = try await cloud.account("nobody@localhost")
-        }
+        check = { () async throws(Missing) in try await Self.check(cloud, access) }
         close = {}
     }
 
@@ -49,7 +46,7 @@ struct ServedStorages: Sendable {
             var configuration = PostgresConfiguration(try PostgresAddress(place.address))
             configuration.connections = place.connections
             configuration.preparesStatements = !place.isBehindPooler
-            let database = PostgresDatabase(configuration)
+            let database = PostgresDatabase(configuration, metrics: metrics.ofDatabase())
             try await database.check()
             let listener = try PostgresListener(
                 place.listenAddress.map { PostgresConfiguration(try PostgresAddress($0)) } ?? configuration)
@@ -66,9 +63,9 @@ struct ServedStorages: Sendable {
             }
             signInRates = PostgresSignInRates(database)
             incoming = folder.appendingPathComponent("incoming", isDirectory: true)
-            check = {
-                try await database.check()
-                try await checkAssets()
+            check = { () async throws(Missing) in
+                try await Missing.throwing(.database) { try await database.check() }
+                try await Missing.throwing(.assets) { try await checkAssets() }
             }
             close = {
                 await listener.close()
@@ -82,6 +79,14 @@ struct ServedStorages: Sendable {
             throw ServerError(error.code == .invalidArguments ? .options : .storage, error.reason)
         } catch {
             throw ServerError(.storage, "\(error)")
+        }
+    }
+
+    /// Reads a little of an embedded cloud.
+    static func check(_ cloud: EmbeddedCloud, _ access: CredentialStore) async throws(Missing) {
+        try await Missing.throwing(.directory) {
+            _ = try access.containers()
+            _ = try await cloud.account("nobody@localhost")
         }
     }
 
@@ -111,6 +116,31 @@ struct ServedStorages: Sendable {
                     }
                 }
             )
+        }
+    }
+}
+
+/// What a server needs, and can't reach or use now.
+struct Missing: Error {
+    /// What it is, as a sentence that may be told to everybody.
+    enum Part: String, CustomStringConvertible {
+        case directory = "the databases can't be read"
+        case database = "the database can't be reached or used"
+        case assets = "the place of the assets can't be reached or used"
+
+        var description: String { rawValue }
+    }
+
+    let part: Part
+    /// Why, for the log.
+    let reason: String
+
+    /// Runs what needs a part.
+    static func throwing(_ part: Part, _ body: () async throws -> Void) async throws(Missing) {
+        do {
+            try await body()
+        } catch {
+            throw Missing(part: part, reason: "\(error)")
         }
     }
 }

@@ -1,5 +1,6 @@
 import Metrics
 import TidemarkModel
+import TidemarkPostgres
 
 /// Figures of a server, for Prometheus.
 final class ServerMetrics: Sendable {
@@ -51,8 +52,9 @@ final class ServerMetrics: Sendable {
         }
     }
 
-    init() {
-        let exporter = PrometheusExporter(Self.families)
+    /// - Parameter hasDatabase: Whether there are figures of a database's connections.
+    init(hasDatabase: Bool = false) {
+        let exporter = PrometheusExporter(Self.families + (hasDatabase ? Self.databaseFamilies : []))
         func counter(_ name: String) -> Counter { Counter(label: Self.label(name), factory: exporter) }
         func meter(_ name: String) -> Meter { Meter(label: Self.label(name), factory: exporter) }
         self.exporter = exporter
@@ -66,6 +68,9 @@ final class ServerMetrics: Sendable {
         throttledRequests = counter("throttled_total")
         (sessions, refusedSignIns) = (counter("sign_ins_total"), counter("sign_ins_refused_total"))
     }
+
+    /// The figures of the connections to the database. There have to be some.
+    func ofDatabase() -> PostgresMetrics { PostgresMetrics(exporter) }
 
     /// Names the operations, in their order.
     func name(_ operations: [String]) {
@@ -158,6 +163,16 @@ extension ServerMetrics {
     private static let bounds = [0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 60]
 
     private static func label(_ name: String) -> String { "tidemark_\(name)" }
+
+    private static let databaseFamilies = PostgresMetrics.families.map { family in
+        let kind: Family.Kind =
+            switch family.kind {
+            case .counter: .counter
+            case .gauge: .gauge
+            case .timer: .histogram(bounds: bounds)
+            }
+        return Family(family.label, kind, family.help)
+    }
 
     /// In the order of the text.
     private static let families: [Family] = {

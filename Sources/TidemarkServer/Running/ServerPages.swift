@@ -11,22 +11,15 @@ struct ServerPages: Sendable {
     /// What who asks for the figures has to show; `nil` shows them to nobody.
     let metricsToken: String?
 
-    /// - Parameter check: Reads a little of the databases.
-    init(
-        metrics: ServerMetrics, bodies: BodyBudget, metricsToken: String?, check: @escaping @Sendable () async throws -> Void
-    ) {
-        (self.metrics, self.bodies, self.metricsToken) = (metrics, bodies, metricsToken)
-        readiness = Readiness(check: check)
-    }
-
     var operations: [Operation] {
         [
             Operation("health", .get, "/health", body: .none) { _ in Reply(body: .text("ok\n", type: Self.text)) },
             Operation("ready", .get, "/ready", body: .none) { _ in
-                if await readiness.isReady() {
+                guard let missing = await readiness.missing() else {
                     return Reply(body: .text("ready\n", type: Self.text))
                 }
-                return Reply(status: .serviceUnavailable, body: .text("the databases can't be read\n", type: Self.text))
+                return Reply(
+                    status: .serviceUnavailable, headers: [.retryAfter: "1"], body: .text("\(missing.part)\n", type: Self.text))
             },
             Operation("metrics", .get, "/metrics", body: .none) { call in
                 try checkToken(call.headers)
@@ -51,51 +44,64 @@ struct ServerPages: Sendable {
     static let prometheus = "text/plain; version=0.0.4; charset=utf-8"
 }
 
-/// Whether the databases can be read. It is looked at once a second, and by one at a time, however many ask.
+/// Whether all that the server needs can be reached. It is looked at once a second, and by one request at a time, however many ask.
 final class Readiness: Sendable {
     private struct Looks {
-        var last: (at: Double, isReady: Bool)?
-        var running: Task<Bool, Never>?
+        var last: (at: Double, missing: Missing?)?
+        var running: Task<Missing?, Never>?
     }
 
     private enum Answer {
-        case known(Bool)
-        case awaited(Task<Bool, Never>)
+        case known(Missing?)
+        case awaited(Task<Missing?, Never>)
     }
 
-    private let check: @Sendable () async throws -> Void
+    private let check: @Sendable () async throws(Missing) -> Void
+    private let onChange: @Sendable (Missing?) -> Void
     /// Seconds since whenever.
     private let now: @Sendable () -> Double
     private let looks = LockedValue(Looks())
 
-    init(check: @escaping @Sendable () async throws -> Void, now: @escaping @Sendable () -> Double = ServerTime.seconds) {
-        (self.check, self.now) = (check, now)
+    /// - Parameters:
+    ///   - check: Reads a little of what the server needs.
+    ///   - onChange: Is told when something is missing, when another part is, and when nothing is any more.
+    init(
+        check: @escaping @Sendable () async throws(Missing) -> Void, onChange: @escaping @Sendable (Missing?) -> Void = { _ in },
+        now: @escaping @Sendable () -> Double = ServerTime.seconds
+    ) {
+        (self.check, self.onChange, self.now) = (check, onChange, now)
     }
 
-    func isReady() async -> Bool {
+    /// What is missing; `nil` where nothing is.
+    func missing() async -> Missing? {
         let answer: Answer = looks.withLock { looks in
             if let running = looks.running { return .awaited(running) }
-            if let last = looks.last, now() - last.at < 1 { return .known(last.isReady) }
+            if let last = looks.last, now() - last.at < 1 { return .known(last.missing) }
             let task = Task { await self.look() }
             looks.running = task
             return .awaited(task)
         }
         switch answer {
-        case .known(let isReady): return isReady
+        case .known(let missing): return missing
         case .awaited(let task): return await task.value
         }
     }
 
-    private func look() async -> Bool {
-        let isReady: Bool
-        do {
+    private func look() async -> Missing? {
+        let missing: Missing?
+        do throws(Missing) {
             try await check()
-            isReady = true
+            missing = nil
         } catch {
-            isReady = false
+            missing = error
         }
         // One that took long is as new as its end.
-        looks.withLock { $0 = Looks(last: (at: now(), isReady: isReady)) }
-        return isReady
+        let before = looks.withLock { looks in
+            let before = looks.last?.missing
+            looks = Looks(last: (at: now(), missing: missing))
+            return before
+        }
+        if before?.part != missing?.part { onChange(missing) }
+        return missing
     }
 }

@@ -122,7 +122,7 @@ extension StoreReader {
                 ? []
                 : try String.fetchAll(
                     db.cachedStatement(
-                        sql: "SELECT j.key FROM tide_changes c, json_each(c.before) j WHERE c.id = ? AND json_valid(c.before)"),
+                        sql: "SELECT j.key FROM tide_changes c, \(StoredText.elementsSQL(of: "c.before")) j WHERE c.id = ?"),
                     arguments: [change.id]
                 ).sorted()
             let rows = try Row.fetchCursor(

@@ -90,8 +90,26 @@ package struct QueriedType: Sendable {
     let type: StoredType
     /// All types of the store.
     private let types: [StoredType]
+    /// Fields of which is known that every record has a value in them.
+    private var complete: Set<String> = []
 
     init(_ type: StoredType, among types: [StoredType]) { (self.type, self.types) = (type, types) }
+
+    /// The same type, knowing in which of some fields every record has a value, as far as an index tells it by one look-up.
+    package func findingComplete(_ db: Database, among fields: some Sequence<String>) throws -> QueriedType {
+        var found = self
+        for field in fields {
+            guard let column = column(field),
+                type.valueIndexes.contains(where: { $0.columns == column || $0.columns.hasPrefix("\(column),") })
+            else { continue }
+            let lacks = "SELECT EXISTS (SELECT 1 FROM \"\(type.table)\" WHERE \(column) IS NULL)"
+            if try Bool.fetchOne(db.cachedStatement(sql: lacks)) == false { found.complete.insert(field) }
+        }
+        return found
+    }
+
+    /// Whether every record is known to have a value in a field.
+    package func isComplete(_ field: String) -> Bool { complete.contains(field) }
 
     /// The record type of that name in the same store; `nil` when it has none.
     package func related(_ name: String) -> QueriedType? {
@@ -141,7 +159,7 @@ package struct QueriedType: Sendable {
     package static func key(_ name: String) -> any DatabaseValueConvertible { RecordKey(name: name) }
 
     /// SQL that selects the record of a name: of the two arguments, the keys that it may have, the first counts before the other.
-    package var selectionByName: String { selection + " WHERE _key IN (?1, ?2) ORDER BY _key <> ?1, _zone LIMIT 1" }
+    package var selectionByName: String { selection + " WHERE \(RecordKey.condition(in: type.table))" }
 
     /// The keys that a record of a name may have, the likeliest first; see ``RecordKey/all(name:)``.
     package static func keys(_ name: String) -> [any DatabaseValueConvertible] { RecordKey.all(name: name) }

@@ -12,7 +12,7 @@ extension StoreReader {
             for type in try StoredType.fetchAll(db) {
                 let columns = ["_id", "_key", "_version"] + type.fields.map { "\"\($0.column)\"" } + ["_digest"]
                 let sql =
-                    "SELECT \(columns.joined(separator: ", ")) FROM \"\(type.table)\" WHERE _key IN (?1, ?2) ORDER BY _key <> ?1, _zone LIMIT 1"
+                    "SELECT \(columns.joined(separator: ", ")) FROM \"\(type.table)\" WHERE \(RecordKey.condition(in: type.table))"
                 let statement = try db.cachedStatement(sql: sql)
                 let found = try statement.withRow([keys[0], keys[keys.count - 1]]) { row in
                     let isIntact = type.digest.isIntact(statement, key: 1, digest: type.fields.count + 3, fields: 3)

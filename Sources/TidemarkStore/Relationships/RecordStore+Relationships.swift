@@ -50,6 +50,9 @@ extension RecordStore {
 }
 
 /// Keeps the relationships of what has come from the cloud in one zone.
+///
+/// Its statements begin with the changes that are looked at: `CROSS JOIN` and `+` keep SQLite from beginning with all rows of a type, all of a
+/// zone, or all deletions that history has.
 private struct RelationshipResolution {
     let transaction: StoreTransaction
     let zone: Int64
@@ -119,7 +122,7 @@ private struct RelationshipResolution {
 
     /// Whether the cloud has a version of the record that waits to be applied, in whatever zone.
     private func isDeferred(_ record: GoneRecord) throws -> Bool {
-        let sql = "SELECT EXISTS (SELECT 1 FROM tide_deferred WHERE name IN (?, ?, ?))"
+        let sql = "SELECT EXISTS (SELECT 1 FROM tide_deferred WHERE zone IN (SELECT id FROM tide_zones) AND name IN (?, ?, ?))"
         let names = [record.name, record.name.lowercased(), record.name.uppercased()]
         return try Bool.fetchOne(db.cachedStatement(sql: sql), arguments: StatementArguments(names)) ?? true
     }
@@ -135,8 +138,8 @@ private struct RelationshipResolution {
                 guard try Bool.fetchOne(db.cachedStatement(sql: any), arguments: [target.id]) ?? false else { continue }
                 let column = "r.\"\(relationship.field.column)\""
                 let sql = """
-                    SELECT DISTINCT \(column) FROM tide_changes c JOIN "\(type.table)" r ON r._id BETWEEN c.first_row AND c.last_row
-                    WHERE c.id >= ?1 AND c.id < ?2 AND c.type_id = ?3 AND c.kind <> \(ChangeKind.delete.rawValue) AND r._zone = ?4
+                    SELECT DISTINCT \(column) FROM tide_changes c CROSS JOIN "\(type.table)" r ON r._id BETWEEN c.first_row AND c.last_row
+                    WHERE c.id >= ?1 AND c.id < ?2 AND c.type_id = ?3 AND c.kind <> \(ChangeKind.delete.rawValue) AND +r._zone = ?4
                         AND \(column) IS NOT NULL AND (\(Self.isFromCloud) OR \(Self.isSaved) AND (
                             c.kind = \(ChangeKind.insert.rawValue) AND c.previous IS NULL
                             OR c.kind = \(ChangeKind.update.rawValue) AND json_type(c.before, ?5) IS NOT NULL))
@@ -165,7 +168,7 @@ private struct RelationshipResolution {
         let keys = RecordKey.all(name: record.name)
         let sql = """
             SELECT c.id, c.first_row, coalesce(c.zone, \(StoreFormat.defaultZone)) FROM tide_changes c
-            WHERE c.kind = \(ChangeKind.delete.rawValue) AND c.key IN (?, ?) AND c.type_id = ? ORDER BY c.id DESC LIMIT 1
+            WHERE c.kind = \(ChangeKind.delete.rawValue) AND c.key IN (?, ?) AND +c.type_id = ? ORDER BY c.id DESC LIMIT 1
             """
         let row = try Row.fetchOne(
             db.cachedStatement(sql: sql), arguments: [keys[0], keys[keys.count - 1], type.id])
@@ -262,8 +265,8 @@ private struct RelationshipResolution {
     private func come(_ changes: Range<Int64>, _ type: StoredType, column: String?) throws -> [(row: Int64, name: String?)] {
         let sql = """
             SELECT DISTINCT r._id, \(column.map { "r.\"\($0)\"" } ?? "NULL") FROM tide_changes c
-            JOIN "\(type.table)" r ON r._id BETWEEN c.first_row AND c.last_row
-            WHERE c.id >= ?1 AND c.id < ?2 AND c.type_id = ?3 AND c.kind <> \(ChangeKind.delete.rawValue) AND r._zone = ?4
+            CROSS JOIN "\(type.table)" r ON r._id BETWEEN c.first_row AND c.last_row
+            WHERE c.id >= ?1 AND c.id < ?2 AND c.type_id = ?3 AND c.kind <> \(ChangeKind.delete.rawValue) AND +r._zone = ?4
                 AND \(Self.isFromCloud)
             """
         return try Row.fetchAll(

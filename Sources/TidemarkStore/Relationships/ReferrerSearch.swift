@@ -31,7 +31,7 @@ struct ReferrerSearch {
         let condition =
             field.type.isList
             ? """
-            EXISTS (SELECT 1 FROM json_each(CASE WHEN json_valid(\(column)) THEN \(column) END) AS element
+            EXISTS (SELECT 1 FROM \(StoredText.elementsSQL(of: column)) AS element
                 WHERE element.value IN (SELECT value FROM named))
             """
             : "\(column) IN (SELECT value FROM named)"

@@ -37,7 +37,7 @@ package enum RelationshipScan {
         for relationship in type.relationships {
             let target = types.first { $0.name == relationship.target }
             let place = try target.map {
-                try db.makeStatement(sql: "SELECT _zone FROM \"\($0.table)\" WHERE _key IN (?, ?) ORDER BY _zone LIMIT 1")
+                try db.makeStatement(sql: "SELECT _zone FROM \"\($0.table)\" WHERE \(RecordKey.condition(in: $0.table))")
             }
             let column = "\"\(relationship.field.column)\""
             let rows = try Row.fetchCursor(

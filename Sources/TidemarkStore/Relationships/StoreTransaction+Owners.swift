@@ -64,9 +64,10 @@ extension StoreTransaction {
         guard try hasSeveralZones else { return }
         for type in connection.types {
             guard let owner = type.owner, let target = self.type(named: owner.target) else { continue }
+            // CROSS: SQLite would begin with all rows of the type.
             let sql = """
                 SELECT DISTINCT r._id, r._zone, r."\(owner.field.column)" FROM tide_changes c
-                JOIN "\(type.table)" r ON r._id BETWEEN c.first_row AND c.last_row
+                CROSS JOIN "\(type.table)" r ON r._id BETWEEN c.first_row AND c.last_row
                 WHERE c.id >= ?1 AND c.id < ?2 AND c.type_id = ?3 AND r."\(owner.field.column)" IS NOT NULL
                     AND (c.kind = \(ChangeKind.insert.rawValue) AND c.previous IS NULL
                         OR c.kind = \(ChangeKind.update.rawValue) AND json_type(c.before, '$.\(owner.field.name)') IS NOT NULL)

@@ -93,9 +93,10 @@ extension StoreTransaction {
         let targets = DeletionConsequences.targets(of: connection.types)
         var gone: [GoneRecord] = []
         for type in connection.types where targets.contains(type.name) {
+            // +: SQLite would begin with all deletions of the type that history has.
             let sql = """
                 SELECT c.key, coalesce(c.zone, \(StoreFormat.defaultZone)) FROM tide_changes c
-                WHERE c.id >= ?1 AND c.id < ?2 AND c.kind = \(ChangeKind.delete.rawValue) AND c.type_id = ?3 AND \(condition)
+                WHERE c.id >= ?1 AND c.id < ?2 AND c.kind = \(ChangeKind.delete.rawValue) AND +c.type_id = ?3 AND \(condition)
                 ORDER BY c.id
                 """
             let statement = try db.cachedStatement(sql: sql)

@@ -37,6 +37,18 @@ package struct RecordKey: Hashable, DatabaseValueConvertible {
         return [own, RecordKey(data.count == 16 ? data + [UInt8(ascii: "U")] : data.prefix(16))]
     }
 
+    /// SQL of a condition that holds for the one row that a name means: of its two keys, the arguments `?1` and `?2`, the first counts before
+    /// the other, and of several zones the first. An `IN` with an order would build a table and a sorter for each look-up.
+    static func condition(in table: String) -> String {
+        let row = { (key: String) in "(SELECT _id FROM \"\(table)\" WHERE _key = \(key) ORDER BY _zone LIMIT 1)" }
+        return "_id = coalesce(\(row("?1")), \(row("?2")))"
+    }
+
+    /// SQL that tells whether a table has a row of one of two keys, the arguments `?1` and `?2`.
+    static func existence(in table: String) -> String {
+        "EXISTS (SELECT 1 FROM \"\(table)\" WHERE _key = ?1) OR EXISTS (SELECT 1 FROM \"\(table)\" WHERE _key = ?2)"
+    }
+
     /// `nil` for what is no key.
     package static func fromDatabaseValue(_ value: DatabaseValue) -> RecordKey? {
         switch value.storage {

@@ -187,23 +187,23 @@ extension StoreTransaction {
         of field: StoredType.Field, _ type: StoredType, plan: inout SchemaChangePlan, _ convert: (FieldValue) throws -> Outcome
     ) throws -> [FieldRow] {
         var found: [FieldRow] = []
-        for zone in try StoreZone.fetchAll(db) {
-            let condition = "_zone = ? AND \"\(field.column)\" IS NOT NULL ORDER BY _id"
-            let cursor = try PendingRow.Cursor(db, type: type, condition, arguments: [zone.id])
-            while let row = try cursor.next() {
-                let record = RecordName(type: type.name, name: row.name)
-                guard row.isIntact, let value = row.values[field.ordinal] else {
-                    plan.note(
-                        .init(
-                            record: record, field: field.name, value: nil,
-                            reason: "the record is damaged; repair it (`tidemark verify --repair`), or delete it"))
-                    continue
-                }
-                switch try convert(value) {
-                case .value(let converted): found.append(FieldRow(id: row.id, name: row.name, zone: zone.id, value: converted))
-                case .refused(let reason):
-                    plan.note(.init(record: record, field: field.name, value: String(value.logText.prefix(100)), reason: reason))
-                }
+        let zone = try db.cachedStatement(sql: "SELECT _zone FROM \"\(type.table)\" WHERE _id = ?")
+        let cursor = try PendingRow.Cursor(db, type: type, "\"\(field.column)\" IS NOT NULL ORDER BY _id")
+        while let row = try cursor.next() {
+            let record = RecordName(type: type.name, name: row.name)
+            guard row.isIntact, let value = row.values[field.ordinal] else {
+                plan.note(
+                    .init(
+                        record: record, field: field.name, value: nil,
+                        reason: "the record is damaged; repair it (`tidemark verify --repair`), or delete it"))
+                continue
+            }
+            switch try convert(value) {
+            case .value(let converted):
+                guard let zone = try Int64.fetchOne(zone, arguments: [row.id]) else { continue }
+                found.append(FieldRow(id: row.id, name: row.name, zone: zone, value: converted))
+            case .refused(let reason):
+                plan.note(.init(record: record, field: field.name, value: String(value.logText.prefix(100)), reason: reason))
             }
         }
         return found

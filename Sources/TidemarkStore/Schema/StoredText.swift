@@ -6,6 +6,11 @@ import TidemarkSQLite
 
 /// Lists and locations in the one spelling that the store has for each (Documentation/Formats/store.md).
 package enum StoredText {
+    /// SQL of a table with the elements of a list, `value`; of a damaged list it has none.
+    package static func elementsSQL(of column: String) -> String {
+        "json_each(CASE WHEN json_valid(\(column)) THEN \(column) END)"
+    }
+
     /// A JSON array of scalars as they are stored.
     package static func list(_ values: [FieldValue]) -> String {
         var text = tide_text()

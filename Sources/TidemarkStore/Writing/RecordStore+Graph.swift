@@ -48,7 +48,7 @@ extension RecordStore {
             try connection.refreshSchema(db)
             guard let type = connection.types.first(where: { $0.name == record.type }) else { return nil }
             let statement = try db.cachedStatement(
-                sql: "SELECT _zone FROM \"\(type.table)\" WHERE _key IN (?1, ?2) ORDER BY _key <> ?1, _zone LIMIT 1")
+                sql: "SELECT _zone FROM \"\(type.table)\" WHERE \(RecordKey.condition(in: type.table))")
             let keys = RecordKey.all(name: record.name)
             guard let zone = try Int64.fetchOne(statement, arguments: [keys[0], keys[keys.count - 1]]) else { return nil }
             guard let name = try Self.zoneNames(db)[zone] else { throw StoreError.noZone(zone, of: record) }
@@ -97,9 +97,7 @@ private struct GraphSearch {
 
     mutating func begin(with record: RecordName) throws {
         guard let type = types.first(where: { $0.name == record.type }) else { throw Self.notFound(record) }
-        // Whoever knows a UUID need not know in which case it was written.
-        for key in RecordKey.all(name: record.name) where try take(key.name, type: type) { return }
-        throw Self.notFound(record)
+        guard try take(record.name, type: type) else { throw Self.notFound(record) }
     }
 
     private static func notFound(_ record: RecordName) -> StoreError {
@@ -110,14 +108,15 @@ private struct GraphSearch {
         while !frontier.isEmpty {
             let step = frontier
             frontier = []
-            let list = String(data: try JSONEncoder().encode(step.sorted()), encoding: .utf8) ?? "[]"
+            let list = String(decoding: try JSONEncoder().encode(step.flatMap(RecordName.spellings).sorted()), as: UTF8.self)
             for type in types {
                 let columns = type.fields(followed: .toReferrers)
                 guard !columns.isEmpty else { continue }
                 let conditions = columns.map { field in
-                    field.type.isList
-                        ? "EXISTS (SELECT 1 FROM json_each(\"\(type.table)\".\"\(field.column)\") WHERE json_each.value IN (SELECT value FROM named))"
-                        : "\"\(field.column)\" IN (SELECT value FROM named)"
+                    let column = "\"\(type.table)\".\"\(field.column)\""
+                    return field.type.isList
+                        ? "EXISTS (SELECT 1 FROM \(StoredText.elementsSQL(of: column)) AS element WHERE element.value IN (SELECT value FROM named))"
+                        : "\(column) IN (SELECT value FROM named)"
                 }
                 let sql = """
                     WITH named AS MATERIALIZED (SELECT value FROM json_each(?))
@@ -132,28 +131,33 @@ private struct GraphSearch {
         return order
     }
 
-    /// Takes a record in, and those that it refers to; whether it is there.
+    /// Takes a record in, and those that it refers to, however their names are spelled; whether it is there.
     @discardableResult
     private mutating func take(_ name: String, type: StoredType) throws -> Bool {
-        let record = RecordName(type: type.name, name: name)
-        guard found[record] == nil else { return true }
-        var open = [(record, type)]
+        var open = [(name, type)]
         var isThere = false
-        while let (record, type) = open.popLast() {
-            guard found[record] == nil else { continue }
+        while let (name, type) = open.popLast() {
+            guard found[RecordName(type: type.name, name: name)] == nil else {
+                isThere = true
+                continue
+            }
             let columns = type.fields(followed: .toTargets)
             let list = columns.map { ", \"\($0.column)\"" }.joined()
             let statement = try db.cachedStatement(
-                sql: "SELECT _zone\(list) FROM \"\(type.table)\" WHERE _key = ? ORDER BY _zone LIMIT 1")
-            guard let row = try Row.fetchOne(statement, arguments: [RecordKey(name: record.name)]) else { continue }
+                sql: "SELECT _zone, _key\(list) FROM \"\(type.table)\" WHERE \(RecordKey.condition(in: type.table))")
+            let keys = RecordKey.all(name: name)
+            guard let row = try Row.fetchOne(statement, arguments: [keys[0], keys[keys.count - 1]]) else { continue }
             isThere = true
+            // As it is stored.
+            let record = RecordName(type: type.name, name: RecordKey.fromDatabaseValue(row[1])?.name ?? name)
+            guard found[record] == nil else { continue }
             guard let zone = zones[row[0]] else { throw StoreError.noZone(row[0], of: record) }
             let placed = PlacedRecord(record: record, zone: zone)
             found[record] = placed
             order.append(placed)
             frontier.insert(record.name)
             for (index, field) in columns.enumerated() {
-                guard let text: String = row[index + 1] else { continue }
+                guard let text: String = row[index + 2] else { continue }
                 var targets = [text]
                 if field.type.isList {
                     guard let elements = StoredText.elements(of: text, .string) else { throw StoreError.damaged(record) }
@@ -161,7 +165,7 @@ private struct GraphSearch {
                 }
                 for target in targets {
                     for other in types where found[RecordName(type: other.name, name: target)] == nil {
-                        open.append((RecordName(type: other.name, name: target), other))
+                        open.append((target, other))
                     }
                 }
             }

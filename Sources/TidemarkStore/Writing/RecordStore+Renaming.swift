@@ -102,7 +102,7 @@ extension StoreTransaction {
             let places = old.map { _ in "?" }.joined(separator: ", ")
             let condition =
                 field.type.isList
-                ? "EXISTS (SELECT 1 FROM json_each(\"\(field.column)\") WHERE value IN (\(places)))"
+                ? "EXISTS (SELECT 1 FROM \(StoredText.elementsSQL(of: "\"\(field.column)\"")) WHERE value IN (\(places)))"
                 : "\"\(field.column)\" IN (\(places))"
             // In a private store a name is in one zone at the most, and references in all zones mean it.
             let isAnywhere = connection.scope == .private ? "TRUE" : "FALSE"

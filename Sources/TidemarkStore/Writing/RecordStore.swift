@@ -153,7 +153,7 @@ public actor RecordStore {
             return try records.map { record in
                 guard let table = tables[record.type] else { return false }
                 if last?.table != table {
-                    last = (table, try db.cachedStatement(sql: "SELECT 1 FROM \"\(table)\" WHERE _key IN (?, ?)"))
+                    last = (table, try db.cachedStatement(sql: "SELECT \(RecordKey.existence(in: table))"))
                 }
                 let keys = RecordKey.all(name: record.name)
                 return try Bool.fetchOne(last!.statement, arguments: [keys[0], keys[keys.count - 1]]) ?? false

@@ -61,30 +61,35 @@ import TidemarkWire
 
     /// Databases that a test breaks, and a clock that it sets.
     private final class Databases: Sendable {
-        struct Broken: Error {}
-
         private let state = LockedValue((looks: 0, isBroken: false, time: 0.0))
+        private let parts = LockedValue([Missing.Part?]())
+
+        /// What was told to be missing, in order; `nil` for nothing.
+        var told: [Missing.Part?] { parts.withLock { $0 } }
+        func note(_ missing: Missing?) { parts.withLock { $0.append(missing?.part) } }
 
         var looks: Int { state.withLock { $0.looks } }
         var time: Double { state.withLock { $0.time } }
         func set(isBroken: Bool) { state.withLock { $0.isBroken = isBroken } }
         func set(time: Double) { state.withLock { $0.time = time } }
 
-        func look() throws {
+        func look() throws(Missing) {
             let isBroken = state.withLock { state in
                 state.looks += 1
                 return state.isBroken
             }
-            if isBroken { throw Broken() }
+            if isBroken { throw Missing(part: .database, reason: "broken") }
         }
     }
 
     @Test func `whether a server is ready is looked at once a second`() async {
         let databases = Databases()
-        let readiness = Readiness(check: { try databases.look() }, now: { databases.time })
+        let readiness = Readiness(
+            check: { () async throws(Missing) in try databases.look() },
+            onChange: { databases.note($0) }, now: { databases.time })
         func isReady(at time: Double) async -> Bool {
             databases.set(time: time)
-            return await readiness.isReady()
+            return await readiness.missing() == nil
         }
         #expect(await isReady(at: 10))
         databases.set(isBroken: true)
@@ -95,22 +100,23 @@ import TidemarkWire
         #expect(await !isReady(at: 11.2))
         #expect(await isReady(at: 12.2))
         #expect(databases.looks == 3)
+        #expect(databases.told == [.database, nil])
     }
 
     @Test func `many who ask at once wait for one look, which is as new as its end`() async {
         let databases = Databases()
         let readiness = Readiness(
-            check: {
+            check: { () async throws(Missing) in
                 for _ in 0..<1_000 { await Task.yield() }
                 try databases.look()
                 databases.set(time: 100)
             }, now: { databases.time })
         let answers = await withTaskGroup(of: Bool.self) { group in
-            for _ in 0..<100 { group.addTask { await readiness.isReady() } }
+            for _ in 0..<100 { group.addTask { await readiness.missing() == nil } }
             return await group.reduce(into: [Bool]()) { $0.append($1) }
         }
         #expect(answers == Array(repeating: true, count: 100))
-        #expect(await readiness.isReady())
+        #expect(await readiness.missing() == nil)
         #expect(databases.looks == 1)
     }
 

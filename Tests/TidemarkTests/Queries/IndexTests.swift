@@ -84,6 +84,25 @@ import TidemarkStore
         #expect(try scratch.verification().isOK)
     }
 
+    @Test func `an index tells in which fields every record has a value`() async throws {
+        func complete() throws -> [String] {
+            let source = try RecordSource(StoreReader(container: ContainerDirectory(openingAt: scratch.container)).snapshot())
+            return try source.database.read { db in
+                let fields = ["place", "nights", "trip", "later", "unknown"]
+                let type = try source.type(db, named: "Stop")?.findingComplete(db, among: fields)
+                return fields.filter { type?.isComplete($0) == true }
+            }
+        }
+        let journal = try scratch.journal()
+        try await journal.save(Stop(id: "a", trip: Reference("north")))
+        // No index begins with the nights.
+        #expect(try complete() == ["place", "trip"])
+        try await journal.save(Stop(id: "b", later: .summer))
+        #expect(try complete() == ["place"])
+        try await journal.save([Stop(id: "a", later: .winter), Stop(id: "b", later: .summer, trip: Reference("north"))])
+        #expect(try complete() == ["place", "later"])
+    }
+
     @Test func `fields that an index can't have are refused`() async throws {
         let store: RecordStore
         do {

@@ -85,6 +85,37 @@ import TidemarkTransfer
         for name in ["p1", "p2", "p3", "p4"] { #expect(try await shared("Photo", name, anna)) }
     }
 
+    @Test func `a stop whose reference spells the trip's UUID in the other case is shared with it`() async throws {
+        let id = UUID().uuidString
+        try await anna.container.save([
+            Trip(id: id.lowercased()), Stop(id: "upper", trip: Reference(id.uppercased())),
+            Stop(id: "lower", trip: Reference(id.lowercased())),
+        ])
+        let graph = try await anna.container.graph(of: [RecordName(type: "Trip", name: id.uppercased())])
+        #expect(Set(graph.map(\.name)) == [id.lowercased(), "upper", "lower"])
+        _ = try await anna.share(Trip(id: id.lowercased()), with: ben, .readWrite)
+        for name in ["upper", "lower"] { #expect(try await shared("Stop", name, anna), "\(name)") }
+        #expect(try StoreVerification(of: anna.container.directory).run().problems.map(\.message) == [])
+    }
+
+    @Test func `an owner in the other store is refused, by a context and by an update of all that match, too`() async throws {
+        try await share()
+        try await ben.container.save([Trip(id: "own"), Stop(id: "mine", trip: Reference("own"))])
+        func isRefused(_ body: () async throws -> Void) async {
+            let error = await #expect(throws: StoreError.self) { try await body() }
+            #expect(error?.code == .invalid && error?.message.contains("its owner Trip norway is in the shared store") == true)
+        }
+        let context = ben.container.newContext()
+        var stop = try #require(try await context.fetch(Stop.self, named: "mine"))
+        stop.trip = Reference("norway")
+        try await context.update(stop)
+        await isRefused { try await context.save() }
+        await isRefused {
+            try await ben.container.updateAll(Stop.self, where: \.title == "", set: ["trip": Reference<Trip>("norway")])
+        }
+        #expect(try await ben.container.fetch(Stop.self, named: "mine")?.trip == Reference("own"))
+    }
+
     @Test func `an imported stop of a shared trip is shared`() async throws {
         try await share()
         let lines = try scratch.writeLines(

@@ -55,6 +55,35 @@ import TidemarkStore
         #expect(try await journal.fetchAll(Trip.stops, of: Trip(id: "norway")).map(\.id) == ["narvik", "senja"])
     }
 
+    @Test func `a context forgets what went with what it deleted, and brings none of it back`() async throws {
+        let context = journal.newContext()
+        let trip = try #require(try await context.fetch(Trip.self, named: "norway"))
+        var senja = try #require(try await context.fetch(Stop.self, named: "senja"))
+        try await context.delete(trip)
+        try await context.save()
+        #expect(try await context.fetch(Stop.self, named: "senja") == nil)
+        senja.title = "again"
+        let again = senja
+        await #expect(throws: StoreError(.notFound, "")) { try await context.update(again) }
+        try await context.save()
+        #expect(try await names(Stop.self) == ["hut"])
+    }
+
+    @Test func `a record whose list is damaged is no hindrance to queries over the others`() async throws {
+        try DamagedRows.run(scratch.container.appendingPathComponent("private.sqlite")) { db in
+            try db.execute(sql: "UPDATE \"Stop\" SET tags = '[\"fj' WHERE _key = 'narvik'")
+        }
+        let fjord = Tag(id: "fjord", name: "fjord")
+        #expect(
+            try await journal.fetchAll(Stop.self, where: .field(\.tags).contains(Reference(fjord))).map(\.id).sorted() == [
+                "hut", "senja",
+            ])
+        #expect(try await journal.fetchAll(Tag.stops, of: fjord).map(\.id).sorted() == ["hut", "senja"])
+        #expect(try await journal.counts(Tag.stops, of: [fjord])[Reference(fjord)] == 2)
+        #expect(
+            try await journal.graph(of: [RecordName(type: "Trip", name: "privat")]).map(\.name).sorted() == ["hut", "privat"])
+    }
+
     @Test func `a list and an optional reference lose a record that is deleted, and the list keeps its order`() async throws {
         try await journal.delete(Tag(id: "fjord", name: "fjord"))
         try await journal.delete(Guide(id: "kari"))

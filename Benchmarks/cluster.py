@@ -1,0 +1,172 @@
+#!/usr/bin/env python3
+"""Measures a cloud over PostgreSQL: one server, the database and the clients on the same cores, commits durable. See README.md.
+
+Beside rates and latencies it tells what a request costs: time of the server's and of the database's processors, and bytes of the database's log.
+The floor is PostgreSQL alone, with an upsert of as many rows by a statement that makes them itself.
+"""
+
+import argparse
+import json
+import pathlib
+import shutil
+import sys
+
+import server
+from runner.goals import Goals
+from runner.measuring import Failure
+from runner.postgres import Postgres
+from server import BATCH, start_server
+
+FLOOR = f"""
+INSERT INTO floor (owner, name, fields, changed)
+SELECT :client_id, decode(md5(random()::text), 'hex'), convert_to(repeat(md5(random()::text), 36), 'UTF8'), number
+FROM unnest(array(SELECT generate_series(1, {BATCH}))) AS number
+ON CONFLICT (owner, name) DO UPDATE SET fields = excluded.fields, changed = excluded.changed;
+"""
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--tidemark", required=True, type=lambda path: pathlib.Path(path).resolve(), help="the command-line tool, release build")
+    parser.add_argument("--server", required=True, type=lambda path: pathlib.Path(path).resolve(), help="the server, release build")
+    parser.add_argument("--data", required=True, type=pathlib.Path, help="where databases and programs go")
+    parser.add_argument("--runs", type=int, default=3, metavar="N", help="rounds, each with a fresh database (3)")
+    parser.add_argument("--seconds", type=float, default=8, metavar="N", help="of each measurement (8)")
+    parser.add_argument("--records", type=int, default=100_000, metavar="N", help="records that are looked up (100,000)")
+    parser.add_argument("--smoke", action="store_true", help="measure everything once with little, and print no figures")
+    parser.add_argument("--json", type=pathlib.Path, metavar="FILE", help="write everything measured to FILE")
+    options = parser.parse_args()
+    if options.smoke:
+        options.runs, options.seconds, options.records = 1, 1, 1_000
+    return options
+
+
+class Costs:
+    """What server and database have used between its making and its end."""
+
+    def __init__(self, bench, database):
+        self.bench, self.database = bench, database
+        self.begun = self.now()
+
+    def now(self):
+        return self.bench.processor(), self.database.processor(), self.database.log_position()
+
+    def note(self, report, name, count):
+        used = [after - before for before, after in zip(self.begun, self.now())]
+        for what, value in zip(("µs of the server's processor", "µs of the database's processor", "bytes of the log"), (used[0] * 1e6, used[1] * 1e6, used[2])):
+            report.setdefault(f"{name}, {what}", []).append(value / max(1, count))
+
+
+def measure(bench, other, database, options, report):
+    """One round on a fresh database."""
+    seconds = options.seconds
+    note = lambda name, value: report.setdefault(name, []).append(value)
+    bench.run("modify", records=options.records, connections=4, zone="shown", answer="tags")
+    costs = Costs(bench, database)
+    done = bench.run("modify", connections=4, seconds=seconds, first=10_000_000, answer="tags")
+    note("modify, records/s", done["records/s"])
+    costs.note(report, "modify", done["records"])
+    first = done["next"]
+    costs = Costs(bench, database)
+    done = bench.run("lookup", connections=16, seconds=seconds, zone="shown", records=options.records)
+    note("lookup, requests/s", done["requests/s"])
+    costs.note(report, "lookup", done["requests"])
+    done = bench.run("lookup", connections=64, seconds=seconds, rate=2_000, zone="shown", records=options.records)
+    note("lookup at 2,000/s, p50", done["p50"])
+    note("lookup at 2,000/s, p99", done["p99"])
+    done = bench.run("modify", connections=16, seconds=seconds, rate=6_000 / BATCH, first=first)
+    note("modify at 6,000 records/s, p50", done["p50"])
+    note("modify at 6,000 records/s, p99", done["p99"])
+    first = done["next"]
+    # An owner alone, and beside another who writes as fast as it goes.
+    alone = bench.run("modify", connections=4, seconds=seconds, rate=10, batch=20, first=first)
+    flood = other.start("modify", connections=4, seconds=seconds + 3, answer="tags")
+    beside = bench.run("modify", connections=4, seconds=seconds, rate=10, batch=20, first=alone["next"])
+    flooding = other.finish(flood, "modify")
+    note("an owner alone, p50", alone["p50"])
+    note("an owner beside a flood, p50", beside["p50"])
+    note("an owner beside a flood ÷ alone, p50", beside["p50"] / alone["p50"])
+    note("the flood, records/s", flooding["records/s"])
+    note("peak memory, MB", bench.peak)
+
+
+def measure_floor(database, options, report):
+    database.sql("CREATE TABLE floor (owner int, name bytea, fields bytea, changed bigint, PRIMARY KEY (owner, name))")
+    rate = database.bench(FLOOR, max(1, int(options.seconds)), 4)
+    report.setdefault("floor, records/s", []).append(rate * BATCH)
+    report.setdefault("modify ÷ floor", []).append(report["modify, records/s"][-1] / (rate * BATCH))
+
+
+class Other(server.Bench):
+    """Another account on the same server."""
+
+    def __init__(self, bench, account):
+        self.options, self.load, self.place, self.server, self.peak = bench.options, bench.load, bench.place, bench.server, 0.0
+        self.token = bench.server.sign_in(account)["token"]
+        base = f"/{start_server.CONTAINER}/development/private"
+        self.addresses = ["--port", str(self.server.port), "--base", "/database/1" + base, "--own", "/tidemark/1" + base, "--token", self.token]
+        self.server.post("/database/1" + base + "/zones/modify", {"operations": [
+            {"operationType": "create", "zone": {"zoneID": {"zoneName": "load"}}}]}, {"Authorization": f"Bearer {self.token}"})
+
+
+def print_table(report, options):
+    goals = Goals("cluster.py", options.smoke)
+    goals.heading()
+
+    def row(key, name, *rest, **more):
+        if key in report:
+            goals.line(name, report[key], *rest, **more)
+
+    row("modify, records/s", f"modify in batches of {BATCH}", "≥ 12,000 records/s", lambda it: it >= 12_000, unit="/s")
+    row("floor, records/s", "PostgreSQL alone, upserts as large", unit="/s")
+    row("modify ÷ floor", "  ÷ PostgreSQL alone", "≥ 0.6", lambda it: it >= 0.6)
+    row("lookup, requests/s", "look-ups of one record", "≥ 4,000/s", lambda it: it >= 4_000, unit="/s")
+    for name, words in (("modify", "a record that is saved"), ("lookup", "a look-up")):
+        row(f"{name}, µs of the server's processor", f"{words}: the server's processor", unit=" µs")
+        row(f"{name}, µs of the database's processor", "  the database's processors", unit=" µs")
+        row(f"{name}, bytes of the log", "  the database's log", unit=" bytes")
+    for what, name in (("lookup at 2,000/s", "look-ups, 2,000/s"), ("modify at 6,000 records/s", "modify, 6,000 records/s")):
+        row(f"{what}, p50", f"{name}, p50", unit=" ms")
+        row(f"{what}, p99", f"{name}, p99", "≤ 30 ms", lambda it: it <= 30, unit=" ms")
+    row("an owner alone, p50", "an owner saves 20 records, p50", unit=" ms")
+    row("an owner beside a flood, p50", "  beside another who saves as fast as it goes, p50", unit=" ms")
+    row("an owner beside a flood ÷ alone, p50", "  ÷ alone", "≤ 2", lambda it: it <= 2)
+    row("the flood, records/s", "  what the other saves", unit="/s")
+    row("peak memory, MB", "peak memory of the server", "≤ 300 MB", lambda it: it <= 300, unit=" MB")
+    return goals
+
+
+def main():
+    options = parse_arguments()
+    options.data.mkdir(parents=True, exist_ok=True)
+    data = options.data.resolve()
+    load, place, report = server.build(data / "bin"), data / "cluster", {}
+    try:
+        for round in range(options.runs):
+            database = Postgres(data / "postgres")
+            bench = None
+            try:
+                assets = data / "cluster-assets"
+                shutil.rmtree(assets, ignore_errors=True)
+                assets.mkdir()
+                cloud = start_server.Cloud(options.tidemark, place, ["--database", database.address, "--assets", assets])
+                bench = server.Bench(options, load, place, cloud)
+                measure(bench, Other(bench, cloud.add_account("ben")), database, options, report)
+                measure_floor(database, options, report)
+            finally:
+                if bench:
+                    bench.server.stop()
+                database.stop()
+            print(f"round {round + 1} of {options.runs}", file=sys.stderr, flush=True)
+    except Failure as error:
+        sys.exit(f"cluster.py: {error}")
+    goals = print_table(report, options)
+    if options.json:
+        options.json.write_text(json.dumps(report, indent=1, sort_keys=True, ensure_ascii=False))
+    for left in (place, data / "postgres", data / "cluster-assets"):
+        shutil.rmtree(left, ignore_errors=True)
+    goals.end()
+
+
+if __name__ == "__main__":
+    main()

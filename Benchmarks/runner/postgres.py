@@ -1,0 +1,94 @@
+"""A PostgreSQL server for a benchmark, with its data on the disk that is measured, and what it has used so far."""
+
+import os
+import pathlib
+import shutil
+import socket
+import subprocess
+import time
+
+from runner.measuring import Failure
+
+BINARIES = next(iter(sorted(pathlib.Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)), None)
+TICKS = os.sysconf("SC_CLK_TCK")
+
+
+class Postgres:
+    """A server of its own, as it is installed: commits are durable. It does not run as root."""
+
+    def __init__(self, folder, settings=()):
+        programs = BINARIES or (shutil.which("initdb") and pathlib.Path(shutil.which("initdb")).parent)
+        if not programs:
+            raise Failure("PostgreSQL is not installed: apt-get install postgresql")
+        self.programs, self.folder = programs, folder
+        self.user = "postgres" if os.geteuid() == 0 else None
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        if self.user:
+            shutil.chown(folder, self.user, self.user)
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.port = probe.getsockname()[1]
+        self.run("initdb", "-A", "trust", "-U", "tidemark", "-E", "UTF8", "--locale=C", "-D", folder / "data")
+        lines = ["listen_addresses = '127.0.0.1'", f"port = {self.port}", f"unix_socket_directories = '{folder}'", "max_connections = 100",
+                 "shared_buffers = 512MB", "max_wal_size = 4GB", *settings]
+        with open(folder / "data" / "postgresql.conf", "a") as file:
+            file.write("\n".join(lines) + "\n")
+        self.process = subprocess.Popen(self.words("postgres", "-D", folder / "data"), stdout=open(folder / "log", "w"), stderr=subprocess.STDOUT)
+        for _ in range(600):
+            if subprocess.run(self.words("pg_isready", "-q", "-h", "127.0.0.1", "-p", self.port, "-d", "postgres")).returncode == 0:
+                break
+            time.sleep(0.05)
+        else:
+            self.stop()
+            raise Failure(f"PostgreSQL does not start: {(folder / 'log').read_text()[-500:]}")
+        self.sql("CREATE DATABASE tidemark", "postgres")
+        self.address = f"postgresql://tidemark@127.0.0.1:{self.port}/tidemark"
+
+    def words(self, program, *arguments):
+        as_user = ["setpriv", f"--reuid={self.user}", f"--regid={self.user}", "--clear-groups"] if self.user else []
+        return [str(word) for word in [*as_user, self.programs / program, *arguments]]
+
+    def run(self, program, *arguments, given=None):
+        ended = subprocess.run(self.words(program, *arguments), input=given, capture_output=True, text=True)
+        if ended.returncode != 0:
+            raise Failure(f"{program} ended with {ended.returncode}: {ended.stdout}{ended.stderr}")
+        return ended.stdout
+
+    def sql(self, text, database="tidemark"):
+        return self.run("psql", "-h", "127.0.0.1", "-p", self.port, "-U", "tidemark", "-d", database, "-qAtX", "-v", "ON_ERROR_STOP=1", given=text).strip()
+
+    def bench(self, script, seconds, clients):
+        """Transactions a second of a script of pgbench."""
+        path = self.folder / "script.sql"
+        path.write_text(script)
+        output = self.run("pgbench", "-h", "127.0.0.1", "-p", self.port, "-U", "tidemark", "-n", "-M", "prepared", "-c", clients, "-j", 1, "-T", seconds,
+                          "-f", path, "tidemark")
+        return next(float(line.split()[2]) for line in output.splitlines() if line.startswith("tps = "))
+
+    def log_position(self):
+        """Bytes of the log that were written so far."""
+        return int(float(self.sql("SELECT pg_current_wal_lsn() - '0/0'")))
+
+    def processor(self):
+        """Seconds of all its processes so far, those that have ended among them."""
+        ticks = 0
+        for stat in pathlib.Path("/proc").glob("[0-9]*/stat"):
+            try:
+                fields = stat.read_text().rsplit(")", 1)[1].split()
+            except OSError:
+                continue
+            if int(stat.parent.name) == self.process.pid:
+                ticks += sum(map(int, fields[11:15]))
+            elif int(fields[1]) == self.process.pid:
+                ticks += int(fields[11]) + int(fields[12])
+        return ticks / TICKS
+
+    def stop(self):
+        # Fast: connections are ended.
+        self.process.send_signal(2)
+        try:
+            self.process.wait(60)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
