@@ -151,7 +151,7 @@ let package = Package(
         .target(
             name: "TidemarkCloudEngine",
             dependencies: [
-                .target(name: "COpenSSL", condition: .when(platforms: [.linux])), "TidemarkCloud", "TidemarkModel",
+                "CTideCore", .target(name: "COpenSSL", condition: .when(platforms: [.linux])), "TidemarkCloud", "TidemarkModel",
                 .product(name: "Logging", package: "swift-log"),
             ],
             swiftSettings: layered),
@@ -168,8 +168,7 @@ let package = Package(
         .target(
             name: "TidemarkPostgres",
             dependencies: [
-                .target(name: "CPostgres", condition: served), "CTideCore", "TidemarkCloud", "TidemarkCloudEngine",
-                "TidemarkModel",
+                .target(name: "CPostgres", condition: served), "TidemarkCloud", "TidemarkCloudEngine", "TidemarkModel",
                 .product(name: "Metrics", package: "swift-metrics"),
             ],
             swiftSettings: layered),

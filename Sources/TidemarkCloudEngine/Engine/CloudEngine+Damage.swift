@@ -35,6 +35,15 @@ extension CloudEngine {
             "what the cloud has of the share '\(name.prefix(255))' is damaged; restore the cloud from a backup")
     }
 
+    package static func damagedZone(_ name: String) -> CloudError {
+        CloudError(
+            .recordDamaged,
+            "what the cloud has of the zone '\(name.prefix(255))' is damaged; restore the cloud from a backup")
+    }
+
+    package static let damagedParticipant = CloudError(
+        .recordDamaged, "what the cloud has of a participant of a share is damaged; restore the cloud from a backup")
+
     /// An error for each share of an owner's zone that is damaged.
     package func damagedShares(in id: CloudZoneID, _ caller: Caller) async throws(CloudError) -> [CloudError] {
         try await storage.read { rows throws(CloudError) in

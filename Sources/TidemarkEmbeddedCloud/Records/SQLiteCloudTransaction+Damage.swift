@@ -59,37 +59,6 @@ extension SQLiteCloudTransaction: DamageTransaction {
     }
 }
 
-/// Gathers a row's values as bytes.
-struct RowBytes {
-    private var output = ByteOutput()
-
-    /// - Parameter table: So that a row of one table is not one of another.
-    init(_ table: UInt8) {
-        output.reserve(256)
-        output.add(table)
-    }
-
-    mutating func add(_ number: Int64?) {
-        guard let number else { return output.add(0 as UInt8) }
-        output.add(1 as UInt8)
-        output.add(signed: number)
-    }
-
-    mutating func add(_ text: String?) {
-        guard let text else { return output.add(0 as UInt8) }
-        output.add(2 as UInt8)
-        // A column's text is read up to its first NUL.
-        output.add(text.utf8.contains(0) ? String(decoding: text.utf8.prefix { $0 != 0 }, as: UTF8.self) : text)
-    }
-
-    mutating func add(_ data: Data) {
-        output.add(3 as UInt8)
-        output.add(data)
-    }
-
-    var digest: Data { BytesDigest.of(output.bytes) }
-}
-
 extension DatabaseValue {
     // What a column holds by its type, and nothing that is made of another type's value. Not inlined: Swift 6.3's optimiser ends with an error
     // ("non consuming use outside of the lifetime") where several of these are inlined into one function.
@@ -155,13 +124,7 @@ extension StoredCloudRecord {
         }
     }
 
-    var rowDigest: Data {
-        var bytes = RowBytes(Self.table)
-        for number in [zone.number, changed, created.time, modified.time, isDeleted ? 1 : 0] { bytes.add(number) }
-        for text in [name, type, parent, created.userRecordName, modified.userRecordName] { bytes.add(text) }
-        bytes.add(fields)
-        return bytes.digest
-    }
+    var rowDigest: Data { rowDigest(.untilNUL) }
 }
 
 extension StoredZone {
@@ -173,10 +136,8 @@ extension StoredZone {
         func integer(_ index: Int) -> Int64 { row.value(index).integer ?? 0 }
         func text(_ index: Int) -> String { row.value(index).text ?? "" }
         self.init(
-            number: integer(1),
-            place: Place(scope: DatabaseScope(rawValue: Int(integer(2))) ?? .private, owner: text(3), name: text(4)),
-            state: State(rawValue: Int(integer(5))) ?? .present, made: integer(6), changed: integer(7),
-            sharing: Sharing(rawValue: Int(integer(8))) ?? .nothing)
+            number: integer(1), scope: integer(2), owner: text(3), name: text(4), state: integer(5), made: integer(6),
+            changed: integer(7), sharing: integer(8))
     }
 
     /// - Parameter statement: The one that stands at the row.
@@ -184,20 +145,11 @@ extension StoredZone {
     init(checked row: Row, of statement: Statement) throws {
         self.init(row)
         guard statement.hasDigest(table: Self.table, columns: Self.digested, digest: 9) else {
-            throw CloudError(
-                .recordDamaged,
-                "what the cloud has of the zone '\(place.name.prefix(255))' is damaged; restore the cloud from a backup")
+            throw CloudEngine.damagedZone(place.name)
         }
     }
 
-    var rowDigest: Data {
-        var bytes = RowBytes(Self.table)
-        for number in [Int64(place.scope.rawValue), Int64(state.rawValue), made, changed, Int64(sharing.rawValue)] {
-            bytes.add(number)
-        }
-        for text in [place.owner, place.name] { bytes.add(text) }
-        return bytes.digest
-    }
+    var rowDigest: Data { rowDigest(.untilNUL) }
 }
 
 extension StoredShare {
@@ -206,20 +158,12 @@ extension StoredShare {
     init(checked row: Row, _ owner: String) throws {
         self.init(
             number: row.integer("id"), zone: .init(owner: owner, number: row.integer("zone")), name: row.text("name"),
-            root: row.value("root").text,
-            title: row.value("title").text, publicPermission: .init(rawValue: Int(row.integer("public_permission"))) ?? .none,
+            root: row.value("root").text, title: row.value("title").text, publicPermission: row.integer("public_permission"),
             touched: row.integer("touched"), isEnded: row.integer("is_ended") != 0)
-        guard row.value("digest").bytes == rowDigest else {
-            throw CloudEngine.damagedShare(name)
-        }
+        guard row.value("digest").bytes == rowDigest else { throw CloudEngine.damagedShare(name) }
     }
 
-    var rowDigest: Data {
-        var bytes = RowBytes(3)
-        for number in [zone.number, Int64(publicPermission.rawValue), touched, isEnded ? 1 : 0] { bytes.add(number) }
-        for text in [name, root, title] { bytes.add(text) }
-        return bytes.digest
-    }
+    var rowDigest: Data { rowDigest(.untilNUL) }
 }
 
 extension StoredParticipant {
@@ -227,29 +171,13 @@ extension StoredParticipant {
     /// - Throws: `CloudError` `recordDamaged`.
     init(checked row: Row, _ owner: String) throws {
         let name = row.value("name").text
-        let kind = row.value("address_kind").integer
         self.init(
-            id: row.text("id"), share: .init(owner: owner, number: row.integer("share")),
-            zone: .init(owner: owner, number: row.integer("zone")), user: row.value("user").text,
-            name: name.flatMap { try? JSONDecoder().decode(PersonName.self, from: Data($0.utf8)) },
-            lookUp: UserLookUp(kind: kind.map { Int($0) }, value: row.value("address").text),
-            role: .init(rawValue: Int(row.integer("role"))) ?? .unknown,
-            permission: .init(rawValue: Int(row.integer("permission"))) ?? .unknown,
-            acceptanceStatus: .init(rawValue: Int(row.integer("acceptance"))) ?? .unknown, began: row.integer("began"),
-            ended: row.integer("ended"), invited: row.integer("invited"), expelled: row.integer("expelled"))
-        guard row.value("digest").bytes == rowDigest(name: name) else {
-            throw CloudError(
-                .recordDamaged, "what the cloud has of a participant of a share is damaged; restore the cloud from a backup")
-        }
-    }
-
-    /// - Parameter name: The person's name, as it is written.
-    func rowDigest(name: String?) -> Data {
-        var bytes = RowBytes(4)
-        let codes = [role.rawValue, permission.rawValue, acceptanceStatus.rawValue].map { Int64($0) }
-        for number in [share.number, zone.number] + codes + [began, ended, invited, expelled] { bytes.add(number) }
-        bytes.add(lookUp.map { Int64($0.kind) })
-        for text in [id, user, name, lookUp?.value] { bytes.add(text) }
-        return bytes.digest
+            id: row.text("id"), share: row.integer("share"), zone: .init(owner: owner, number: row.integer("zone")),
+            user: row.value("user").text, name: name, address: (row.value("address_kind").integer, row.value("address").text),
+            codes: .init(role: row.integer("role"), permission: row.integer("permission"), acceptance: row.integer("acceptance")),
+            changes: .init(
+                began: row.integer("began"), ended: row.integer("ended"), invited: row.integer("invited"),
+                expelled: row.integer("expelled")))
+        guard row.value("digest").bytes == rowDigest(.untilNUL, name: name) else { throw CloudEngine.damagedParticipant }
     }
 }

@@ -82,21 +82,15 @@ extension SQLiteCloudTransaction: SharingTransaction {
                 user = ?4, name = ?5, address_kind = ?6, address = ?7, role = ?8, permission = ?9, acceptance = ?10, began = ?11,
                 ended = ?12, invited = ?13, expelled = ?14, digest = ?15
                 """
-            let name = try participant.name.map { String(decoding: try Self.nameEncoder.encode($0), as: UTF8.self) }
+            let name = try participant.storedName
             try statement(sql).execute(arguments: [
                 participant.id, participant.share.number, participant.zone.number, participant.user,
                 name,
-                participant.lookUp?.kind, participant.lookUp?.value, participant.role.rawValue, participant.permission.rawValue,
+                participant.lookUp?.storedKind, participant.lookUp?.value, participant.role.rawValue, participant.permission.rawValue,
                 participant.acceptanceStatus.rawValue, participant.began, participant.ended, participant.invited,
-                participant.expelled, participant.rowDigest(name: name), number(writing: participant.zone.owner),
+                participant.expelled, participant.rowDigest(.untilNUL, name: name), number(writing: participant.zone.owner),
             ])
         }
-    }
-
-    private static var nameEncoder: JSONEncoder {
-        let encoder = JSONEncoder()
-        encoder.outputFormatting = .sortedKeys
-        return encoder
     }
 
     func removeParticipant(_ id: String, of share: StoredShare.ID) throws(CloudError) {
@@ -347,23 +341,4 @@ extension SQLiteCloudTransaction: SharingTransaction {
         CREATE INDEX audit_by_zone ON audit (owner, zone, time);
 
         """
-}
-
-extension UserLookUp {
-    var kind: Int {
-        switch self {
-        case .emailAddress: 1
-        case .phoneNumber: 2
-        case .userRecordName: 3
-        }
-    }
-
-    init?(kind: Int?, value: String?) {
-        switch (kind, value) {
-        case (1, let value?): self = .emailAddress(value)
-        case (2, let value?): self = .phoneNumber(value)
-        case (3, let value?): self = .userRecordName(value)
-        default: return nil
-        }
-    }
 }

@@ -108,20 +108,14 @@ extension PostgresCloudTransaction: SharingTransaction {
                     permission = excluded.permission, acceptance = excluded.acceptance, began = excluded.began,
                     ended = excluded.ended, invited = excluded.invited, expelled = excluded.expelled, digest = excluded.digest
                 """
-            let name = try participant.name.map { try Self.nameEncoder.encode($0) }
+            let name = try participant.storedName
             try db.enqueue(
                 sql, container, key(writing: participant.zone.owner), participant.id.key, participant.share.number,
-                participant.zone.number, participant.user?.key, name, participant.lookUp?.code, participant.lookUp?.value.key,
+                participant.zone.number, participant.user?.key, name?.key, participant.lookUp?.storedKind, participant.lookUp?.value.key,
                 Int64(participant.role.rawValue), Int64(participant.permission.rawValue),
                 Int64(participant.acceptanceStatus.rawValue), participant.began, participant.ended, participant.invited,
-                participant.expelled, participant.rowDigest(name: name))
+                participant.expelled, participant.rowDigest(.whole, name: name))
         }
-    }
-
-    private static var nameEncoder: JSONEncoder {
-        let encoder = JSONEncoder()
-        encoder.outputFormatting = .sortedKeys
-        return encoder
     }
 
     func removeParticipant(_ id: String, of share: StoredShare.ID) throws(CloudError) {
@@ -216,10 +210,7 @@ extension PostgresCloudTransaction: SharingTransaction {
 
     func shares(covering names: [String], in zone: StoredZone.ID) throws(CloudError) -> [String: StoredShare.ID] {
         try run {
-            let sql = """
-                SELECT name, share FROM tidemark_covered
-                WHERE container = $1 AND owner = $2 AND zone = $3 AND name = ANY($4) AND NOT is_gone
-                """
+            let sql = Self.byName("r.name, r.share", in: "tidemark_covered", "AND NOT r.is_gone OFFSET 0")
             var found: [String: StoredShare.ID] = [:]
             for row in try db.query(sql, container, zone.owner.key, zone.number, names.map(\.key)) {
                 found[try row.text(0)] = StoredShare.ID(owner: zone.owner, number: try row.value(1))
@@ -358,26 +349,6 @@ extension PostgresCloudTransaction: SharingTransaction {
                     time: try row.value(0), zone: zone, share: StoredShare.ID(owner: zone.owner, number: try row.value(1)),
                     user: try row.text(2), kind: kind, subject: try row.optionalText(4), value: try row.optionalText(5))
             }
-        }
-    }
-}
-
-extension UserLookUp {
-    /// The kind of the address as it is stored.
-    var code: Int64 {
-        switch self {
-        case .emailAddress: 1
-        case .phoneNumber: 2
-        case .userRecordName: 3
-        }
-    }
-
-    init?(code: Int64?, value: String?) {
-        switch (code, value) {
-        case (1, let value?): self = .emailAddress(value)
-        case (2, let value?): self = .phoneNumber(value)
-        case (3, let value?): self = .userRecordName(value)
-        default: return nil
         }
     }
 }
