@@ -31,7 +31,7 @@ package final class PostgresCloudStorage: CloudStorage {
         (key, began, commonChanges) = (container.key, container.began, container.commonChanges)
         self.database = database
         context = PostgresCloudContext(
-            container: container.number, writer: Data(Self.random(8)), commonChanges: container.commonChanges)
+            container: container.number, writer: Data(Self.random(16)), commonChanges: container.commonChanges)
     }
 
     private static func random(_ count: Int) -> [UInt8] {
@@ -98,20 +98,66 @@ package final class PostgresCloudStorage: CloudStorage {
 
     /// Runs a body, with the rows of the owners locked. It runs again after a rollback for which it is not to blame.
     ///
+    /// Where the connection breaks behind COMMIT, the answer that the transaction has kept under the request's client token tells whether it
+    /// is committed.
+    ///
     /// - Throws: What the body throws; `CloudError` `zoneBusy` where others hold a lock for too long; `serviceUnavailable` where the database
-    ///   can't be reached; `networkFailure` where nobody knows whether the writes are committed: the request, sent again with its client
-    ///   token, finds out; `internalError`, also for a body that writes rows of an owner whom it has not declared.
+    ///   can't be reached; `networkFailure` where nobody knows whether the writes are committed, since the request has no client token, or
+    ///   the database can't be asked: the request, sent again with its token, finds out; `internalError`, also for a body that writes rows
+    ///   of an owner whom it has not declared.
     package func write<Answer: Sendable>(
         owners: WrittenOwners, _ body: @escaping @Sendable (any CloudTransaction) throws(CloudError) -> Answer
     ) async throws(CloudError) -> Answer {
+        let clock = ContinuousClock()
+        let end = clock.now + database.configuration.patience
+        while true {
+            let last = LockedValue<Attempt<Answer>?>(nil)
+            do {
+                return try await database.transaction { [context] transaction in
+                    let rows = PostgresCloudTransaction(transaction, context, writing: owners)
+                    try rows.lock()
+                    let answer = try body(rows)
+                    last.withLock { $0 = Attempt(answer: answer, kept: rows.state.kept, hasWritten: rows.state.hasWritten) }
+                    return answer
+                }
+            } catch {
+                guard (error as? PostgresError)?.code == .commitUnknown, let last = last.withLock({ $0 }) else {
+                    throw CloudError(postgres: error)
+                }
+                switch await outcome(of: last.kept, hasWritten: last.hasWritten, owners) {
+                case .committed: return last.answer
+                case .rolledBack where clock.now < end: continue
+                case .rolledBack, .unknown: throw CloudError(postgres: error)
+                }
+            }
+        }
+    }
+
+    /// A run of a body whose COMMIT was sent.
+    private struct Attempt<Answer: Sendable>: Sendable {
+        let answer: Answer
+        let kept: PostgresCloudTransaction.KeptAnswer?
+        let hasWritten: Bool
+    }
+
+    private enum Outcome { case committed, rolledBack, unknown }
+
+    /// Finds out what has become of a transaction whose COMMIT was not answered. Whoever has the locks of its owners knows that it has ended.
+    private func outcome(
+        of kept: PostgresCloudTransaction.KeptAnswer?, hasWritten: Bool, _ owners: WrittenOwners
+    ) async -> Outcome {
+        // What has written nothing may run again.
+        guard hasWritten else { return .rolledBack }
+        guard let kept else { return .unknown }
         do {
             return try await database.transaction { [context] transaction in
                 let rows = PostgresCloudTransaction(transaction, context, writing: owners)
                 try rows.lock()
-                return try body(rows)
+                // The same request at another server, or that token before, has kept another answer: then the body finds that.
+                return try rows.answer(to: kept.token, of: kept.user) == kept.answer ? .committed : .rolledBack
             }
         } catch {
-            throw CloudError(postgres: error)
+            return .unknown
         }
     }
 
@@ -140,7 +186,7 @@ extension PostgresCloudTransaction {
         let owners = PostgresCommand(
             """
             SELECT o.owner, o.change, EXISTS (SELECT FROM tidemark_writers w
-                WHERE w.container = o.container AND w.owner = o.owner AND w.nonce = $3)
+                WHERE w.container = o.container AND w.owner = o.owner AND w.nonce = \(Self.nonce(of: "$3")))
             FROM tidemark_owners o WHERE o.container = $1 AND o.owner = ANY($2) ORDER BY o.owner FOR UPDATE OF o
             """, [container, keys, context.writer])
         var found = try db.run([all, first, owners])
@@ -158,6 +204,18 @@ extension PostgresCloudTransaction {
             state.changes[owner] = try row.value(1)
             if try row.value(2) { state.noted.insert(owner) }
         }
+    }
+
+    /// SQL of the 8 bytes by which a writer is known: this storage with one start of the database's server, and one database. Rows that were
+    /// put back come with another start, or with another database, so what is written to them has other bytes, although this process has
+    /// gone on.
+    ///
+    /// - Parameter parameter: The parameter with ``PostgresCloudContext/writer``.
+    static func nonce(of parameter: String) -> String {
+        """
+        (SELECT substring(sha256(\(parameter) || int8send((extract(epoch FROM pg_postmaster_start_time()) * 1000000)::int8)
+            || int8send(d.oid::int8)), 1, 8) FROM pg_database d WHERE d.datname = current_database())
+        """
     }
 
     /// Excludes all other writes of the container until the transaction ends.

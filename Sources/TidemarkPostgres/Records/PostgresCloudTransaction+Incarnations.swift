@@ -22,6 +22,7 @@ extension PostgresCloudTransaction: IncarnationTransaction {
         try run { try lockAll() }
         let last = try highestChange()
         precondition(change > last, "the numbers of changes rise")
+        state.hasWritten = true
         try run {
             // The rows of the public database tell their last change: now alone, since nothing counts the next one.
             try db.enqueue(
@@ -119,7 +120,8 @@ extension PostgresCloudTransaction: IncarnationTransaction {
     func noteWriter(upTo number: Int64, after last: Int64, of owner: String) throws {
         guard last < number else { return }
         let insert = """
-            INSERT INTO tidemark_writers (container, owner, began, nonce) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING
+            INSERT INTO tidemark_writers (container, owner, began, nonce) VALUES ($1, $2, $3, \(Self.nonce(of: "$4")))
+            ON CONFLICT DO NOTHING
             """
         try db.enqueue(insert, container, owner.key, last + 1, context.writer)
         let forget = """

@@ -8,7 +8,7 @@ struct PostgresCloudContext: Sendable {
     /// The container's number.
     let container: Int64
     let schemas = PostgresSchemaCache()
-    /// 8 random bytes of this storage.
+    /// Random bytes of this storage.
     let writer: Data
     /// As ``CloudStorage/commonChanges``.
     let commonChanges: Int64
@@ -43,6 +43,16 @@ struct PostgresCloudTransaction: CloudTransaction {
         var schema: Int64?
         /// Records that were looked for and are not there.
         var absent: Set<RecordKey> = []
+        /// Whether something was to be written.
+        var hasWritten = false
+        /// What tells whether the transaction is committed.
+        var kept: KeptAnswer?
+    }
+
+    /// The answer to a request that is kept under its client token.
+    struct KeptAnswer: Sendable {
+        let user, token: String
+        let answer: Data
     }
 
     /// A record by the bytes of its name: two spellings of a text are equal as texts.
@@ -83,6 +93,7 @@ struct PostgresCloudTransaction: CloudTransaction {
         guard written?.contains(owner) == true else {
             throw CloudError(.internalError, "a transaction writes rows of the owner '\(owner)', which it has not declared")
         }
+        state.hasWritten = true
         return owner.key
     }
 
@@ -91,6 +102,28 @@ struct PostgresCloudTransaction: CloudTransaction {
         guard written == .all else {
             throw CloudError(.internalError, "a transaction writes rows of all owners, and has not declared that")
         }
+        state.hasWritten = true
+    }
+
+    /// SQL of the rows of a zone that have one of the names in `$4`, each looked up by itself: the server does not know how many rows an
+    /// owner has, and would read all of these, or the whole table, where an average owner has few.
+    ///
+    /// - Parameters:
+    ///   - columns: Columns of the table, which is called `r`.
+    ///   - end: What has the server look them up one by one: `OFFSET 0`, or a lock.
+    static func byName(_ columns: String, in table: String, _ end: String = "OFFSET 0") -> String {
+        """
+        SELECT x.* FROM unnest($4) AS n (name) CROSS JOIN LATERAL (SELECT \(columns) FROM \(table) r
+            WHERE r.container = $1 AND r.owner = $2 AND r.zone = $3 AND r.name = n.name \(end)) x
+        """
+    }
+
+    /// SQL that deletes these rows.
+    static func deletion(byNameIn table: String) -> String {
+        """
+        DELETE FROM \(table) d WHERE d.container = $1 AND d.owner = $2
+            AND d.ctid = ANY (ARRAY(\(byName("r.ctid", in: table))))
+        """
     }
 
     // Changes
@@ -204,7 +237,10 @@ struct PostgresCloudTransaction: CloudTransaction {
         try run {
             guard !digests.isEmpty else { return [:] }
             try lock(digests, of: owner)
-            let sql = "SELECT digest, size FROM tidemark_assets WHERE container = $1 AND owner = $2 AND digest = ANY($3)"
+            let sql = """
+                SELECT x.* FROM unnest($3) AS n (digest) CROSS JOIN LATERAL (SELECT a.digest, a.size FROM tidemark_assets a
+                    WHERE a.container = $1 AND a.owner = $2 AND a.digest = n.digest OFFSET 0) x
+                """
             let rows = try db.query(sql, container, owner.key, digests.map(\.key))
             return Dictionary(try rows.map { (try $0.text(0), try $0.value(1)) }) { $1 }
         }
@@ -223,9 +259,7 @@ struct PostgresCloudTransaction: CloudTransaction {
 
     func assetsNamed(by records: [String], in zone: StoredZone.ID) throws(CloudError) -> Set<String> {
         try run {
-            let sql = """
-                SELECT DISTINCT digest FROM tidemark_named WHERE container = $1 AND owner = $2 AND zone = $3 AND name = ANY($4)
-                """
+            let sql = Self.byName("r.digest", in: "tidemark_named")
             return Set(try db.query(sql, container, zone.owner.key, zone.number, records.map(\.key)).map { try $0.text(0) })
         }
     }
@@ -258,6 +292,7 @@ struct PostgresCloudTransaction: CloudTransaction {
                 ON CONFLICT (container, owner, token) DO UPDATE SET time = excluded.time, answer = excluded.answer
                 """
             try db.enqueue(sql, container, key(writing: user), token.key, time, answer)
+            state.kept = KeptAnswer(user: user, token: token, answer: answer)
         }
     }
 }

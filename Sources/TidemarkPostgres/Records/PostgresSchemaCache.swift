@@ -42,6 +42,7 @@ extension PostgresCloudTransaction {
     func save(_ schema: CloudSchema) throws(CloudError) {
         try run {
             guard written != nil else { throw CloudError(.internalError, "a transaction that reads writes the schema") }
+            state.hasWritten = true
             let encoder = JSONEncoder()
             encoder.outputFormatting = .sortedKeys
             let content = try encoder.encode(schema)
