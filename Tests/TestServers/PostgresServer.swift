@@ -136,6 +136,23 @@ public final class PostgresServer: Sendable {
         process.withLock { $0.take() }?.end()
     }
 
+    /// Has the server start as a standby that never hears of a primary, and so is read-only; or as a primary again. It restarts.
+    public func restart(asStandby isStandby: Bool = false) throws {
+        stop()
+        let signal = folder.appendingPathComponent("data/standby.signal")
+        if isStandby {
+            try Data().write(to: signal)
+        } else if FileManager.default.fileExists(atPath: signal.path) {
+            try FileManager.default.removeItem(at: signal)
+        }
+        try start()
+    }
+
+    /// What the server has written to its log.
+    public var log: String {
+        get throws { String(decoding: try Data(contentsOf: folder.appendingPathComponent("server.log")), as: UTF8.self) }
+    }
+
     // Using
 
     fileprivate var hostFile: String { folder.appendingPathComponent("data/pg_hba.conf").path }

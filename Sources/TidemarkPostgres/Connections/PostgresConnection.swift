@@ -126,11 +126,15 @@ final class PostgresConnection {
     }
 
     /// The statement that sets the time limits, for the session or the transaction.
+    ///
+    /// A transaction that sends nothing for as long as a statement may run has lost its client: it is ended, and its locks go. No table is
+    /// read as a whole, since each statement of a request has an index to go by, however few rows the server believes the owner to have; and
+    /// nothing is compiled, since no statement is long.
     static func limits(
         _ configuration: PostgresConfiguration, statementTimeout: Duration? = nil, lockTimeout: Duration? = nil, isLocal: Bool
     ) -> PostgresCommand {
         PostgresCommand(
-            "SELECT set_config('statement_timeout', $1, $3), set_config('lock_timeout', $2, $3)",
+            "SELECT set_config('statement_timeout', $1, $3), set_config('lock_timeout', $2, $3), set_config('idle_in_transaction_session_timeout', $1, $3), set_config('enable_seqscan', 'off', $3), set_config('jit', 'off', $3)",
             [
                 "\((statementTimeout ?? configuration.statementTimeout).milliseconds)",
                 "\((lockTimeout ?? configuration.lockTimeout).milliseconds)", isLocal,
@@ -213,28 +217,59 @@ final class PostgresConnection {
     func run(
         _ commands: [PostgresCommand], keepsStatements: Bool = true, within limit: Duration? = nil
     ) throws(PostgresError) -> [PostgresRows] {
+        var results: [PostgresRows] = []
+        results.reserveCapacity(commands.count)
+        let failure = try exchange(commands, keepsStatements, within: limit) { results.append($0) }
+        if let failure { throw failure }
+        return results
+    }
+
+    /// Sends a statement, and returns its rows one by one: also those that it has found before it failed.
+    ///
+    /// - Throws: `PostgresError` where the connection breaks.
+    func stream(_ command: PostgresCommand) throws(PostgresError) -> (rows: [PostgresRow], failure: PostgresError?) {
+        var rows: [PostgresRow] = []
+        let failure = try exchange([command], true, isStreamed: true, within: nil) { rows += $0 }
+        return (rows, failure)
+    }
+
+    /// Sends statements, and receives their results.
+    ///
+    /// - Parameters:
+    ///   - isStreamed: Whether each row comes in a result of its own.
+    ///   - take: Is called with each result of a statement.
+    /// - Returns: The first failure of a statement.
+    /// - Throws: `PostgresError` where the connection breaks.
+    private func exchange(
+        _ commands: [PostgresCommand], _ keepsStatements: Bool, isStreamed: Bool = false, within limit: Duration?,
+        _ take: (PostgresRows) -> Void
+    ) throws(PostgresError) -> PostgresError? {
         guard !isBroken else { throw lost() }
         guard cancelledAt == nil else { throw cancelled() }
         let steps = try send(commands, keepsStatements)
         let limit = limit ?? configuration.statementTimeout + Self.grace
         let deadline = clock.now + limit
-        var (results, failure): ([PostgresRows], PostgresError?) = ([], nil)
-        results.reserveCapacity(commands.count)
+        var failure: PostgresError?
         do throws(PostgresError) {
             for step in steps {
+                if isStreamed, case .statement = step { PQsetSingleRowMode(raw) }
+                var hasResult = false
                 // Each step has a result, and the end of its results.
-                guard let pointer = try next(deadline, limit), try next(deadline, limit) == nil else { throw lost() }
-                let rows = PostgresRows(pointer)
-                switch PQresultStatus(pointer) {
-                case PGRES_TUPLES_OK, PGRES_COMMAND_OK: if case .statement = step { results.append(rows) }
-                case PGRES_PIPELINE_ABORTED: forget(step)
-                default:
-                    forget(step)
-                    let error = self.error(of: pointer, step)
-                    if error.endsConnection { isBroken = true }
-                    if error.code == .connectionLost { throw error }
-                    failure = failure ?? error
+                while let pointer = try next(deadline, limit) {
+                    hasResult = true
+                    let rows = PostgresRows(pointer)
+                    switch PQresultStatus(pointer) {
+                    case PGRES_TUPLES_OK, PGRES_COMMAND_OK, PGRES_SINGLE_TUPLE: if case .statement = step { take(rows) }
+                    case PGRES_PIPELINE_ABORTED: forget(step)
+                    default:
+                        forget(step)
+                        let error = self.error(of: pointer, step)
+                        if error.endsConnection { isBroken = true }
+                        if error.code == .connectionLost { throw error }
+                        failure = failure ?? error
+                    }
                 }
+                guard hasResult else { throw lost() }
             }
             guard let end = try next(deadline, limit) else { throw lost() }
             defer { PQclear(end) }
@@ -244,8 +279,7 @@ final class PostgresConnection {
             // What the server had said before the connection broke counts.
             throw failure ?? error
         }
-        if let failure { throw failure }
-        return results
+        return failure
     }
 
     private enum Step {
@@ -375,8 +409,9 @@ final class PostgresConnection {
         switch step {
         case .statement(let sql, let isPrepared):
             text = sql
-            // "Cached plan must not change result type", in the language of the server.
-            if state == "0A000", isPrepared { code = .staleStatement }
+            // "Cannot set transaction read-write mode during recovery", or "cached plan must not change result type", in the language of
+            // the server.
+            if state == "0A000" { code = sql.hasPrefix("BEGIN") ? .readOnly : isPrepared ? .staleStatement : code }
             if state == "26000", isPrepared {
                 return PostgresError(
                     .unsupported,

@@ -14,12 +14,11 @@ extension PostgresCloudTransaction {
     func records(_ names: [String], in zone: StoredZone.ID) throws(CloudError) -> [String: StoredCloudRecord] {
         try run {
             guard !names.isEmpty else { return [:] }
-            let keys = names.map(\.key)
-            let lock = isShared(zone.owner) ? "ORDER BY r.name FOR UPDATE OF r" : ""
-            let sql = """
-                SELECT \(Self.recordColumns) FROM tidemark_records r
-                WHERE r.container = $1 AND r.owner = $2 AND r.zone = $3 AND r.name = ANY($4) \(lock)
-                """
+            let isShared = isShared(zone.owner)
+            var keys = Array(Set(names.map(\.key)))
+            // Who waits for another's lock does so in an order.
+            if isShared { keys.sort { $0.lexicographicallyPrecedes($1) } }
+            let sql = Self.byName(Self.recordColumns, in: "tidemark_records", isShared ? "FOR UPDATE OF r" : "OFFSET 0")
             let rows = try db.query(sql, container, zone.owner.key, zone.number, keys)
             if written != nil { state.absent.formUnion(keys.map { RecordKey(zone: zone, name: $0) }) }
             var found: [String: StoredCloudRecord] = [:]
@@ -114,9 +113,7 @@ extension PostgresCloudTransaction {
     /// Removes what records are found by.
     func unlink(_ names: [Data], in zone: StoredZone.ID, _ owner: Data) throws {
         for table in ["tidemark_dependencies", "tidemark_found", "tidemark_named"] {
-            try db.enqueue(
-                "DELETE FROM \(table) WHERE container = $1 AND owner = $2 AND zone = $3 AND name = ANY($4)", container, owner,
-                zone.number, names)
+            try db.enqueue(Self.deletion(byNameIn: table), container, owner, zone.number, names)
         }
     }
 
@@ -225,9 +222,9 @@ extension PostgresCloudTransaction {
             let sql = builder.sql(query, columns: Self.recordColumns, limit: limit)
             let clock = ContinuousClock()
             let began = clock.now
-            let rows = try db.query(within: budget.time, PostgresCommand(sql, builder.parameters))
-            var found = FoundRecords(isCut: rows == nil)
-            for row in rows.map(Array.init) ?? [] {
+            let (rows, isCut) = try db.query(within: budget.time, PostgresCommand(sql, builder.parameters))
+            var found = FoundRecords(isCut: isCut)
+            for row in rows {
                 let keys = try query.order.enumerated().map { place, order in
                     try IndexValue(row, PostgresQueryBuilder.recordColumnCount + place, of: order)
                 }
@@ -285,8 +282,7 @@ extension PostgresCloudTransaction {
                 }
                 for (place, names) in names {
                     try db.enqueue(
-                        "DELETE FROM tidemark_found WHERE container = $1 AND owner = $2 AND zone = $3 AND name = ANY($4)",
-                        container, place.owner, place.zone, names)
+                        Self.deletion(byNameIn: "tidemark_found"), container, place.owner, place.zone, names)
                     try add(found[place] ?? FoundValues(), in: place.zone, place.owner)
                 }
             }

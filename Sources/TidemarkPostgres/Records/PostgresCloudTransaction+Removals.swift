@@ -90,11 +90,10 @@ extension PostgresCloudTransaction {
             guard !rows.isEmpty else { return (0, 0, []) }
             let names: [Data] = try rows.map { try $0.value(0) }
             let bytes = try rows.reduce(0 as Int64) { try $0 + $1.value(1) }
-            let ofNames = "WHERE container = $1 AND owner = $2 AND zone = $3 AND name = ANY($4)"
             let named = try db.query(
-                "SELECT DISTINCT digest FROM tidemark_named \(ofNames)", container, owner, zone.number, names)
+                Self.byName("r.digest", in: "tidemark_named"), container, owner, zone.number, names)
             try unlink(names, in: zone, owner)
-            try db.enqueue("DELETE FROM tidemark_records \(ofNames)", container, owner, zone.number, names)
+            try db.enqueue(Self.deletion(byNameIn: "tidemark_records"), container, owner, zone.number, names)
             return (names.count, bytes, Set(try named.map { try $0.text(0) }))
         }
     }

@@ -54,23 +54,25 @@ package final class PostgresTransaction {
 
     /// Sends a statement, after those that wait, and ends it after a time. The transaction goes on after that.
     ///
-    /// - Returns: `nil` where the statement took longer.
-    package func query(within time: Duration, _ command: PostgresCommand) throws(PostgresError) -> PostgresRows? {
+    /// - Returns: The rows that it has found by then, and whether it was ended.
+    package func query(
+        within time: Duration, _ command: PostgresCommand
+    ) throws(PostgresError) -> (rows: [PostgresRow], isCut: Bool) {
         try enqueue("SAVEPOINT tidemark_query")
         try enqueue("SELECT set_config('statement_timeout', $1, true)", "\(max(1, time.milliseconds))")
         // What fails from here on was not caused by what has waited.
         try flush()
+        let found: (rows: [PostgresRow], failure: PostgresError?)
         do throws(PostgresError) {
-            let rows = try run([command])[0]
-            // That ends the time limit, too.
-            try enqueue("ROLLBACK TO tidemark_query")
-            return rows
+            found = try connection.stream(command)
+            if let error = found.failure, error.code != .statementTimeout { throw error }
         } catch {
-            guard error.code == .statementTimeout, failure?.code == .statementTimeout else { throw error }
-            failure = nil
-            try query("ROLLBACK TO tidemark_query")
-            return nil
+            failure = error
+            throw error
         }
+        // That ends the time limit, too.
+        if found.failure == nil { try enqueue("ROLLBACK TO tidemark_query") } else { try query("ROLLBACK TO tidemark_query") }
+        return (found.rows, found.failure != nil)
     }
 
     /// Has the transaction run again, from its beginning, since what its body has read is not so any more.

@@ -122,6 +122,40 @@ struct PostgresRecordRowsTests {
         #expect(last == 2000)
     }
 
+    /// As a query of SQLite's does: the engine answers with them, and a continuation.
+    @Test func `a query that is cut gives the records that it has found by then`() async throws {
+        let records = try await RecordsFixture()
+        let storage = try await records.storage()
+        let zone = try await makeZone(storage)
+        try await storage.write(owners: ["_anna"]) { rows throws(CloudError) in
+            try rows.save(
+                (1000..<3000).map { number in
+                    var record = Self.record("r\(number)", in: zone, at: Int64(number), [4: [.integer(Int64(number))]])
+                    record.fields = Data(repeating: 1, count: 1_000)
+                    return record
+                })
+            try rows.setLastChange(3000, of: "_anna")
+        }
+        // Each record that is looked at takes some time.
+        try await records.fixture.sql(
+            """
+            ALTER TABLE tidemark_records RENAME TO real;
+            CREATE VIEW tidemark_records AS SELECT * FROM real WHERE pg_sleep(0.01)::text = '';
+            ANALYZE
+            """)
+        let query = IndexQuery(type: "Note", conditions: [], order: [])
+        let (found, last) = try await storage.read { rows throws(CloudError) in
+            (
+                try rows.find(query, in: zone, limit: 300, within: QueryBudget(steps: .max, time: .seconds(1))),
+                try rows.lastChange(of: "_anna")
+            )
+        }
+        #expect(found.isCut)
+        #expect((5..<200).contains(found.rows.count), "\(found.rows.count)")
+        #expect(found.rows.map(\.record.name) == (0..<found.rows.count).map { "r\(1000 + $0)" })
+        #expect(last == 3000)
+    }
+
     @Test func `a row that is not what was written is damaged, until it is saved again`() async throws {
         let records = try await RecordsFixture()
         let storage = try await records.storage()

@@ -10,8 +10,10 @@ import TidemarkTesting
 struct RecordsFixture {
     let fixture: Fixture
 
-    init(_ change: (inout PostgresConfiguration) -> Void = { _ in }) async throws {
-        fixture = try await Fixture { configuration in
+    init(
+        on server: PostgresServer? = nil, options: String = "", _ change: (inout PostgresConfiguration) -> Void = { _ in }
+    ) async throws {
+        fixture = try await Fixture(on: server, options: options) { configuration in
             configuration.connections = 8
             change(&configuration)
         }
