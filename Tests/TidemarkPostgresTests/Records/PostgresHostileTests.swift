@@ -1,0 +1,222 @@
+import Foundation
+import TestSupport
+import Testing
+import TidemarkCloud
+import TidemarkModel
+import TidemarkTesting
+
+@testable import TestServers
+@testable import TidemarkCloudEngine
+@testable import TidemarkPostgres
+
+/// Goal: a database that is read-only, slow, full, of a newer version, or that restarts gives one clear error for as long as that lasts, leaves
+/// nothing half-written, and goes on afterwards. Method: servers of the tests' own, to which it happens.
+@Suite(.enabled(if: PostgresServer.isInstalled, "\(PostgresServer.whyNot)"), .timeLimit(.minutes(20)))
+struct PostgresHostileTests {
+    private static func record(_ name: String, in zone: StoredZone.ID, at change: Int64, bytes: Int = 100) -> StoredCloudRecord {
+        let stamp = CloudRecord.Stamp(time: 1, userRecordName: "_anna")
+        // Random, so that the server can't make it smaller.
+        let fields = Data((0..<bytes).map { _ in UInt8.random(in: .min ... .max) })
+        return StoredCloudRecord(
+            zone: zone, name: name, type: "Note", fields: fields, parent: nil, changed: change, created: stamp, modified: stamp,
+            isDeleted: false, dependsOn: ["target"], assets: [], indexed: [1: [.text(name)]])
+    }
+
+    private static func makeZone(_ storage: PostgresCloudStorage) async throws -> StoredZone.ID {
+        try await storage.write(owners: ["_anna"]) { rows throws(CloudError) in
+            try rows.save(StoredZone(place: .init(scope: .private, owner: "_anna", name: "Zone"), made: 0, changed: 0)).id
+        }
+    }
+
+    /// Saves records as a request does, and counts their bytes.
+    private static func save(
+        _ count: Int, _ prefix: String, on storage: PostgresCloudStorage, in zone: StoredZone.ID, bytes: Int = 100,
+        _ between: @escaping @Sendable () -> Void = {}
+    ) async throws {
+        try await storage.write(owners: ["_anna"]) { rows throws(CloudError) in
+            let names = (0..<count).map { "\(prefix) \($0)" }
+            _ = try rows.records(names, in: zone)
+            let last = try rows.lastChange(of: "_anna")
+            try rows.save(names.enumerated().map { Self.record($1, in: zone, at: last + Int64($0) + 1, bytes: bytes) })
+            // What has waited is sent.
+            _ = try rows.zone(zone)
+            between()
+            try rows.setLastChange(last + Int64(count), of: "_anna")
+            try rows.addUsed(Int64(count), by: "_anna")
+            try rows.keep(Data([1]), to: prefix, of: "_anna", at: 1)
+        }
+    }
+
+    /// Checks that all tables say the same, and returns how many records there are.
+    private static func count(_ storage: PostgresCloudStorage, _ zone: StoredZone.ID) async throws -> Int {
+        let (records, last, used, dependents) = try await storage.read { rows throws(CloudError) in
+            (
+                try rows.records(in: zone, after: 0, limit: 100_000), try rows.lastChange(of: "_anna"),
+                try rows.used(by: "_anna"), try rows.dependents(of: ["target"], in: zone, before: .max, limit: 100_000)
+            )
+        }
+        #expect(records.allSatisfy { $0.damage == nil })
+        #expect(records.map(\.changed) == (0..<records.count).map { Int64($0) + 1 })
+        #expect(last == Int64(records.count))
+        #expect(used == Int64(records.count))
+        #expect(dependents.count == records.count)
+        return records.count
+    }
+
+    private func failure(_ body: () async throws -> Void) async -> CloudError? {
+        do {
+            try await body()
+            return nil
+        } catch {
+            return error as? CloudError
+        }
+    }
+
+    @Test func `a read-only database is read, takes no writes, and says so`() async throws {
+        let server = try await apart { try PostgresServer() }
+        let records = try await RecordsFixture(on: server) { $0.patience = .seconds(2) }
+        let storage = try await records.storage()
+        let zone = try await Self.makeZone(storage)
+        try await Self.save(10, "a", on: storage, in: zone)
+        try await apart { try server.restart(asStandby: true) }
+        let error = await failure { try await Self.save(10, "b", on: storage, in: zone) }
+        #expect(error?.code == .serviceUnavailable)
+        #expect(error?.retryAfter != nil)
+        #expect(error?.reason.contains("takes no writes: it is a standby, or read-only") == true, "\(error?.reason ?? "")")
+        #expect(try await Self.count(storage, zone) == 10)
+        try await apart { try server.restart() }
+        try await Self.save(10, "b", on: storage, in: zone)
+        #expect(try await Self.count(storage, zone) == 20)
+    }
+
+    @Test func `a statement that takes too long is ended, and nothing of its request is written`() async throws {
+        let records = try await RecordsFixture {
+            $0.statementTimeout = .seconds(1)
+            $0.patience = .seconds(2)
+        }
+        let storage = try await records.storage()
+        let zone = try await Self.makeZone(storage)
+        try await Self.save(10, "a", on: storage, in: zone)
+        try await records.fixture.sql(
+            """
+            CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(6); RETURN NEW; END';
+            CREATE TRIGGER slow BEFORE INSERT ON tidemark_dependencies FOR EACH STATEMENT EXECUTE FUNCTION slow()
+            """)
+        let error = await failure { try await Self.save(10, "b", on: storage, in: zone) }
+        #expect(error?.code == .serviceUnavailable)
+        #expect(error?.retryAfter != nil)
+        #expect(error?.reason.contains("has taken longer than 1.0 seconds") == true, "\(error?.reason ?? "")")
+        #expect(try await Self.count(storage, zone) == 10)
+        try await records.fixture.sql("DROP TRIGGER slow ON tidemark_dependencies")
+        try await Self.save(10, "b", on: storage, in: zone)
+        #expect(try await Self.count(storage, zone) == 20)
+    }
+
+    @Test func `a database that restarts in the middle of a save and of a page of changes is waited for, and all is done once`()
+        async throws
+    {
+        let server = try await apart { try PostgresServer() }
+        let records = try await RecordsFixture(on: server)
+        let storage = try await records.storage()
+        let zone = try await Self.makeZone(storage)
+        try await Self.save(100, "a", on: storage, in: zone)
+        let runs = Shared(0)
+        try await Self.save(100, "b", on: storage, in: zone) {
+            runs.change { $0 += 1 }
+            if runs.value == 1 { #expect(throws: Never.self) { try server.restart() } }
+        }
+        #expect(runs.value == 2)
+        #expect(try await Self.count(storage, zone) == 200)
+        runs.change { $0 = 0 }
+        let page = try await storage.read { rows throws(CloudError) in
+            let first = try rows.records(in: zone, after: 0, limit: 100)
+            runs.change { $0 += 1 }
+            if runs.value == 1 { #expect(throws: Never.self) { try server.restart() } }
+            return first + (try rows.records(in: zone, after: first.last?.changed ?? 0, limit: 100))
+        }
+        #expect(runs.value == 2)
+        #expect(page.map(\.changed) == Array(1...200))
+        // One that is down for longer than anybody waits.
+        let impatient = try await records.storage(on: try records.fixture.other { $0.patience = .milliseconds(500) })
+        server.stop()
+        let error = await failure { try await Self.save(1, "c", on: impatient, in: zone) }
+        #expect(error?.code == .serviceUnavailable)
+        #expect(error?.retryAfter != nil)
+        try await apart { try server.start() }
+        try await Self.save(100, "c", on: impatient, in: zone)
+        #expect(try await Self.count(storage, zone) == 300)
+    }
+
+    @Test func `a database of a newer version is refused in one sentence, and is left as it is`() async throws {
+        let records = try await RecordsFixture()
+        let storage = try await records.storage()
+        let zone = try await Self.makeZone(storage)
+        try await Self.save(10, "a", on: storage, in: zone)
+        try await records.fixture.sql(
+            "INSERT INTO tidemark_migrations (component, number, name, oldest_user) VALUES ('records', 99, 'of later', 99)")
+        let database = try records.fixture.other()
+        let listener = try PostgresListener(database.configuration)
+        let error = await failure {
+            _ = try await PostgresCloudBackend(database, listener: listener) { _, _ in fatalError("no assets are asked for") }
+        }
+        #expect(error?.code == .internalError)
+        #expect(error?.reason.contains("was migrated to version 99 of its records by a newer Tidemark") == true, "\(error?.reason ?? "")")
+        // A server that has begun before goes on: only its successor has to be of the newer version.
+        try await Self.save(10, "b", on: storage, in: zone)
+        #expect(try await Self.count(storage, zone) == 20)
+        try await records.fixture.sql("DELETE FROM tidemark_migrations WHERE number = 99")
+        _ = try await PostgresCloudBackend(database, listener: listener) { _, _ in fatalError("no assets are asked for") }
+    }
+
+    /// A file system of a test's own, which is small.
+    private final class SmallDisk: Sendable {
+        let folder: URL
+
+        static let isPossible: Bool = {
+            guard let disk = try? SmallDisk(megabytes: 1) else { return false }
+            return FileManager.default.fileExists(atPath: disk.folder.path)
+        }()
+
+        init(megabytes: Int) throws {
+            folder = FileManager.default.temporaryDirectory.appendingPathComponent("tidemark-disk-\(UUID().uuidString.prefix(8))")
+            try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+            guard try LeashedShell.run("mount -t tmpfs -o size=\(megabytes)m tmpfs \"$1\" 2>/dev/null", [folder.path]) == 0 else {
+                throw PostgresServer.Failure(description: "no file system can be mounted")
+            }
+            if let user = getpwnam("postgres") { chown(folder.path, user.pointee.pw_uid, user.pointee.pw_gid) }
+        }
+
+        func resize(megabytes: Int) throws {
+            _ = try LeashedShell.run("mount -o remount,size=\(megabytes)m \"$1\"", [folder.path])
+        }
+
+        deinit {
+            _ = try? LeashedShell.run("umount -l \"$1\"", [folder.path])
+            try? FileManager.default.removeItem(at: folder)
+        }
+    }
+
+    @Test(.enabled(if: SmallDisk.isPossible, "only root may mount a small file system"))
+    func `a database whose disk is full says so, has all that it has acknowledged, and goes on when there is room`() async throws {
+        let (disk, server) = try await apart { (try SmallDisk(megabytes: 24), try PostgresServer()) }
+        try await apart { try server.sql("CREATE TABLESPACE small LOCATION '\(disk.folder.path)'") }
+        let records = try await RecordsFixture(on: server, options: "TABLESPACE small") { $0.patience = .seconds(2) }
+        let storage = try await records.storage()
+        let zone = try await Self.makeZone(storage)
+        var (saved, error): (Int, CloudError?) = (0, nil)
+        while error == nil, saved < 1000 {
+            error = await failure { try await Self.save(10, "record \(saved)", on: storage, in: zone, bytes: 20_000) }
+            if error == nil { saved += 10 }
+        }
+        #expect(saved > 0)
+        #expect(error?.code == .serviceUnavailable)
+        #expect(error?.retryAfter == .seconds(60))
+        #expect(error?.reason.contains("has no room") == true, "\(error?.reason ?? "")")
+        // It goes on to be full, and to be read.
+        #expect(await failure { try await Self.save(10, "more", on: storage, in: zone, bytes: 200_000) }?.code == .serviceUnavailable)
+        #expect(try await Self.count(storage, zone) == saved)
+        try await apart { try disk.resize(megabytes: 200) }
+        try await Self.save(10, "room", on: storage, in: zone, bytes: 20_000)
+        #expect(try await Self.count(storage, zone) == saved + 10)
+    }
+}
