@@ -11,7 +11,7 @@ PICTURES ?= 2000
 
 # Without the server, nothing that only the server needs is fetched or compiled. Where the server was built, or is about to be, its trait
 # stays on: with another set of traits everything of ours would be compiled again.
-SERVED := server image install deb test test-interop test-guides reference prove-server prove-cluster cluster prove-sharing prove-relationships prove-simulate bench-server bench-cluster
+SERVED := server image install deb test test-interop test-guides reference prove-server prove-cluster cluster prove-sharing prove-relationships prove-simulate bench-server bench-cluster prove-storages
 LEAN := $(if $(or $(wildcard .build/checkouts/hummingbird),$(filter $(SERVED),$(MAKECMDGOALS)),$(SERVER)),,--disable-default-traits)
 
 # Release builds have no debug information (DEBUG_INFO=dwarf for it): making it costs a twentieth of the build.
@@ -169,6 +169,12 @@ prove-relationships: deps ## Lets devices make random histories of records that 
 	swift build $(RELEASE) --build-tests -Xswiftc -enable-testing
 	TIDEMARK_RELATIONSHIP_RUNS=$(or $(RUNS),10000) TIDEMARK_SEED=$(or $(FIRST),any) \
 		swift test $(RELEASE) --skip-build --filter RelationshipHistoryTests
+
+.PHONY: prove-storages
+prove-storages: deps ## Asks a cloud in SQLite and one in PostgreSQL the same at random, in a release build; RUNS (10000) histories, from FIRST (any)
+	swift build $(RELEASE) --build-tests -Xswiftc -enable-testing
+	TIDEMARK_STORAGE_RUNS=$(or $(RUNS),10000) TIDEMARK_SEED=$(or $(FIRST),any) \
+		swift test $(RELEASE) --skip-build --filter StorageHistoryTests
 
 .PHONY: prove-simulate
 prove-simulate: deps ## Simulates devices that fail, die and edit at once, in a release build; RUNS (5000) seeds, from FIRST (any)

@@ -43,6 +43,9 @@ extension CloudEngine {
         guard (title?.utf8.count ?? 0) <= ShareEditing.titleMax else {
             throw CloudError(.limitExceeded, "a title has \(ShareEditing.titleMax) bytes at the most")
         }
+        guard title?.utf8.contains(0) != true else {
+            throw CloudError(.invalidArguments, "a title can't contain U+0000")
+        }
         let access = try access(to: id, caller, rows)
         guard caller.scope == .private else { throw CloudError(access.decide(.share, share: access.parts.first?.share.id)) }
         var zone = access.zone

@@ -79,6 +79,9 @@ struct ShareEditing {
         guard (title?.utf8.count ?? 0) <= Self.titleMax else {
             throw CloudError(.limitExceeded, "a title has \(Self.titleMax) bytes at the most")
         }
+        guard title?.utf8.contains(0) != true else {
+            throw CloudError(.invalidArguments, "a title can't contain U+0000")
+        }
         guard title != share.title else { return }
         share.title = title
         entries.append((.titleChanged, nil, title))
