@@ -270,11 +270,12 @@ let package = Package(
             dependencies: ["TidemarkCommands", .product(name: "ArgumentParser", package: "swift-argument-parser")],
             swiftSettings: layered),
 
-        // The server, which the tool starts: whoever only uses the tool need not build it.
+        // The server, which the tool starts: whoever only uses the tool need not build it. It also runs the tool's commands that administer a
+        // cloud in a database, so that the tool does without libpq.
         .executableTarget(
             name: "tidemark-server",
             dependencies: [
-                "CMalloc", "TidemarkEmbeddedCloud", "TidemarkServer",
+                "CMalloc", "TidemarkCommands", "TidemarkServer",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "NIOCore", package: "swift-nio", condition: served),

@@ -78,6 +78,9 @@ func reportingErrors(_ body: () async throws -> Void) async throws {
         throw ending(error.description + remedy + waiting(error), error.exitStatus)
     } catch let error as CredentialError {
         throw ending(error.message, .init(error))
+    } catch let failure as AdminFailure {
+        Output.error("tidemark: \(failure.message)")
+        throw ExitCode(failure.status)
     } catch let error as PermissionDenied {
         throw ending(error.description, .noPermission)
     } catch let error as DeletionDenied {

@@ -1,5 +1,4 @@
 import ArgumentParser
-import Foundation
 
 /// `tidemark serve`: becomes the program `tidemark-server`, which the tool itself can do without.
 struct Serve: ParsableCommand {
@@ -18,21 +17,6 @@ struct Serve: ParsableCommand {
     var options: [String] = []
 
     func run() throws {
-        guard let program = Self.program() else {
-            throw ending(
-                "the program tidemark-server is neither beside this one nor on the PATH; build it by 'make server'", .unavailable)
-        }
-        // Its help and its errors name what was typed.
-        var arguments = (["tidemark serve"] + options).map { strdup($0) } + [nil]
-        execv(program, &arguments)
-        throw ending("cannot start \(program): \(String(cString: strerror(errno)))", .unavailable)
-    }
-
-    /// Beside this program, or on the path.
-    private static func program() -> String? {
-        var folders: [String] = []
-        if let own = Bundle.main.executableURL { folders.append(own.resolvingSymlinksInPath().deletingLastPathComponent().path) }
-        folders += (ProcessInfo.processInfo.environment["PATH"] ?? "").split(separator: ":").map(String.init)
-        return folders.lazy.map { "\($0)/tidemark-server" }.first { FileManager.default.isExecutableFile(atPath: $0) }
+        try ServerProgram.start(["tidemark serve"] + options)
     }
 }

@@ -44,7 +44,30 @@ public struct Tidemark: AsyncParsableCommand {
     /// Runs the command that arguments name, and exits.
     public static func run(_ arguments: [String]) async {
         if let message = misspeltCommand(in: arguments) { exit(withError: ending(message, .usage)) }
-        await main(arguments)
+        guard arguments.first == "admin" else { return await main(arguments) }
+        await administer(arguments)
+    }
+
+    /// Runs a command of `tidemark admin`. One that concerns a database is run by the program `tidemark-server`.
+    private static func administer(_ given: [String]) async {
+        let admin: AdminArguments
+        do {
+            admin = try AdminArguments(given, environment: ProcessInfo.processInfo.environment)
+            if admin.needsServer, AdminDatabases.opener == nil { try ServerProgram.start(["tidemark"] + given) }
+        } catch let failure as OptionSources.Failure {
+            exit(withError: ending(failure.message, failure.isOfFile ? .noInput : .usage))
+        } catch {
+            exit(withError: error)
+        }
+        do {
+            var command = try parseAsRoot(admin.arguments)
+            if var command = command as? any AsyncParsableCommand { try await command.run() } else { try command.run() }
+        } catch {
+            if exitCode(for: error) == .validationFailure, let place = admin.place(of: message(for: error)) {
+                Output.error("tidemark: \(place) is wrong:")
+            }
+            exit(withError: error)
+        }
     }
 
     /// The message about a word of the command line that stands where a command is expected and is none; `nil` where there is no such word.

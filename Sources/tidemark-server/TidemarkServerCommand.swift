@@ -4,7 +4,7 @@ import Foundation
 import Logging
 import NIOCore
 import NIOPosix
-import TidemarkEmbeddedCloud
+import TidemarkCommands
 import TidemarkServer
 
 @main
@@ -48,6 +48,11 @@ struct TidemarkServerCommand: AsyncParsableCommand {
 
     static func main() async {
         let given = Array(CommandLine.arguments.dropFirst())
+        if given.first == "admin" {
+            // The tool can do without a library of databases, and becomes this program for a cloud in one.
+            Tidemark.logToStandardError()
+            return await AdminDatabases.$opener.withValue(ServedAdministration()) { await Tidemark.run(given) }
+        }
         let sources: OptionSources
         do {
             sources = try OptionSources(of: Self.self, given: given, environment: ProcessInfo.processInfo.environment)
@@ -368,6 +373,9 @@ extension ServerError {
         case .address, .storage: 69
         case .options: 64
         case .io: 74
+        case .busy: 75
+        case .occupied: 73
+        case .different: 65
         }
     }
 }

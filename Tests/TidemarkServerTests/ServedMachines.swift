@@ -15,14 +15,30 @@ final class ServedMachines: Sendable {
     static let password = "kurz vor Tromsø"
     private static let container = "iCloud.org.example.journal"
 
-    private let scratch: Scratch
-    private let tool: Tool
-    private let servers: [RunningTool]
+    let scratch: Scratch
+    let tool: Tool
+    private let servers: LockedValue<[RunningTool]>
     private let urls: [String]
 
     private init(_ scratch: Scratch, _ tool: Tool, _ servers: [(RunningTool, String)]) {
         (self.scratch, self.tool) = (scratch, tool)
-        (self.servers, urls) = (servers.map(\.0), servers.map(\.1))
+        (self.servers, urls) = (LockedValue(servers.map(\.0)), servers.map(\.1))
+    }
+
+    /// Kills the servers.
+    func stop() async {
+        let running = servers.withLock { servers in
+            defer { servers = [] }
+            return servers
+        }
+        for server in running { await server.kill() }
+    }
+
+    /// Starts a server at the address of the first one, which was stopped.
+    func serve(_ options: [String]) async throws {
+        let port = try #require(urls[0].split(separator: ":").last.map(String.init))
+        let (server, _) = try await Self.server(options, scratch["port-\(UUID().uuidString)"], port: port)
+        servers.withLock { $0.append(server) }
     }
 
     /// - Parameter people: Who has an account: `ben` is Ben Berg, ben@example.org.
@@ -66,10 +82,12 @@ final class ServedMachines: Sendable {
         return ServedMachines(scratch, tool, servers)
     }
 
-    private static func server(_ options: [String], _ portFile: URL) async throws -> (RunningTool, String) {
+    private static func server(
+        _ options: [String], _ portFile: URL, port fixed: String = "0"
+    ) async throws -> (RunningTool, String) {
         let server = try Tool(named: "tidemark-server").start(
             options + [
-                "--port", "0", "--port-file", portFile.path, "--request-rate", "0", "--sign-in-attempts", "0", "--log-level",
+                "--port", fixed, "--port-file", portFile.path, "--request-rate", "0", "--sign-in-attempts", "0", "--log-level",
                 "error",
             ])
         _ = try await eventually { port(portFile) != nil }

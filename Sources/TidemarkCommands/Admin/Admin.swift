@@ -6,8 +6,9 @@ struct Admin: AsyncParsableCommand {
         abstract:
             "Administers a cloud that is served: containers, accounts, tokens, keys, sessions, schemas, backups, secrets and the audit log.",
         discussion: """
-            The commands work on the cloud's directory, whether or not 'tidemark serve' is running, and take effect at once. Run them as \
-            the user who runs the server, because they create files.
+            The commands work on a cloud's directory, or on its database and bucket, whether or not 'tidemark serve' is running, and take \
+            effect at once. They take the options of 'tidemark serve' that say where the cloud is, also from the environment and from its \
+            configuration file. Run them as the user who runs the server, because they create files.
 
             Examples:
               tidemark admin container add journal --data ~/cloud
@@ -15,13 +16,15 @@ struct Admin: AsyncParsableCommand {
               tidemark admin token add --container journal --name Web \\
                   --callback https://journal.example.org/signed-in --data ~/cloud
               tidemark admin session list --data ~/cloud
+              tidemark admin account list --database postgresql://tidemark@db1/tidemark --assets s3://journal
 
-            Exit codes: 64 a name or a password is invalid; 66 the cloud, account, token, key or session does not exist; 73 it exists \
+            Exit codes: 64 a name or a password is invalid; 66 the cloud, account, token, key or session does not exist; 69 the database or the bucket can't be \
+            reached or used; 73 it exists \
             already; 75 other processes use the cloud; 77 the files belong to another user.
             """,
         subcommands: [
             AdminContainer.self, AdminAccount.self, AdminToken.self, AdminKey.self, AdminSession.self, AdminSchema.self,
-            AdminVerify.self, AdminBackup.self, AdminRestore.self,
+            AdminVerify.self, AdminBackup.self, AdminRestore.self, AdminMove.self,
             AdminAudit.self, AdminSecrets.self,
         ])
 }

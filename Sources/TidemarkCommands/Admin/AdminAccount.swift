@@ -90,15 +90,14 @@ struct AdminAccountAdd: AsyncParsableCommand {
         try await reportingErrors {
             // All that can be wrong is looked for before anything is made.
             try EmbeddedCloud.check(email: email, container: "default")
-            let isThere = EmbeddedCloud.exists(at: URL(fileURLWithPath: place.data, isDirectory: true))
-            if isThere, let known = try await place.open().cloud.account(email) {
+            if let known = try await place.openIfThere()?.account(email) {
                 throw ending(
                     "there is an account \(known.email) already; change it with 'tidemark admin account set' or 'password'",
                     .cannotCreate)
             }
             let password = try noPassword ? nil : entry.read(of: email)
             if let password { try CredentialStore.check(password: password) }
-            let (cloud, credentials) = try place.openOrMake()
+            let (cloud, credentials) = try await place.openOrMake()
             let account = try await cloud.addAccount(
                 email, phone: phone, name: name.map(PersonName.init(text:)), quota: quota?.bytes ?? StoredAccount.servedQuota)
             do {
@@ -139,7 +138,7 @@ struct AdminAccountList: AsyncParsableCommand {
 
     func run() async throws {
         try await reportingErrors {
-            let (cloud, credentials) = try listing.place.open()
+            let (cloud, credentials) = try await listing.place.open()
             let withPassword = try await credentials.accountsWithPassword()
             let sessions = Dictionary(grouping: try await credentials.sessions(), by: \.account)
             let accounts = try await cloud.allAccounts()
@@ -215,7 +214,7 @@ struct AdminAccountSet: AsyncParsableCommand {
 
     func run() async throws {
         try await reportingErrors {
-            let (cloud, credentials) = try place.open()
+            let (cloud, credentials) = try await place.open()
             var account = try await cloud.demandAccount(email)
             if let name { account.name = name.isEmpty ? nil : PersonName(text: name) }
             if let phone { account.phone = phone.isEmpty ? nil : phone }
@@ -265,7 +264,7 @@ struct AdminAccountPassword: AsyncParsableCommand {
 
     func run() async throws {
         try await reportingErrors {
-            let (cloud, credentials) = try place.open()
+            let (cloud, credentials) = try await place.open()
             let account = try await cloud.demandAccount(email)
             if remove {
                 try await credentials.removePassword(of: account.id)
@@ -318,7 +317,7 @@ struct AdminAccountRemove: AsyncParsableCommand {
 
     func run() async throws {
         try await reportingErrors {
-            let (cloud, credentials) = try place.open()
+            let (cloud, credentials) = try await place.open()
             let account = try await cloud.demandAccount(email)
             guard withData else {
                 try await cloud.removeIfUnused(account)

@@ -44,7 +44,7 @@ struct AdminAccountExport: AsyncParsableCommand {
 
     func run() async throws {
         try await reportingErrors {
-            let (cloud, credentials) = try place.open()
+            let (cloud, credentials) = try await place.open()
             let account = try await cloud.demandAccount(email)
             let folder = try fileURL(to, "the folder of the export")
             guard mkdir(folder.path, 0o700) == 0 else {

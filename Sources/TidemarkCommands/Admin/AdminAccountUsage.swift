@@ -31,7 +31,7 @@ struct AdminAccountShow: AsyncParsableCommand {
 
     func run() async throws {
         try await reportingErrors {
-            let cloud = try listing.place.open().cloud
+            let cloud = try await listing.place.open().cloud
             let account = try await cloud.demandAccount(email)
             let lines = try await cloud.usage(of: account).map {
                 Line(
@@ -73,7 +73,7 @@ struct AdminAccountRecount: AsyncParsableCommand {
 
     func run() async throws {
         try await reportingErrors {
-            let cloud = try listing.place.open().cloud
+            let cloud = try await listing.place.open().cloud
             let accounts = try await cloud.allAccounts()
             var lines: [Line] = []
             for recount in try await cloud.recountUsage() {

@@ -72,7 +72,7 @@ struct AdminAudit: AsyncParsableCommand {
 
     func run() async throws {
         try await reportingErrors {
-            let (cloud, credentials) = try listing.place.open()
+            let (cloud, credentials) = try await listing.place.open()
             var only: String?
             if let account { only = try await cloud.demandAccount(account).id }
             let addresses = try await cloud.addresses()

@@ -31,6 +31,9 @@ struct AdminBackup: AsyncParsableCommand {
 
     func run() async throws {
         try await reportingErrors {
+            try place.demandDirectory(
+                "back up a database by pg_basebackup or pg_dump, and the bucket by its versions, or copy the cloud into a directory by 'tidemark admin move'"
+            )
             let directory = try place.existing()
             let target = URL(fileURLWithPath: try fileURL(target, "the backup").path, isDirectory: true)
             let bar = ProgressBar(progress)
@@ -90,6 +93,8 @@ struct AdminRestore: AsyncParsableCommand {
 
     func run() async throws {
         try await reportingErrors {
+            try place.demandDirectory(
+                "restore a database by PostgreSQL's own means, or copy the backup into an empty one by 'tidemark admin move'")
             let directory = try place.directory()
             let source = try fileURL(backup, "the backup")
             let bar = ProgressBar(progress)

@@ -1,4 +1,5 @@
 import ArgumentParser
+import TidemarkEmbeddedCloud
 import TidemarkIdentity
 
 struct AdminContainer: AsyncParsableCommand {
@@ -33,7 +34,7 @@ struct AdminContainerAdd: AsyncParsableCommand {
     func run() async throws {
         try await reportingErrors {
             try CredentialStore.check(container: name)
-            let credentials = try place.openOrMake().credentials
+            let credentials = try await place.openOrMake().credentials
             try await credentials.addContainer(name)
             try await credentials.auditAdministration("container.add", container: name)
             try outcome.tell("admin container add", ["container": name], text: "\(name) is served")
@@ -59,7 +60,7 @@ struct AdminContainerList: AsyncParsableCommand {
 
     func run() async throws {
         try await reportingErrors {
-            let names = try place.open().credentials.containers()
+            let names = try await place.open().credentials.containers()
             if !json, names.isEmpty {
                 return try Output.line("no container is served; add one with 'tidemark admin container add'")
             }
@@ -87,12 +88,12 @@ struct AdminContainerRemove: AsyncParsableCommand {
 
     func run() async throws {
         try await reportingErrors {
-            let credentials = try place.open().credentials
+            let (cloud, credentials) = try await place.open()
             try await credentials.removeContainer(name)
             try await credentials.auditAdministration("container.remove", container: name)
             try outcome.tell(
                 "admin container remove", ["container": name],
-                text: "\(name) is served no longer; its records stay in \(place.data)/containers/\(name)")
+                text: "\(name) is served no longer; its records stay in \(place.data.map { "\($0)/containers/\(name)" } ?? cloud.place)")
         }
     }
 }

@@ -6,28 +6,48 @@ import TidemarkEmbeddedCloud
 import TidemarkIdentity
 import TidemarkModel
 
-/// The directory of the cloud that is administered.
+/// The cloud that is administered: a directory, or a database with the contents of assets elsewhere.
 struct AdminData: ParsableArguments {
     @Option(help: ArgumentHelp("The directory of the cloud.", valueName: "dir"))
-    var data: String
+    var data: String?
+
+    @Option(
+        help: ArgumentHelp(
+            "A file with a line 'option = value' for each, such as that of 'tidemark serve'. What does not say where the cloud is has no effect here.",
+            valueName: "file"))
+    var config: String?
+
+    @OptionGroup(title: "A cloud of several servers")
+    var storage: StorageOptions
+
+    func validate() throws {
+        guard data != nil || storage.database != nil else {
+            throw ValidationError("say which cloud: --data <dir>, or --database <address> and --assets <place>")
+        }
+        guard data == nil || storage.database == nil else {
+            throw ValidationError("--data and --database name two clouds; say one of them")
+        }
+    }
 
     /// The cloud and its credential store, which have to be there.
-    func open() throws -> (cloud: EmbeddedCloud, credentials: CredentialStore) {
-        let url = try directory()
-        guard EmbeddedCloud.exists(at: url) else {
-            throw ending(
-                "there is no cloud at \(url.path); check the directory, or begin one with 'tidemark admin container add'",
-                .noInput)
+    func open() async throws -> (cloud: EmbeddedCloud, credentials: CredentialStore) {
+        guard let database = try await openedDatabase() else {
+            let url = try existing(orBegin: true)
+            try CloudAccess.checkMayWrite(url.path)
+            if let exposure = CredentialStore.exposure(of: url) { Output.error("warning: \(exposure)") }
+            return (try EmbeddedCloud(at: url), try CredentialStore(at: url))
         }
-        try CloudAccess.checkMayWrite(url.path)
-        if let exposure = CredentialStore.exposure(of: url) { Output.error("warning: \(exposure)") }
-        return (try EmbeddedCloud(at: url), try CredentialStore(at: url))
+        return (database.cloud, database.credentials)
     }
 
     /// The same, made if there are none; that is told.
-    func openOrMake() throws -> (cloud: EmbeddedCloud, credentials: CredentialStore) {
+    func openOrMake() async throws -> (cloud: EmbeddedCloud, credentials: CredentialStore) {
+        if let database = try await openedDatabase(makes: true) {
+            if database.isNew { Output.error("note: made a cloud in \(database.cloud.place)") }
+            return (database.cloud, database.credentials)
+        }
         let url = try directory()
-        guard !EmbeddedCloud.exists(at: url) else { return try open() }
+        guard !EmbeddedCloud.exists(at: url) else { return try await open() }
         // Where there is none, or it can't be read, making the cloud there says so.
         let entries = try? FileManager.default.contentsOfDirectory(atPath: url.path)
         guard entries?.isEmpty ?? true else {
@@ -45,6 +65,25 @@ struct AdminData: ParsableArguments {
         }
     }
 
+    /// The cloud where there is one; otherwise `nil`, and none is made.
+    func openIfThere() async throws -> EmbeddedCloud? {
+        if storage.database == nil { return EmbeddedCloud.exists(at: try directory()) ? try await open().cloud : nil }
+        do {
+            return try await openedDatabase()?.cloud
+        } catch let failure as AdminFailure where failure.isOfMissingCloud {
+            return nil
+        }
+    }
+
+    /// The opened database; `nil` where a directory has the cloud.
+    func openedDatabase(makes: Bool = false) async throws -> AdminDatabase? {
+        guard storage.database != nil else { return nil }
+        guard let opener = AdminDatabases.opener else {
+            throw ending("this program opens no database; run the command by 'tidemark admin'", .unavailable)
+        }
+        return try await opener.open(storage, makes: makes)
+    }
+
     /// Takes a directory that everybody may look into, and that has become the cloud's, for its owner alone; for its group, too, where files
     /// become the group's (setgid). What nobody else may look into is as somebody has prepared it. One where that fails is told when it is
     /// used the next time.
@@ -55,18 +94,28 @@ struct AdminData: ParsableArguments {
     }
 
     /// The directory of a cloud that is there.
-    func existing() throws -> URL {
+    ///
+    /// - Parameter orBegin: Whether the error says how a cloud is begun.
+    func existing(orBegin: Bool = false) throws -> URL {
         let url = try directory()
         guard EmbeddedCloud.exists(at: url) else {
-            throw ending("there is no cloud at \(url.path); check the directory", .noInput)
+            let other = orBegin ? ", or begin one with 'tidemark admin container add'" : ""
+            throw ending("there is no cloud at \(url.path); check the directory\(other)", .noInput)
         }
         return url
+    }
+
+    /// The directory, for a command that a database's own programs do better.
+    ///
+    /// - Parameter remedy: What does it for a cloud in a database.
+    func demandDirectory(_ remedy: String) throws {
+        guard storage.database == nil else { throw ending("this works on a cloud in a directory; \(remedy)", .usage) }
     }
 
     func directory() throws -> URL {
         // What is made there is for its owner only.
         _ = umask(0o077)
-        return URL(fileURLWithPath: try fileURL(data, "the cloud").path, isDirectory: true)
+        return URL(fileURLWithPath: try fileURL(data ?? "", "the cloud").path, isDirectory: true)
     }
 }
 
@@ -75,7 +124,7 @@ extension EmbeddedCloud {
     func demandAccount(_ email: String) async throws -> StoredAccount {
         guard let account = try await account(email) else {
             throw ending(
-                "the cloud \(directory.path) has no account \(email); see 'tidemark admin account list'", .noInput)
+                "the cloud \(place) has no account \(email); see 'tidemark admin account list'", .noInput)
         }
         return account
     }

@@ -71,7 +71,7 @@ struct AdminKeyAdd: AsyncParsableCommand {
             } catch let error as CredentialError {
                 throw ending("\(publicKey): \(error.message)", .dataError)
             }
-            let (cloud, credentials) = try place.open()
+            let (cloud, credentials) = try await place.open()
             try demandContainer(container, in: credentials)
             // Nobody has an address there, so that nobody signs in as it and no invitation reaches it.
             let address = "key-\(id.prefix(32))@server.invalid"
@@ -118,7 +118,7 @@ struct AdminKeyList: AsyncParsableCommand {
     func run() async throws {
         try await reportingErrors {
             try listing.show(
-                try listing.place.open().credentials.keys().map { KeyLine($0) },
+                try await listing.place.open().credentials.keys().map { KeyLine($0) },
                 columns: ["container", "environment", "name", "key ID"], cutsLast: false,
                 none: "there is no key; add one with 'tidemark admin key add'"
             ) { [$0.container, $0.environment, $0.name, $0.id] }

@@ -39,7 +39,7 @@ struct AdminRevocation: ParsableArguments {
         _ what: String, of all: (CredentialStore) throws -> [Kind], by revoke: (CredentialStore, String) async throws -> Void
     ) async throws where Kind.ID == String {
         try await reportingErrors {
-            let credentials = try place.open().credentials
+            let credentials = try await place.open().credentials
             let found = try identifier(id, of: try all(credentials).map(\.id), what)
             try await revoke(credentials, found)
             try await credentials.auditAdministration("\(what).revoke", subject: found)

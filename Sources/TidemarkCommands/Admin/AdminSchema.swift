@@ -65,7 +65,7 @@ struct AdminSchemaShow: AsyncParsableCommand {
 
     func run() async throws {
         try await reportingErrors {
-            let (cloud, credentials) = try place.open()
+            let (cloud, credentials) = try await place.open()
             try demandContainer(container, in: credentials)
             let schema = try await cloud.schema(of: container, environment: environment)
             if !json, schema.types.isEmpty {
@@ -138,7 +138,7 @@ struct AdminSchemaIndex: AsyncParsableCommand {
 
     func run() async throws {
         try await reportingErrors {
-            let (cloud, credentials) = try place.open()
+            let (cloud, credentials) = try await place.open()
             try demandContainer(container, in: credentials)
             try await cloud.setIndexes(indexes, of: field, in: type, container: container)
             try await credentials.auditAdministration("schema.index", container: container, subject: "\(type).\(field)")
@@ -171,7 +171,7 @@ struct AdminSchemaDeploy: AsyncParsableCommand {
 
     func run() async throws {
         try await reportingErrors {
-            let (cloud, credentials) = try place.open()
+            let (cloud, credentials) = try await place.open()
             try demandContainer(container, in: credentials)
             let before = try await cloud.schema(of: container, environment: .production)
             try await cloud.deploySchema(of: container)

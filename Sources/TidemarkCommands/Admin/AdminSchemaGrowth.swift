@@ -27,7 +27,7 @@ struct AdminSchemaFreeze: AsyncParsableCommand {
 
     func run() async throws {
         try await reportingErrors {
-            let (cloud, credentials) = try place.open()
+            let (cloud, credentials) = try await place.open()
             try demandContainer(container, in: credentials)
             try await cloud.setSchemaFrozen(!off, of: container)
             try outcome.tell(
@@ -68,7 +68,7 @@ struct AdminSchemaRemove: AsyncParsableCommand {
 
     func run() async throws {
         try await reportingErrors {
-            let (cloud, credentials) = try place.open()
+            let (cloud, credentials) = try await place.open()
             try demandContainer(container, in: credentials)
             let count = try await cloud.removeFromSchema(type: type, field: field, of: container, isForced: force)
             let what = field.map { "\($0) of \(type)" } ?? type

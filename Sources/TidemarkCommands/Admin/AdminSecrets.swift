@@ -47,7 +47,7 @@ struct AdminSecretsRotate: AsyncParsableCommand {
 
     func run() async throws {
         try await reportingErrors {
-            let credentials = try place.open().credentials
+            let credentials = try await place.open().credentials
             let ended = try await credentials.rotateSecret(grace: Int64(graceDays) * 86_400_000_000)
             try await credentials.auditAdministration("secrets.rotate", subject: "grace of \(graceDays) days")
             if json { return try Output.json(Report(sessionsEnded: ended, graceDays: graceDays)) }

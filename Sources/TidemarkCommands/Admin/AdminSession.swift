@@ -61,7 +61,7 @@ struct AdminSessionList: AsyncParsableCommand {
 
     func run() async throws {
         try await reportingErrors {
-            let (cloud, credentials) = try listing.place.open()
+            let (cloud, credentials) = try await listing.place.open()
             let only = try await account.asyncMap { try await cloud.demandAccount($0).id }
             let addresses = try await cloud.addresses()
             let sessions = try await credentials.sessions().filter { only == nil || $0.account == only }
@@ -119,7 +119,7 @@ struct AdminSessionEnd: AsyncParsableCommand {
 
     func run() async throws {
         try await reportingErrors {
-            let (cloud, credentials) = try place.open()
+            let (cloud, credentials) = try await place.open()
             var count = 1
             var ended: String?
             if let id {

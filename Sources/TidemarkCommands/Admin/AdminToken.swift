@@ -86,7 +86,7 @@ struct AdminTokenAdd: AsyncParsableCommand {
 
     func run() async throws {
         try await reportingErrors {
-            let credentials = try place.open().credentials
+            let credentials = try await place.open().credentials
             let made = try await credentials.addAPIToken(
                 container: container, environment: environment, name: name,
                 callback: callback.map { .redirect($0) } ?? .popup(origin: popup ?? ""), origins: origin)
@@ -112,7 +112,7 @@ struct AdminTokenList: AsyncParsableCommand {
     func run() async throws {
         try await reportingErrors {
             try listing.show(
-                try listing.place.open().credentials.apiTokens().map { TokenLine($0) },
+                try await listing.place.open().credentials.apiTokens().map { TokenLine($0) },
                 columns: ["id", "container", "environment", "name", "comes back to", "origins"], cutsLast: false,
                 none: "there is no token; make one with 'tidemark admin token add'"
             ) { line in

@@ -4,9 +4,9 @@ import TidemarkEmbeddedCloud
 
 struct AdminVerify: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "verify", abstract: "Examines the directory of a cloud: databases, records, shares, assets.",
+        commandName: "verify", abstract: "Examines a cloud: databases, records, shares, assets.",
         discussion: """
-            Checks each database by SQLite's own means, every record, share and zone against its digest, that each asset which a record \
+            Checks each database of a directory by SQLite's own means, every record, share and zone against its digest, that each asset which a record \
             names is there, and the content of every asset. 'tidemark serve' may run meanwhile. Exits with 1 when it finds a problem.
 
             With --repair, the cloud reports damaged records to all devices; a device with an undamaged copy sends it again with its \
@@ -31,13 +31,16 @@ struct AdminVerify: AsyncParsableCommand {
 
     func run() async throws {
         try await reportingErrors {
-            let directory = try place.existing()
             let bar = ProgressBar(progress)
-            let report = try CloudVerification(of: directory).run { state in
+            let show = { (state: CloudVerification.Progress) in
                 bar.show(
                     "\(state.place)  \(Wording.count(state.records, "record")), \(Wording.count(state.assets, "asset"))", done: 0,
                     total: nil)
             }
+            let report =
+                if let database = try await place.openedDatabase() { try await database.verify(show) } else {
+                    try CloudVerification(of: try place.existing()).run(progress: show)
+                }
             bar.finish()
             if json {
                 try Output.json(report)

@@ -1,7 +1,7 @@
 public import Foundation
 import GRDB
 public import TidemarkCloud
-import TidemarkCloudEngine
+package import TidemarkCloudEngine
 import TidemarkModel
 import TidemarkSQLite
 
@@ -38,6 +38,12 @@ public struct CloudVerification: Sendable {
         public let place: String
         /// What was found, for people. It begins with ``place``.
         public let message: String
+
+        init(kind: Kind, place: String, message: String) { (self.kind, self.place, self.message) = (kind, place, message) }
+
+        package init(_ finding: RowExamination.Finding, place: String) {
+            self.init(kind: Kind(rawValue: finding.kind.rawValue) ?? .database, place: place, message: "\(place): \(finding.message)")
+        }
     }
 
     /// The result of a verification.
@@ -67,6 +73,8 @@ public struct CloudVerification: Sendable {
         public let records: Int
         /// The number of assets that were examined so far, in all containers.
         public let assets: Int
+
+        package init(place: String, records: Int, assets: Int) { (self.place, self.records, self.assets) = (place, records, assets) }
     }
 
     /// Examines everything once. Blocks the calling thread.
@@ -163,9 +171,9 @@ public struct CloudVerification: Sendable {
     private func examineRows(
         _ db: Database, _ place: String, _ report: inout Report, _ progress: (Int) throws -> Void
     ) throws -> [(String, CloudAsset)] {
-        var examination = RowExamination(place: place)
+        var examination = RowExamination()
         try examination.readShares(db)
-        let list = try examination.readAssets(db)
+        try examination.readAssets(db)
         let names = try SQLiteCloudTransaction.ownerNames(db)
         let select = try db.makeStatement(sql: "SELECT * FROM records NOT INDEXED")
         let rows = try Row.fetchCursor(select)
@@ -174,76 +182,40 @@ public struct CloudVerification: Sendable {
             report.records += 1
             if report.records % 1_000 == 0 { try progress(report.records) }
         }
-        report.problems += examination.problems
-        return list
+        report.problems += examination.findings.map { Problem($0, place: place) }
+        return examination.assets
     }
 }
 
 /// What is found in the rows of one database.
-private struct RowExamination {
-    let place: String
-    private(set) var problems: [CloudVerification.Problem] = []
-    private var zones: [StoredZone.ID: StoredZone] = [:]
-    /// Digests of assets, by their owners.
-    private var assets: [String: Set<String>] = [:]
-
-    init(place: String) { self.place = place }
-
-    private mutating func note(_ kind: CloudVerification.Problem.Kind, _ message: String) {
-        problems.append(.init(kind: kind, place: place, message: "\(place): \(message)"))
-    }
-
+extension RowExamination {
     mutating func readShares(_ db: Database) throws {
         let select = try db.makeStatement(sql: "SELECT * FROM zones ORDER BY owner, id")
         let names = try SQLiteCloudTransaction.ownerNames(db)
         let rows = try Row.fetchCursor(select)
         while let row = try rows.next() {
-            let zone = StoredZone(row)
-            zones[StoredZone.ID(owner: names[StoredCloudRecord.owner(row)] ?? "", number: zone.number)] = zone
-            guard (try? StoredZone(checked: row, of: select)) == nil else { continue }
-            note(.zone, "the zone '\(zone.place.name.prefix(255))' is not what was written")
+            examine(
+                StoredZone(row), of: names[StoredCloudRecord.owner(row)] ?? "",
+                isWhole: (try? StoredZone(checked: row, of: select)) != nil)
         }
         for row in try Row.fetchAll(db, sql: "SELECT * FROM shares ORDER BY id") {
             guard (try? StoredShare(checked: row, "")) == nil else { continue }
-            let id: Int64? = row["id"]
-            note(.share, "the share \(id ?? 0) is not what was written")
+            noteShare((row["id"] as Int64?) ?? 0)
         }
         for row in try Row.fetchAll(db, sql: "SELECT * FROM participants ORDER BY ordinal") {
             guard (try? StoredParticipant(checked: row, "")) == nil else { continue }
-            let ordinal: Int64? = row["ordinal"]
-            note(.participant, "the participant \(ordinal ?? 0) of a share is not what was written")
+            noteParticipant((row["ordinal"] as Int64?) ?? 0)
         }
     }
 
-    mutating func readAssets(_ db: Database) throws -> [(String, CloudAsset)] {
-        var list: [(String, CloudAsset)] = []
+    mutating func readAssets(_ db: Database) throws {
         for row in try Row.fetchAll(
             db,
             sql:
                 "SELECT o.name, a.digest, a.size FROM assets a LEFT JOIN owners o ON o.number = a.owner ORDER BY o.name, a.digest"
         ) {
             let (owner, digest, size): (String?, String?, Int64?) = (row[0], row[1], row[2])
-            assets[owner ?? "", default: []].insert(digest ?? "")
-            list.append((owner ?? "", CloudAsset(digest: digest ?? "", size: size ?? -1)))
-        }
-        return list
-    }
-
-    mutating func examine(_ record: StoredCloudRecord) {
-        let zone = zones[record.zone]
-        let zoneName = zone?.place.name ?? String(record.zone.number)
-        let name = "'\(record.name.prefix(255))' of the zone '\(zoneName)'"
-        guard record.damage == nil else { return note(.record, "the record \(name) is not what was written") }
-        guard let zone else { return note(.record, "the record \(name) is in no zone") }
-        guard !record.isDeleted else { return }
-        guard let fields = try? FieldCoding.decode(record.fields) else {
-            return note(.record, "the fields of the record \(name) can't be read")
-        }
-        let there = assets[zone.place.owner] ?? []
-        for value in fields.values where value.type.scalar == .asset {
-            for case .asset(let asset) in value.scalars where !there.contains(asset.digest) {
-                note(.reference, "the record \(name) names the asset \(asset.digest), which the cloud does not have")
-            }
+            add(CloudAsset(digest: digest ?? "", size: size ?? -1), of: owner ?? "")
         }
     }
 }

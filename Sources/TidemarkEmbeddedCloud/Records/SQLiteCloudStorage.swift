@@ -1,5 +1,5 @@
 public import Foundation
-import GRDB
+package import GRDB
 import Synchronization
 public import TidemarkCloud
 public import TidemarkCloudEngine
@@ -190,7 +190,7 @@ public final class SQLiteCloudStorage: CloudStorage {
     /// Makes sure that a database is one of these, of this version.
     ///
     /// - Throws: ``StoreError`` `notAStore`, `newerFormat`, `olderFormat`.
-    static func check(_ db: Database, path: String) throws {
+    package static func check(_ db: Database, path: String) throws {
         guard try Int32.fetchOne(db, sql: "PRAGMA application_id") == migrations.applicationID else {
             throw StoreError(.notAStore, "\(path) is no database of a cloud's records")
         }

@@ -2,6 +2,8 @@
 package struct PostgresConfiguration: Sendable {
     /// Where the database is.
     package var address: PostgresAddress
+    /// What the server knows the connections by, where the address has no other name for them.
+    package var applicationName = "tidemark"
     /// For each host of the address: how long connecting may take, two seconds at the least, as libpq counts.
     package var connectTimeout = Duration.seconds(5)
     /// How long a statement may run. The connection waits five seconds longer, and then gives it up.

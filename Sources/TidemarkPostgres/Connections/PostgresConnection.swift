@@ -68,7 +68,7 @@ final class PostgresConnection {
         let address = configuration.address
         var options = [
             "connect_timeout": "\(max(2, (configuration.connectTimeout.milliseconds + 999) / 1000))",
-            "fallback_application_name": "tidemark",
+            "fallback_application_name": configuration.applicationName,
             // A host that has lost its power answers nothing: the system has to find out.
             "keepalives_idle": "10", "keepalives_interval": "5", "keepalives_count": "3", "tcp_user_timeout": "30000",
         ]

@@ -5,9 +5,9 @@ package import TidemarkModel
 /// A cloud in a PostgreSQL database, with the contents of assets elsewhere, such as in a bucket. Any number of servers may use it.
 package final class PostgresCloudBackend: CloudBackend {
     package let accounts: any AccountStorage
-    private let database: PostgresDatabase
+    let database: PostgresDatabase
     private let listener: PostgresListener
-    private let assets: @Sendable (String, StoreEnvironment) -> any AssetStorage
+    let assets: @Sendable (String, StoreEnvironment) -> any AssetStorage
 
     /// Brings the tables to their newest version.
     ///

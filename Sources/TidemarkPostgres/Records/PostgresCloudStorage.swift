@@ -12,7 +12,7 @@ package final class PostgresCloudStorage: CloudStorage {
     package let began: Int64
     package let commonChanges: Int64
     private let database: PostgresDatabase
-    private let context: PostgresCloudContext
+    let context: PostgresCloudContext
 
     /// Opens the rows of a container, and makes it if there is none. ``PostgresCloudTables/migrations`` have been run.
     ///

@@ -7,7 +7,9 @@ package enum PostgresCloudTables {
     /// All steps there have ever been. Later ones are appended.
     package static let migrations: [PostgresMigration] = [
         PostgresMigration(
-            1, "records of clouds", oldestUser: 1, containers + records + found + sharing + usage + incarnations)
+            1, "records of clouds", oldestUser: 1, containers + records + found + sharing + usage + incarnations),
+        // A server from before would give a zone the number of another owner's.
+        PostgresMigration(2, "zones and shares have numbers that no other has", oldestUser: 2, numbers),
     ]
 
     /// Tables that belong to whole containers.
@@ -177,4 +179,14 @@ package enum PostgresCloudTables {
             PRIMARY KEY (container, owner, zone))
         """,
     ]
+
+    /// In a directory, zones and shares of all owners have different numbers. So they have here, where a cloud may go to a directory.
+    private static let numbers = ["zone", "share"].flatMap { kind in
+        [
+            "CREATE SEQUENCE tidemark_\(kind)_numbers",
+            """
+            SELECT setval('tidemark_\(kind)_numbers', (SELECT coalesce(max(number), 0) + 1 FROM tidemark_\(kind)s), false)
+            """,
+        ]
+    }
 }

@@ -42,9 +42,7 @@ extension PostgresCloudTransaction: SharingTransaction {
 
     func save(_ share: StoredShare) throws(CloudError) -> StoredShare {
         try run {
-            let number =
-                share.number == 0
-                ? "(SELECT coalesce(max(number), 0) + 1 FROM tidemark_shares WHERE container = $1 AND owner = $2)" : "$11"
+            let number = share.number == 0 ? "nextval('tidemark_share_numbers')" : "$11"
             let sql = """
                 INSERT INTO tidemark_shares (container, owner, number, zone, name, root, title, public_permission, touched, is_ended,
                     digest)

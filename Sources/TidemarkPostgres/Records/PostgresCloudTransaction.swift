@@ -179,7 +179,7 @@ struct PostgresCloudTransaction: CloudTransaction {
 
     // Zones
 
-    private static let zoneColumns = "number, scope, owner, name, state, made, changed, sharing, digest"
+    static let zoneColumns = "number, scope, owner, name, state, made, changed, sharing, digest"
 
     func zone(_ place: StoredZone.Place) throws(CloudError) -> StoredZone? {
         try run {
@@ -216,8 +216,8 @@ struct PostgresCloudTransaction: CloudTransaction {
         try run {
             let sql = """
                 INSERT INTO tidemark_zones (container, owner, number, scope, name, state, made, changed, sharing, digest)
-                SELECT $1, $2, (SELECT coalesce(max(number), 0) + 1 FROM tidemark_zones WHERE container = $1 AND owner = $2),
-                    $3, $4, $5, $6, $7, $8, $9
+                SELECT $1, $2, coalesce((SELECT number FROM tidemark_zones WHERE container = $1 AND owner = $2 AND name = $4),
+                    nextval('tidemark_zone_numbers')), $3, $4, $5, $6, $7, $8, $9
                 ON CONFLICT (container, owner, name) DO UPDATE SET state = excluded.state, made = excluded.made,
                     changed = excluded.changed, sharing = excluded.sharing, digest = excluded.digest
                 RETURNING number

@@ -1,6 +1,6 @@
-import Foundation
+package import Foundation
 import TidemarkCloud
-import TidemarkCloudEngine
+package import TidemarkCloudEngine
 import TidemarkModel
 
 /// Makes SQL of a query.
@@ -236,7 +236,7 @@ extension IndexValue {
     ///
     /// The first byte is 1 for a number, 2 for a text, 3 for bytes. Texts and bytes follow as they are. Of a number there follows the greatest
     /// double that is not above it, with its bits changed so that they sort, and two bytes with what an integer has beyond it.
-    var sortableBytes: Data {
+    package var sortableBytes: Data {
         switch self {
         case .integer(let number):
             var floor = Double(number)
@@ -262,7 +262,7 @@ extension IndexValue {
     }
 
     /// Reads what ``sortableBytes`` has made. A number that is a whole one, and no greater than an integer can be, is an integer.
-    init?(sortable bytes: Data) {
+    package init?(sortable bytes: Data) {
         let bytes = Data(bytes)
         switch bytes.first {
         case 1 where bytes.count == 11:
@@ -295,7 +295,7 @@ extension IndexValue {
     }
 
     /// The location of a text that is one, `latitude longitude`.
-    var place: (latitude: Double, longitude: Double)? {
+    package var place: (latitude: Double, longitude: Double)? {
         // Other texts mostly are longer, or have no digit.
         guard case .text(let text) = self, text.utf8.count <= 60, text.utf8.last.map({ (0x30...0x39).contains($0) }) ?? false
         else {

@@ -33,6 +33,17 @@ final class SubscriptionStore: Sendable {
         (self.storage, unreadable) = (storage, storage.unreadable)
     }
 
+    /// What a moved row of a subscription concerns; `nil` where nothing can change that it is for.
+    static func place(ofMoved row: MovedRow) -> StoredSubscription.Place? {
+        func text(_ place: Int) -> String { String(decoding: row[place].data ?? Data(), as: UTF8.self) }
+        guard let environment = StoreEnvironment(rawValue: text(2)),
+            let scope = DatabaseScope(rawValue: Int(row[3].number ?? -1)), let content = row[5].data,
+            let subscription = try? JSONDecoder().decode(Subscription.self, from: content)
+        else { return nil }
+        let owner = Owner(account: text(0), container: text(1), environment: environment, scope: scope)
+        return Self.row(subscription, owner, content).place
+    }
+
     init(_ storage: any SubscriptionStorage) { (self.storage, unreadable) = (storage, 0) }
 
     /// Removes the subscriptions and devices of accounts that are gone.

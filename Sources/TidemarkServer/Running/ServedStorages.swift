@@ -3,9 +3,7 @@ import TidemarkCloud
 import TidemarkCloudEngine
 import TidemarkEmbeddedCloud
 import TidemarkIdentity
-import TidemarkModel
 import TidemarkPostgres
-import TidemarkS3
 
 /// Where the cloud of a server is stored, opened: all that the operations need of it.
 struct ServedStorages: Sendable {
@@ -42,44 +40,26 @@ struct ServedStorages: Sendable {
     init(
         in place: ServerConfiguration.Database, folder: URL, metrics: ServerMetrics, limits: ServerLimits
     ) async throws(ServerError) {
+        let opened = try await OpenedDatabase(place, metrics: metrics.ofDatabase())
+        let (database, listener) = (opened.database, opened.listener)
         do {
-            var configuration = PostgresConfiguration(try PostgresAddress(place.address))
-            configuration.connections = place.connections
-            configuration.preparesStatements = !place.isBehindPooler
-            let database = PostgresDatabase(configuration, metrics: metrics.ofDatabase())
-            try await database.check()
-            let listener = try PostgresListener(
-                place.listenAddress.map { PostgresConfiguration(try PostgresAddress($0)) } ?? configuration)
-            let (assets, checkAssets) = try Self.assets(place.assets)
-            try await checkAssets()
-            let backend = try await PostgresCloudBackend(database, listener: listener, assets: assets)
-            cloud = EmbeddedCloud(in: backend, folder: folder, limits: ServedCloud.limits, queries: limits.queries)
-            access = try CredentialStore(
-                try await PostgresCredentialStorage.open(database, listener: listener), hashesAtOnce: limits.hashesAtOnce)
+            cloud = EmbeddedCloud(in: opened.backend, folder: folder, limits: ServedCloud.limits, queries: limits.queries)
+            access = try CredentialStore(opened.credentials, hashesAtOnce: limits.hashesAtOnce)
             subscriptions = SubscriptionStore(try await PostgresSubscriptionStorage.open(database))
-            mailbox = PostgresNotificationStorage(database, listener: listener) { put, dropped in
-                metrics.count(.notifications, put)
-                metrics.count(.notificationsDropped, dropped)
-            }
-            signInRates = PostgresSignInRates(database)
-            incoming = folder.appendingPathComponent("incoming", isDirectory: true)
-            check = { () async throws(Missing) in
-                try await Missing.throwing(.database) { try await database.check() }
-                try await Missing.throwing(.assets) { try await checkAssets() }
-            }
-            close = {
-                await listener.close()
-                await database.close()
-            }
-        } catch let error as ServerError {
-            throw error
-        } catch let error as PostgresError {
-            throw ServerError(error.code == .address ? .options : .storage, error.message)
-        } catch let error as CloudError {
-            throw ServerError(error.code == .invalidArguments ? .options : .storage, error.reason)
         } catch {
-            throw ServerError(.storage, "\(error)")
+            throw ServerError(storing: error)
         }
+        mailbox = PostgresNotificationStorage(database, listener: listener) { put, dropped in
+            metrics.count(.notifications, put)
+            metrics.count(.notificationsDropped, dropped)
+        }
+        signInRates = PostgresSignInRates(database)
+        incoming = folder.appendingPathComponent("incoming", isDirectory: true)
+        check = { () async throws(Missing) in
+            try await Missing.throwing(.database) { try await database.check() }
+            try await Missing.throwing(.assets) { try await opened.checkAssets() }
+        }
+        close = { await opened.close() }
     }
 
     /// Reads a little of an embedded cloud.
@@ -87,35 +67,6 @@ struct ServedStorages: Sendable {
         try await Missing.throwing(.directory) {
             _ = try access.containers()
             _ = try await cloud.account("nobody@localhost")
-        }
-    }
-
-    /// What makes the storages of assets, and checks where they are.
-    private static func assets(
-        _ place: ServerConfiguration.Assets
-    ) throws(CloudError) -> (
-        make: @Sendable (String, StoreEnvironment) -> any AssetStorage, check: @Sendable () async throws -> Void
-    ) {
-        switch place {
-        case .bucket(let bucket, let prefix, let endpoint, let region, let usesPaths):
-            let configuration = try S3Configuration(
-                bucket: bucket, endpoint: endpoint, region: region, style: usesPaths.map { $0 ? .path : .virtualHost },
-                credentials: .environment())
-            let probe = S3AssetStorage(configuration, prefix: prefix)
-            return (
-                { S3AssetStorage(configuration, prefix: "\(prefix)\($0)/\($1.rawValue)") }, { try await probe.check() }
-            )
-        case .directory(let folder):
-            return (
-                { EmbeddedCloud.sharedAssets(in: folder.appendingPathComponent("\($0)/\($1.rawValue)", isDirectory: true)) },
-                {
-                    guard FileManager.default.isWritableFile(atPath: folder.path) else {
-                        throw CloudError(
-                            .serviceUnavailable, "the directory of assets, \(folder.path), is not there or can't be written to",
-                            retryAfter: .seconds(60))
-                    }
-                }
-            )
         }
     }
 }

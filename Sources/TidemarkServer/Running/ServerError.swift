@@ -14,6 +14,12 @@ public struct ServerError: Error, Sendable, CustomStringConvertible {
         case io
         /// The database, or what has the assets, can't be reached or used.
         case storage
+        /// Others use the place, or have changed it meanwhile.
+        case busy
+        /// The place has something else.
+        case occupied
+        /// What was copied is not what it was copied from.
+        case different
     }
 
     /// The kind of error.

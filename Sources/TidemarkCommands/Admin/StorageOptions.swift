@@ -1,49 +1,47 @@
-import ArgumentParser
-import Foundation
-import TidemarkServer
+package import ArgumentParser
 
-/// Where a cloud is stored that several servers serve.
-struct StorageOptions: ParsableArguments {
+/// Where a cloud is stored that several servers serve: a database, and what has the contents of assets.
+package struct StorageOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
             "The PostgreSQL database, as libpq has it, with several hosts if need be. A password comes from PGPASSWORD, PGPASSFILE or a service "
                 + "file.", valueName: "address"))
-    var database: String?
+    package var database: String?
 
     @Option(
         help: ArgumentHelp(
             "With --database, where the contents of assets are: s3://bucket or s3://bucket/prefix, or a directory that all servers share.",
             valueName: "place"))
-    var assets: String?
+    package var assets: String?
 
     @Option(
         help: ArgumentHelp(
             "The address of a server that speaks S3. The keys come from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or from "
                 + "AWS_SHARED_CREDENTIALS_FILE. (default: Amazon's, in the region)", valueName: "url"))
-    var s3Endpoint: String?
+    package var s3Endpoint: String?
 
     @Option(help: ArgumentHelp("The region of the bucket.", valueName: "name"))
-    var s3Region = "us-east-1"
+    package var s3Region = "us-east-1"
 
     @Option(
         help: ArgumentHelp(
             "Whether the bucket stands in the path of addresses or before the host: path or host. (default: by the endpoint)",
             valueName: "style"))
-    var s3Style: String?
+    package var s3Style: String?
 
     @Option(help: ArgumentHelp("Connections to the database at once.", valueName: "n"))
-    var databaseConnections = 16
+    package var databaseConnections = 16
 
     @Flag(help: "The database's address is that of a pooler that gives each transaction another connection, such as PgBouncer.")
-    var databasePooler = false
+    package var databasePooler = false
 
     @Option(
         help: ArgumentHelp(
             "With --database-pooler, the address of the database itself, for notifications between servers.", valueName: "address"
         ))
-    var databaseDirect: String?
+    package var databaseDirect: String?
 
-    func validate() throws {
+    package func validate() throws {
         guard (database == nil) == (assets == nil) else { throw ValidationError("--database and --assets go together") }
         guard !databasePooler || databaseDirect != nil else {
             throw ValidationError("--database-pooler needs --database-direct: notifications between servers don't pass a pooler")
@@ -59,27 +57,13 @@ struct StorageOptions: ParsableArguments {
         }
     }
 
-    /// The bucket of an address, and the beginning of all keys in it.
-    private static func bucket(of address: String) -> (name: String, prefix: String)? {
+    /// The bucket of an address, and the beginning of all keys in it; `nil` for what is no bucket's address.
+    package static func bucket(of address: String) -> (name: String, prefix: String)? {
         guard address.hasPrefix("s3://") else { return nil }
         let parts = address.dropFirst(5).split(separator: "/", omittingEmptySubsequences: true).map(String.init)
         guard let name = parts.first else { return nil }
         return (name, parts.count > 1 ? parts.dropFirst().joined(separator: "/") + "/" : "")
     }
 
-    /// The place; `nil` without a database.
-    func place() -> ServerConfiguration.Database? {
-        guard let database, let assets else { return nil }
-        let place: ServerConfiguration.Assets =
-            if let (name, prefix) = Self.bucket(of: assets) {
-                .bucket(
-                    name: name, prefix: prefix, endpoint: s3Endpoint, region: s3Region, usesPaths: s3Style.map { $0 == "path" })
-            } else {
-                .directory(URL(fileURLWithPath: assets, isDirectory: true))
-            }
-        var configuration = ServerConfiguration.Database(address: database, assets: place)
-        (configuration.connections, configuration.isBehindPooler) = (databaseConnections, databasePooler)
-        configuration.listenAddress = databaseDirect
-        return configuration
-    }
+    package init() {}
 }

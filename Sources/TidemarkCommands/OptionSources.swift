@@ -1,4 +1,4 @@
-import ArgumentParser
+package import ArgumentParser
 import Foundation
 
 /// The options of a command that stand in a configuration file and in the environment, as arguments of the command.
@@ -6,12 +6,12 @@ import Foundation
 /// An option on the command line goes before the environment, and the environment before the file. The file has lines of the form
 /// `option = value`, with the options' long names; a line that begins with `#` is a comment. In the environment an option `port-file` is
 /// `TIDEMARK_PORT_FILE`.
-struct OptionSources {
+package struct OptionSources {
     /// A file or a variable that is wrong.
-    struct Failure: Error {
-        let message: String
+    package struct Failure: Error {
+        package let message: String
         /// Whether the file itself can't be read.
-        let isOfFile: Bool
+        package let isOfFile: Bool
     }
 
     /// An option that the command line does not have.
@@ -24,13 +24,19 @@ struct OptionSources {
 
     /// By their long names, whether options are flags.
     private let isFlag: [String: Bool]
+    /// Whether the file may have options of other commands.
+    private let isShared: Bool
     private var sources: [String: Source] = [:]
 
     /// Reads the environment and the file that `--config` or `TIDEMARK_CONFIG` names.
     ///
+    /// - Parameter names: Options that are looked for, where not all of the command's are. Others in the file are another command's.
     /// - Throws: ``Failure``.
-    init(of command: any ParsableCommand.Type, given: [String], environment: [String: String]) throws {
-        isFlag = try Self.options(of: command)
+    package init(
+        of command: any ParsableCommand.Type, given: [String], environment: [String: String], only names: Set<String>? = nil
+    ) throws {
+        isFlag = try Self.options(of: command).filter { names?.contains($0.key) ?? true }
+        isShared = names != nil
         let named = given.enumerated().compactMap { index, argument -> String? in
             if argument == "--config" { return index + 1 < given.count ? given[index + 1] : nil }
             return argument.hasPrefix("--config=") ? String(argument.dropFirst("--config=".count)) : nil
@@ -47,16 +53,22 @@ struct OptionSources {
     }
 
     /// What the file and the environment say, to be put before what the command line says.
-    var arguments: [String] { sources.sorted { $0.key < $1.key }.map(\.value.argument) }
+    package var arguments: [String] { sources.sorted { $0.key < $1.key }.map(\.value.argument) }
 
     /// The place of the option that a message of the parser is about; `nil` where that is on the command line.
-    func place(of message: String) -> String? {
+    package func place(of message: String) -> String? {
         sources.first { name, _ in
             message.firstRange(of: "--\(name)").map { found in
                 message[found.upperBound...].first.map { !$0.isLetter && $0 != "-" } ?? true
             } ?? false
         }?.value.place
     }
+
+    /// Whether the file or the environment has an option.
+    package func has(_ name: String) -> Bool { sources[name] != nil }
+
+    /// Leaves options out that the file and the environment have.
+    package mutating func remove(_ names: some Sequence<String>) { for name in names { sources[name] = nil } }
 
     private mutating func read(_ path: String) throws {
         let text = try Self.text(of: path)
@@ -72,6 +84,7 @@ struct OptionSources {
                 throw Failure(message: "\(place): is not of the form 'option = value'", isOfFile: false)
             }
             let name = parts[0].hasPrefix("--") ? String(parts[0].dropFirst(2)) : parts[0]
+            if isShared, isFlag[name] == nil { continue }
             guard isFlag[name] != nil, name != "config" else {
                 throw Failure(
                     message: "\(place): there is no option '\(name.prefix(50))' here; see 'tidemark serve --help'",

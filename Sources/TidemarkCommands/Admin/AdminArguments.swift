@@ -1,0 +1,49 @@
+import ArgumentParser
+import Foundation
+
+/// The arguments of a command of `tidemark admin`, with those that the environment and a configuration file have.
+///
+/// What the command line says of the cloud goes before the rest: with `--data` there, no other source names a database, and with
+/// `--database` none names a directory. Where both stand elsewhere, the database counts, as for `tidemark serve`.
+struct AdminArguments {
+    /// The arguments, as they are parsed.
+    private(set) var arguments: [String]
+    /// Whether they concern a database, which only the program `tidemark-server` can use.
+    private(set) var needsServer = false
+    private var sources: OptionSources?
+
+    /// The options that say where a cloud is.
+    private static let names: Set = [
+        "data", "config", "database", "assets", "s3-endpoint", "s3-region", "s3-style", "database-connections", "database-pooler",
+        "database-direct",
+    ]
+
+    /// - Parameter given: What was typed; the first is `admin`.
+    /// - Throws: `OptionSources.Failure`.
+    init(_ given: [String], environment: [String: String]) throws {
+        var command: any ParsableCommand.Type = Admin.self
+        var depth = 1
+        while depth < given.count,
+            let next = command.configuration.subcommands.first(where: { $0._commandName == given[depth] })
+        {
+            command = next
+            depth += 1
+        }
+        arguments = given
+        guard command.configuration.subcommands.isEmpty, !given.contains("--help"), !given.contains("-h") else { return }
+        let options = Array(given[depth...])
+        func isGiven(_ name: String) -> Bool { options.contains { $0 == "--\(name)" || $0.hasPrefix("--\(name)=") } }
+        var sources = try OptionSources(of: command, given: options, environment: environment, only: Self.names)
+        if isGiven("data") {
+            sources.remove(Self.names.subtracting(["data", "config"]))
+        } else if isGiven("database") || sources.has("database") {
+            sources.remove(["data"])
+        }
+        arguments = given[..<depth] + sources.arguments + options
+        needsServer = isGiven("database") || sources.has("database") || command == AdminMove.self
+        self.sources = sources
+    }
+
+    /// The place of the option that a message of the parser is about; `nil` where that is on the command line.
+    func place(of message: String) -> String? { sources?.place(of: message) }
+}

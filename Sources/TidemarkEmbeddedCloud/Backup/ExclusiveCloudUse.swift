@@ -1,0 +1,45 @@
+package import Foundation
+import TidemarkCloudEngine
+package import TidemarkModel
+import TidemarkSQLite
+
+/// Keeps all others from a cloud's directory for as long as it exists.
+///
+/// `@unchecked Sendable`: the lock is taken when it is made, and released when it goes.
+package final class ExclusiveCloudUse: @unchecked Sendable {
+    private let lock: StoreLock
+
+    /// - Throws: ``StoreError`` `busy` while others have the cloud open.
+    package init(of directory: URL) throws {
+        let lock = try StoreLock(at: CloudDirectory(url: directory).useLock)
+        guard try lock.acquireIfFree() else {
+            throw StoreError(
+                .busy,
+                "\(directory.path) is in use by a server or another command; stop that first, so that nothing changes meanwhile")
+        }
+        self.lock = lock
+    }
+}
+
+extension EmbeddedCloud {
+    /// The containers of a directory that have a database, with their files.
+    package static func databases(in directory: URL) throws -> [(name: String, environment: StoreEnvironment, file: URL)] {
+        let directory = CloudDirectory(url: directory)
+        return try directory.containers().map { ($0.name, $0.environment, directory.url.appendingPathComponent($0.database)) }
+    }
+
+    /// The storage of the assets of a container in a directory.
+    package static func assets(of container: String, _ environment: String, in directory: URL) -> any AssetStorage {
+        sharedAssets(in: directory.appendingPathComponent("containers/\(container)/\(environment)/assets", isDirectory: true))
+    }
+
+    /// Makes all files of a directory durable and moves it to its place, where nothing but an empty folder may be.
+    package static func put(_ directory: URL, at place: URL) throws {
+        for name in try FileManager.default.subpathsOfDirectory(atPath: directory.path) {
+            try CloudDirectory.synchronize(directory.appendingPathComponent(name))
+        }
+        try CloudDirectory.synchronize(directory)
+        guard rename(directory.path, place.path) == 0 else { throw CloudDirectory.failure("make", place) }
+        try CloudDirectory.synchronize(place.deletingLastPathComponent())
+    }
+}
