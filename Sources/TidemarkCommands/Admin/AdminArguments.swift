@@ -39,7 +39,7 @@ struct AdminArguments {
         } else if isGiven("database") || sources.has("database") {
             sources.remove(["data"])
         }
-        arguments = given[..<depth] + sources.arguments + options
+        arguments = Array(given[..<depth]) + sources.arguments + options
         needsServer = isGiven("database") || sources.has("database") || command == AdminMove.self
         self.sources = sources
     }

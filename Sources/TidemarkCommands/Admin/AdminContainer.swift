@@ -93,7 +93,9 @@ struct AdminContainerRemove: AsyncParsableCommand {
             try await credentials.auditAdministration("container.remove", container: name)
             try outcome.tell(
                 "admin container remove", ["container": name],
-                text: "\(name) is served no longer; its records stay in \(place.data.map { "\($0)/containers/\(name)" } ?? cloud.place)")
+                text:
+                    "\(name) is served no longer; its records stay in \(place.data.map { "\($0)/containers/\(name)" } ?? cloud.place)"
+            )
         }
     }
 }

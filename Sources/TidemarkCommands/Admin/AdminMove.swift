@@ -1,5 +1,6 @@
 import ArgumentParser
 import Foundation
+import TidemarkModel
 
 /// `tidemark admin move`: takes a served cloud from a directory into a database and a bucket, or back.
 struct AdminMove: AsyncParsableCommand {
@@ -64,7 +65,8 @@ struct AdminMove: AsyncParsableCommand {
             throw ValidationError(
                 Self.isDatabase(from)
                     ? "--from and --to name two databases; one of them has to be a directory"
-                    : "--from and --to name two directories; copy a directory by 'tidemark admin backup', and name a database here")
+                    : "--from and --to name two directories; copy a directory by 'tidemark admin backup', and name a database here"
+            )
         }
         try storage.validate()
     }
@@ -93,11 +95,11 @@ struct AdminMove: AsyncParsableCommand {
             _ = umask(0o077)
             let path = Self.isDatabase(from) ? to : from
             let directory = URL(fileURLWithPath: try fileURL(path, "the cloud").path, isDirectory: true)
-            let bar = ProgressBar(progress)
+            let bar = LockedValue(ProgressBar(progress))
             let report = try await opener.move(directory, storage, intoDatabase: Self.isDatabase(to)) { state in
-                bar.show(state.what, done: state.done, total: state.total)
+                bar.withLock { $0.show(state.what, done: state.done, total: state.total) }
             }
-            bar.finish()
+            bar.withLock { $0.finish() }
             if json {
                 try Output.json(report)
             } else {
@@ -109,7 +111,8 @@ struct AdminMove: AsyncParsableCommand {
             }
             guard report.problems.isEmpty else {
                 Output.error(
-                    "tidemark: \(Wording.count(report.problems.count, "content")) of assets of the source can't be read; the rest is moved")
+                    "tidemark: \(Wording.count(report.problems.count, "content")) of assets of the source can't be read; the rest is moved"
+                )
                 throw ExitCode(ExitStatus.problemsFound.rawValue)
             }
         }

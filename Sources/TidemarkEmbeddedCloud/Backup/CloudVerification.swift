@@ -42,7 +42,8 @@ public struct CloudVerification: Sendable {
         init(kind: Kind, place: String, message: String) { (self.kind, self.place, self.message) = (kind, place, message) }
 
         package init(_ finding: RowExamination.Finding, place: String) {
-            self.init(kind: Kind(rawValue: finding.kind.rawValue) ?? .database, place: place, message: "\(place): \(finding.message)")
+            self.init(
+                kind: Kind(rawValue: finding.kind.rawValue) ?? .database, place: place, message: "\(place): \(finding.message)")
         }
     }
 
@@ -74,7 +75,9 @@ public struct CloudVerification: Sendable {
         /// The number of assets that were examined so far, in all containers.
         public let assets: Int
 
-        package init(place: String, records: Int, assets: Int) { (self.place, self.records, self.assets) = (place, records, assets) }
+        package init(place: String, records: Int, assets: Int) {
+            (self.place, self.records, self.assets) = (place, records, assets)
+        }
     }
 
     /// Examines everything once. Blocks the calling thread.

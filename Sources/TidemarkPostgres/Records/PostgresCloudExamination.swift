@@ -87,7 +87,8 @@ extension PostgresCloudTransaction {
         for row in zones {
             examination.examine(try StoredZone(row), of: try row.text(2), isWhole: (try? StoredZone(checked: row)) != nil)
         }
-        for row in try db.query("SELECT \(Self.shareColumns) FROM tidemark_shares WHERE container = $1 ORDER BY number", container)
+        for row in try db.query(
+            "SELECT \(Self.shareColumns) FROM tidemark_shares WHERE container = $1 ORDER BY number", container)
         where try !StoredShare.read(row, "").isWhole {
             examination.noteShare(try row.value(0))
         }

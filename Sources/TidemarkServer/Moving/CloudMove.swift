@@ -3,6 +3,7 @@ import TidemarkCloud
 import TidemarkCloudEngine
 import TidemarkEmbeddedCloud
 import TidemarkModel
+import TidemarkSQLite
 
 /// Copies a cloud from a directory into a database and a bucket, or back, so that devices notice nothing. Whatever ends it, it goes on where
 /// it was when it is run again.
@@ -52,16 +53,15 @@ package struct CloudMove: Sendable {
                 case .directory(let directory): try SQLiteMoveSide(source: directory)
                 case .database(let place): try await PostgresMoveSide(place)
                 }
-            let run: MoveRun
+            let run = MoveRun(source, progress)
+            try await run.checkSource()
             switch target {
             case .directory(let place):
                 if EmbeddedCloud.exists(at: place) {
-                    return try await MoveRun(source, progress).compare(with: SQLiteMoveSide(source: place))
+                    return try await run.compare(with: SQLiteMoveSide(source: place))
                 }
-                run = MoveRun(source, progress)
                 return try await run.move(to: SQLiteMoveTarget(target: place))
             case .database(let place):
-                run = MoveRun(source, progress)
                 return try await run.move(to: PostgresMoveSide(place))
             }
         } catch let error as MoveError {
@@ -122,16 +122,22 @@ private struct MoveRun {
         return digest.finish().digest
     }
 
+    /// Makes sure that there is a cloud that nobody uses.
+    func checkSource() async throws {
+        let accounts = try await source.count(of: .ofAccounts, in: nil)
+        let containers = try await source.containers()
+        guard !containers.isEmpty || accounts > 0 else {
+            throw MoveError(.missing, "\(source.name) holds no cloud; check the place")
+        }
+        try await source.checkIsUnused()
+    }
+
     // Moving
 
     func move(to target: any MoveTarget) async throws -> CloudMove.Report {
-        try await source.checkIsUnused()
         try await target.checkIsUnused()
         let containers = try await source.containers()
         let (identity, stamp) = (try await Self.identity(source, containers), try await source.stamp())
-        guard try await !containers.isEmpty || source.count(of: .ofAccounts, in: nil) > 0 else {
-            throw MoveError(.missing, "\(source.name) holds no cloud; check the place")
-        }
         var state: MoveState
         if let known = try await target.state() {
             state = known
@@ -196,7 +202,7 @@ private struct MoveRun {
             // The next rows are read while these are written.
             let (rows, place, limit, noted) = (page.rows, page.last, pace.limit, state)
             async let written: Void = target.write(rows, to: part.table, in: part.container, noted)
-            let next = place == nil ? nil : try await source.rows(of: part.table, in: part.container, after: place, limit: limit)
+            let next = try await place == nil ? nil : source.rows(of: part.table, in: part.container, after: place, limit: limit)
             try await written
             progress(.init(what: part.what, done: sum.count, total: max(total, sum.count)))
             guard let next else { return }
@@ -294,7 +300,6 @@ private struct MoveRun {
 
     /// Says whether two places have the same cloud, of which one was moved from the other.
     func compare(with target: any MoveSide) async throws -> CloudMove.Report {
-        try await source.checkIsUnused()
         try await target.checkIsUnused()
         let containers = try await source.containers()
         let other = try await target.containers()

@@ -40,7 +40,8 @@ extension MovedTable {
             "dependencies", [integer("zone"), name("target"), .init("name", .record, sqlite: "record")],
             sqliteKey: ["owner", "zone", "target", "record"], postgresKey: ["zone", "target", "name"]),
         found,
-        owned("assets", [name("digest"), integer("size"), name("payer")], sqliteKey: ["owner", "digest"], postgresKey: ["digest"]),
+        owned(
+            "assets", [name("digest"), integer("size"), name("payer")], sqliteKey: ["owner", "digest"], postgresKey: ["digest"]),
         owned(
             "named", [integer("zone"), name("digest"), .init("name", .record, sqlite: "record")],
             sqliteKey: ["owner", "zone", "digest", "record"], postgresKey: ["zone", "digest", "name"]),
@@ -100,7 +101,8 @@ extension MovedTable {
         var table = owned(
             "found",
             [
-                integer("zone"), .init("name", .record, sqlite: "record"), integer("idx"), integer("ordinal"), .init("value", .found),
+                integer("zone"), .init("name", .record, sqlite: "record"), integer("idx"), integer("ordinal"),
+                .init("value", .found),
             ], sqliteKey: ["owner", "record", "idx", "ordinal"], postgresKey: ["zone", "name", "idx", "ordinal"])
         table.sqliteIndex = "found_by_record"
         return table
@@ -117,7 +119,8 @@ extension MovedTable {
     static let ofAccounts = MovedTable(
         name: "accounts", postgres: "accounts",
         columns: [
-            text("id"), text("email"), text("phone"), text("name"), integer("quota"), text("status"), .init("discoverable", .flag),
+            text("id"), text("email"), text("phone"), text("name"), integer("quota"), text("status"),
+            .init("discoverable", .flag),
         ], sqliteKey: ["id"], postgresKey: ["id"])
 
     static let ofCredentials: [MovedTable] = [

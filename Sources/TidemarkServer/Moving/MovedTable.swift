@@ -37,7 +37,9 @@ struct MovedColumn: Sendable {
     let sqlite: String
     let kind: Kind
 
-    init(_ name: String, _ kind: Kind, sqlite: String? = nil) { (self.name, self.sqlite, self.kind) = (name, sqlite ?? name, kind) }
+    init(_ name: String, _ kind: Kind, sqlite: String? = nil) {
+        (self.name, self.sqlite, self.kind) = (name, sqlite ?? name, kind)
+    }
 }
 
 /// A table that both kinds of storage have, and how each has it.
@@ -91,7 +93,9 @@ struct RowSum: Hashable, Codable, Sendable {
         let digits = Array(digest.finish().digest.utf8)
         for place in 0..<4 {
             var word: UInt64 = 0
-            for digit in digits[(16 * place)..<(16 * place + 16)] { word = word << 4 | UInt64(digit < 0x3a ? digit - 0x30 : digit - 0x57) }
+            for digit in digits[(16 * place)..<(16 * place + 16)] {
+                word = word << 4 | UInt64(digit < 0x3a ? digit - 0x30 : digit - 0x57)
+            }
             words[place] &+= word
         }
         count += 1

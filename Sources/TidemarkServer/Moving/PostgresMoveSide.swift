@@ -46,7 +46,9 @@ final class PostgresMoveSide: MoveTarget {
             """)[0].value(0)
         guard others == 0 else {
             throw MoveError(
-                .busy, "\(name) is in use by servers or other commands (\(others) connections); stop them first, so that nothing changes meanwhile")
+                .busy,
+                "\(name) is in use by servers or other commands (\(others) connections); stop them first, so that nothing changes meanwhile"
+            )
         }
     }
 
@@ -122,7 +124,8 @@ final class PostgresMoveSide: MoveTarget {
         let rows =
             if let container {
                 try await database.query(
-                    "SELECT count(*) FROM \(table.postgres) t WHERE t.container = $1 AND \(table.postgresFilter)", number(of: container))
+                    "SELECT count(*) FROM \(table.postgres) t WHERE t.container = $1 AND \(table.postgresFilter)",
+                    number(of: container))
             } else { try await database.query("SELECT count(*) FROM \(table.postgres)") }
         return Int(try rows[0].value(0, as: Int64.self))
     }
@@ -164,7 +167,7 @@ final class PostgresMoveSide: MoveTarget {
     // Writing
 
     func state() async throws -> MoveState? {
-        try await database.transaction { db in
+        _ = try await database.transaction { db in
             try db.query(
                 """
                 CREATE TABLE IF NOT EXISTS tidemark_moves (
@@ -212,9 +215,13 @@ final class PostgresMoveSide: MoveTarget {
                 before == nil
                 ? "INSERT INTO tidemark_moves (is_only, is_done, state) VALUES (true, $2, $1) ON CONFLICT DO NOTHING"
                 : "UPDATE tidemark_moves SET state = $1, is_done = $2 WHERE state = $3"
-            let command = PostgresCommand(sql, before.map { [text, isDone, $0] } ?? [text, isDone])
-            guard try db.run([command] + (rows.map { [$0] } ?? []))[0].affected == 1 else {
-                throw MoveError(.busy, "another process moves a cloud into \(name); wait until it is done, and look what is there")
+            var parameters: [any PostgresParameter] = [text, isDone]
+            if let before { parameters.append(before) }
+            var commands = [PostgresCommand(sql, parameters)]
+            if let rows { commands.append(rows) }
+            guard try db.run(commands)[0].affected == 1 else {
+                throw MoveError(
+                    .busy, "another process moves a cloud into \(name); wait until it is done, and look what is there")
             }
         }
     }
@@ -313,7 +320,8 @@ final class PostgresMoveSide: MoveTarget {
         ) { db in
             // What is numbered from now on comes behind what was moved.
             for (sequence, table, column) in [
-                ("'tidemark_zone_numbers'", "tidemark_zones", "number"), ("'tidemark_share_numbers'", "tidemark_shares", "number"),
+                ("'tidemark_zone_numbers'", "tidemark_zones", "number"),
+                ("'tidemark_share_numbers'", "tidemark_shares", "number"),
                 ("pg_get_serial_sequence('tidemark_records', 'id')", "tidemark_records", "id"),
                 ("pg_get_serial_sequence('tidemark_removals', 'id')", "tidemark_removals", "id"),
                 ("pg_get_serial_sequence('tidemark_participants', 'ordinal')", "tidemark_participants", "ordinal"),

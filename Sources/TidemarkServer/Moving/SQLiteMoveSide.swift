@@ -29,7 +29,8 @@ class SQLiteMoveSide: MoveSide, @unchecked Sendable {
             _ = try CredentialStore(at: directory)
         }
         for (container, _, file) in try EmbeddedCloud.databases(in: directory) {
-            try SharedDatabase.watcher(of: file).read { db in try SQLiteCloudStorage.check(db, path: "the container \(container)") }
+            try SharedDatabase.watcher(of: file).read { db in try SQLiteCloudStorage.check(db, path: "the container \(container)")
+            }
         }
     }
 
@@ -73,7 +74,9 @@ class SQLiteMoveSide: MoveSide, @unchecked Sendable {
                     try Data.fetchOne(db, sql: "SELECT content FROM documents WHERE name = ?", arguments: [name])
                 }
                 guard let key = try document("key"), let began = try document("began") else {
-                    throw MoveError(.missing, "the container \(name) (\(environment.rawValue)) of \(directory.path) has no key; verify the cloud")
+                    throw MoveError(
+                        .missing,
+                        "the container \(name) (\(environment.rawValue)) of \(directory.path) has no key; verify the cloud")
                 }
                 return MovedContainer(
                     name: name, environment: environment.rawValue, key: key,
@@ -98,7 +101,7 @@ class SQLiteMoveSide: MoveSide, @unchecked Sendable {
         guard let queue = try queue(Self.file(of: table, in: container)) else { return ([], nil) }
         return try await queue.read { db in
             let select = try db.cachedStatement(sql: Self.select(table, isFirst: place == nil))
-            var arguments: [any DatabaseValueConvertible] = []
+            var arguments: [(any DatabaseValueConvertible)?] = []
             for value in place ?? [] {
                 switch value {
                 case .integer(let number): arguments.append(number)

@@ -33,7 +33,9 @@ final class SQLiteMoveTarget: SQLiteMoveSide, MoveTarget, @unchecked Sendable {
 
     /// - Parameter place: Where the cloud is to come; nothing, or an empty folder.
     init(target place: URL) throws {
-        let entries = FileManager.default.fileExists(atPath: place.path) ? try FileManager.default.contentsOfDirectory(atPath: place.path) : []
+        let entries =
+            FileManager.default.fileExists(atPath: place.path)
+            ? try FileManager.default.contentsOfDirectory(atPath: place.path) : []
         guard entries.isEmpty else {
             throw MoveError(
                 .occupied,
@@ -41,7 +43,8 @@ final class SQLiteMoveTarget: SQLiteMoveSide, MoveTarget, @unchecked Sendable {
                     ? "\(place.path) holds another cloud; name a new directory"
                     : "\(place.path) holds other files; name a new directory")
         }
-        let making = place.deletingLastPathComponent().appendingPathComponent(".\(place.lastPathComponent).moving", isDirectory: true)
+        let making = place.deletingLastPathComponent().appendingPathComponent(
+            ".\(place.lastPathComponent).moving", isDirectory: true)
         try Folder.make(making, mode: 0o700)
         lock = try TargetLock(in: making, for: place)
         self.place = place
@@ -167,7 +170,8 @@ final class SQLiteMoveTarget: SQLiteMoveSide, MoveTarget, @unchecked Sendable {
         if table.name == "writers", owner.isEmpty { return 0 }
         if let known = owners.withLock({ $0[file]?[owner] }) { return known }
         try db.execute(sql: "INSERT OR IGNORE INTO owners (name, change) VALUES (CAST(? AS TEXT), 0)", arguments: [owner])
-        let number = try Int64.fetchOne(db, sql: "SELECT number FROM owners WHERE name = CAST(? AS TEXT)", arguments: [owner]) ?? -1
+        let number =
+            try Int64.fetchOne(db, sql: "SELECT number FROM owners WHERE name = CAST(? AS TEXT)", arguments: [owner]) ?? -1
         owners.withLock { owners in
             // A transaction that fails ends the program.
             if owners[file]?.count ?? 0 > 100_000 { owners[file] = [:] }

@@ -76,7 +76,8 @@ package struct OpenedDatabase: Sendable {
 
     /// Makes the cloud and its credential store, for a program that serves nobody.
     package func administered() throws -> (cloud: EmbeddedCloud, credentials: CredentialStore) {
-        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("tidemark-admin-\(getpid())", isDirectory: true)
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent(
+            "tidemark-admin-\(getpid())", isDirectory: true)
         return (EmbeddedCloud(in: backend, folder: folder), try CredentialStore(credentials))
     }
 

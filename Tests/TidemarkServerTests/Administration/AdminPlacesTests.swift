@@ -35,7 +35,9 @@ struct AdminPlacesTests {
         return text
     }
 
-    private func run(_ words: String, _ place: [String], input: URL?, environment: [String: String] = [:]) async throws -> Tool.Result {
+    private func run(
+        _ words: String, _ place: [String], input: URL?, environment: [String: String] = [:]
+    ) async throws -> Tool.Result {
         try await tool.run(
             ["admin"] + words.split(separator: " ").map(String.init) + place, input: input, environment: environment)
     }
@@ -79,10 +81,12 @@ struct AdminPlacesTests {
             for (words, status) in commands {
                 let result = try await run(words, place, input: words.contains("--password-stdin") ? password : nil)
                 #expect(result.status == status, "\(words) \(place): \(result.status) \(result.errors)")
-                lines.append("\(words): \(compared(result.output))\(status == 0 ? "" : String(result.errors.count(where: { $0 == "\n" })))")
+                lines.append(
+                    "\(words): \(compared(result.output))\(status == 0 ? "" : String(result.errors.count(where: { $0 == "\n" })))"
+                )
             }
             let folder = scratch["export-\(said.count)"]
-            try await #expect(run("account add dora@example.org --no-password", place, input: nil).status == 0)
+            #expect(try await run("account add dora@example.org --no-password", place, input: nil).status == 0)
             let exported = try await run("account export dora@example.org --to \(folder.path)", place, input: nil)
             #expect(exported.status == 0, "\(exported.errors)")
             lines.append(compared(exported.output).replacing(folder.path, with: "folder"))
@@ -104,15 +108,19 @@ struct AdminPlacesTests {
             let made = try await run("container add \(place[0] == "--data" ? "of-data" : "of-database")", place, input: nil)
             #expect(made.status == 0 && made.errors.hasPrefix("note: made a cloud"), "\(made.errors)")
         }
-        let variables = ["TIDEMARK_DATABASE": places[1][1], "TIDEMARK_ASSETS": places[1][3], "TIDEMARK_DATA": scratch["none"].path]
+        let variables = [
+            "TIDEMARK_DATABASE": places[1][1], "TIDEMARK_ASSETS": places[1][3], "TIDEMARK_DATA": scratch["none"].path,
+        ]
         #expect(try await run("container list", [], input: nil, environment: variables).output == "of-database\n")
         #expect(try await run("container list", places[0], input: nil, environment: variables).output == "of-data\n")
         #expect(
             try await run("container list", [], input: nil, environment: ["TIDEMARK_DATA": scratch["cloud"].path]).output
                 == "of-data\n")
-        let file = try scratch.write("# the server's\nport = 8080\ndatabase = \(places[1][1])\nassets = \(places[1][3])\n", to: "conf")
+        let file = try scratch.write(
+            "# the server's\nport = 8080\ndatabase = \(places[1][1])\nassets = \(places[1][3])\n", to: "conf")
         #expect(try await run("container list --config \(file.path)", [], input: nil).output == "of-database\n")
-        let wrong = try await run("container list", [], input: nil, environment: variables.merging(["TIDEMARK_S3_STYLE": "x"]) { $1 })
+        let wrong = try await run(
+            "container list", [], input: nil, environment: variables.merging(["TIDEMARK_S3_STYLE": "x"]) { $1 })
         #expect(wrong.status == 64 && wrong.errors.contains("TIDEMARK_S3_STYLE is wrong"), "\(wrong.errors)")
     }
 
