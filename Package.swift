@@ -275,7 +275,7 @@ let package = Package(
         .executableTarget(
             name: "tidemark-server",
             dependencies: [
-                "CMalloc", "TidemarkCommands", "TidemarkServer",
+                "CMalloc", "TidemarkCommands", "TidemarkEmbeddedCloud", "TidemarkServer",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "NIOCore", package: "swift-nio", condition: served),

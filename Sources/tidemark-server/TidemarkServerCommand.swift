@@ -5,6 +5,7 @@ import Logging
 import NIOCore
 import NIOPosix
 import TidemarkCommands
+import TidemarkEmbeddedCloud
 import TidemarkServer
 
 @main
