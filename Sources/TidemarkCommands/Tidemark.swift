@@ -1,6 +1,7 @@
 public import ArgumentParser
 import Foundation
 import Logging
+import TidemarkModel
 
 /// The command-line tool.
 public struct Tidemark: AsyncParsableCommand {
@@ -43,6 +44,8 @@ public struct Tidemark: AsyncParsableCommand {
 
     /// Runs the command that arguments name, and exits.
     public static func run(_ arguments: [String]) async {
+        // The tool speaks English, wherever it runs.
+        ErrorLanguage.use(.english)
         if let message = misspeltCommand(in: arguments) { exit(withError: ending(message, .usage)) }
         guard arguments.first == "admin" else { return await main(arguments) }
         await administer(arguments)

@@ -21,6 +21,9 @@ public struct RelationshipSchema: Hashable, Sendable {
     /// What becomes of the record when the target is deleted.
     public let deleteRule: DeleteRule
 
+    /// What it means, in words: `owned, cascade`.
+    package var meaning: String { (isOwning ? "owned, " : "weak, ") + deleteRule.rawValue }
+
     /// Makes a relationship.
     public init(field: String, target: String, isOwning: Bool, deleteRule: DeleteRule) {
         self.field = field

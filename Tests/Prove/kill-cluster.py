@@ -59,10 +59,10 @@ class Clustered:
         for container in devices.containers.values():
             killing.finish_with(
                 [self.options.tidemark, "account", "sign-in", container, "--server", self.url, "--email", self.account["email"], "--container",
-                 start_server.CONTAINER, "--password-stdin"], self.account["password"] + "\n")
+                 start_server.CONTAINER, "--password-stdin", "--insecure-http"], self.account["password"] + "\n")
 
     def words(self, container):
-        return ["--server", self.url, "--session", container / "cloud-session", "--cloud-container", start_server.CONTAINER]
+        return ["--server", self.url, "--session", container / "cloud-session", "--cloud-container", start_server.CONTAINER, "--insecure-http"]
 
 
 class Proof:

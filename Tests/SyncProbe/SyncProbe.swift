@@ -52,6 +52,7 @@ struct CloudOptions: ParsableArguments {
     @Option(help: "The address of the server that has the cloud.") var server: String?
     @Option(help: "The file with the session to ask the server with.") var session: String?
     @Option(help: "The container in the cloud.") var cloudContainer = "probe"
+    @Flag(name: .customLong("insecure-http"), help: "Allows http:// to other machines.") var insecureHTTP = false
 
     func validate() throws {
         guard (directory == nil) != (server == nil), (server == nil) == (session == nil) else {
@@ -62,7 +63,7 @@ struct CloudOptions: ParsableArguments {
     func databases() async throws -> CloudDatabases {
         if let server, let session {
             let file = SessionFile(at: URL(fileURLWithPath: session))
-            return HTTPCloud(try ServerAddress(server), container: cloudContainer, session: file).databases
+            return HTTPCloud(try ServerAddress(server, allowsInsecure: insecureHTTP), container: cloudContainer, session: file).databases
         }
         let embedded = try EmbeddedCloud(at: URL(fileURLWithPath: directory ?? ""))
         return try embedded.databases(of: cloudContainer, account: try await embedded.addAccount("anna@example.org").id)

@@ -78,6 +78,64 @@ import TidemarkStore
         #expect(try await run("schema diff d.tidemark compact.json").output == "no differences\n")
     }
 
+    @Test func `relationships and indexes of fields that are there are compared and applied`() async throws {
+        try await run("records set c.tidemark t1 --type Trip title=North")
+        try await run("records set c.tidemark s1 --type Stop trip:reference=t1 title=Senja")
+        func file(_ trip: String, _ indexes: String) throws {
+            try scratch.write(
+                #"""
+                {"types": [{"name": "Trip", "fields": [{"name": "title", "type": "string"}]},
+                  {"name": "Stop", "indexes": [\#(indexes)], "fields": [{"name": "trip", "type": "reference"\#(trip)},
+                  {"name": "title", "type": "string"}]}]}
+                """#, to: "wanted.json")
+        }
+        try file(#", "target": "Trip", "owning": true"#, #"{"fields": ["title"]}"#)
+        #expect(
+            try await run("schema diff c.tidemark wanted.json").output == """
+                ~ Stop.trip: none here, relationship to Trip, owned, cascade in the file
+                + Stop index title
+
+                """)
+        #expect(
+            try await run("schema apply c.tidemark wanted.json").output
+                == "added Stop: the relationship trip to Trip, owned, cascade, the indexes title\n")
+        #expect(try await run("schema diff c.tidemark wanted.json").output == "no differences\n")
+        #expect(try await run("index list c.tidemark --json").output.contains(#""declaredBy":"schema""#))
+        try file(#", "target": "Trip", "owning": true, "deleteRule": "deny""#, "")
+        try await run("schema apply c.tidemark wanted.json")
+        #expect(try await run("schema diff c.tidemark wanted.json").output == "no differences\n")
+        #expect(try await run("index list c.tidemark --json").output.contains("title") == false)
+        #expect(try await run("records delete c.tidemark t1", expecting: 65).errors.contains("delete rule is deny"))
+    }
+
+    @Test func `a deletion names what goes with the record, also in a dry run`() async throws {
+        try scratch.write(
+            #"""
+            {"types": [{"name": "Trip", "fields": []}, {"name": "Stop", "fields":
+              [{"name": "trip", "type": "reference", "target": "Trip", "owning": true}]}]}
+            """#, to: "schema.json")
+        try await run("records set c.tidemark t1 --type Trip title=North")
+        try await run("schema apply c.tidemark schema.json")
+        try await run("records set c.tidemark s1 --type Stop trip=t1")
+        for names in [["t1"], ["--type", "Trip", "--where", "TRUE"]] {
+            let dry = try await tool.run(["records", "delete", "c.tidemark"] + names + ["--dry-run"], in: scratch.url)
+            #expect(
+                dry.output == """
+                    would be deleted: Trip t1
+                    would be deleted: Stop s1, which belongs to a deleted record
+                    would be deleted in all: 2 records
+
+                    """, "\(dry.errors)")
+        }
+        #expect(try await run("records get c.tidemark s1").output.contains("t1"))
+        #expect(
+            try await run("records delete c.tidemark t1").output == """
+                deleted Trip t1
+                deleted Stop s1, which belongs to a deleted record
+
+                """)
+    }
+
     @Test func `fields and types are renamed and dropped`() async throws {
         try await run("records set c.tidemark a --type Place caption=Senja rating:int=4")
         #expect(

@@ -96,6 +96,33 @@ import TidemarkModel
     private static let writes = "shared Private User Read-Write shared yes yes no"
     private static let reads = "shared Private User Read-Only shared no no no"
 
+    @Test func `a record that is set goes to its owner, in a share of somebody else's, too`() async throws {
+        try await signIn("ada", "ben", "eve")
+        let schema = try scratch.write(
+            #"""
+            {"types": [{"name": "Trip", "fields": [{"name": "title", "type": "string"}]}, {"name": "Stop", "fields":
+              [{"name": "trip", "type": "reference", "target": "Trip", "owning": true}, {"name": "title", "type": "string"}]}]}
+            """#, to: "schema.json")
+        for name in ["ada", "ben", "eve"] { try await run("schema", "apply", path(name), schema.path) }
+        try await run("records", "set", path("ada"), "t1", "--type", "Trip", "title=North")
+        try await run("share", "create", path("ada"), "t1")
+        for (name, option) in [("ben", "--read-write"), ("eve", "--read-only")] {
+            let invited = try await run("share", "invite", path("ada"), "t1", "\(name)@example.org", option, "--json").json()
+            let link = try #require((invited["links"] as? [[String: Any]])?.first?["link"] as? String)
+            try await run("share", "accept", path(name), link)
+        }
+        try await run("records", "set", path("ben"), "s1", "--type", "Stop", "trip=t1", "title=Senja")
+        for name in ["ben", "ada"] { try await run("sync", path(name)) }
+        #expect(try await run("records", "get", path("ada"), "s1").output.contains("Senja"))
+        #expect(try await run("verify", path("ben")).output.contains("no problem"))
+        let denied = try await tool.run(["records", "set", path("eve"), "s2", "--type", "Stop", "trip=t1"])
+        #expect(denied.status == 77, "\(denied.output)\(denied.errors)")
+        try await run("records", "set", path("ben"), "own", "--type", "Trip", "title=Own")
+        try await run("records", "set", path("ben"), "s3", "--type", "Stop", "trip=own")
+        let refused = try await tool.run(["records", "set", path("ben"), "s3", "trip=t1"])
+        #expect(refused.status != 0 && refused.errors.contains("its owner Trip t1 is in the shared store"), "\(refused.errors)")
+    }
+
     @Test func `a journal is shared, accepted, edited by several, taken back, left and kept`() async throws {
         try await signIn("ada", "ben", "ida")
         try await makeJournal("ada")

@@ -298,4 +298,25 @@ struct FailureTests {
             await database.close()
         }
     }
+
+    @Test("A host that takes the password and no writes, beside one that is down, is no refusal: after a failover both pass")
+    func waitsForPrimary() async throws {
+        let server = try await apart {
+            try PostgresServer(settings: ["password_encryption = 'scram-sha-256'", "default_transaction_read_only = on"])
+        }
+        try await apart {
+            try server.sql("SET default_transaction_read_only = off; CREATE ROLE guarded LOGIN PASSWORD 'geheim'")
+        }
+        try await apart { try server.demandPasswords() }
+        let scratch = try Scratch()
+        let file = try scratch.write("127.0.0.1:*:*:guarded:geheim\n", to: "passwords")
+        chmod(file.path, 0o600)
+        let address =
+            "host=127.0.0.1,127.0.0.1 port=1,\(server.port) user=guarded dbname=postgres target_session_attrs=read-write passfile=\(file.path)"
+        let database = try Fixture.database(address) { $0.patience = .zero }
+        let error = await failure { try await database.check() }
+        #expect(error?.code == .unreachable, "\(error?.message ?? "")")
+        #expect(error.map { CloudError(postgres: $0).code } == .serviceUnavailable)
+        await database.close()
+    }
 }

@@ -187,6 +187,9 @@ import TidemarkStore
         #expect(result.records.map(\.id) == ["p5", "p4", "p2", "p0"])
         #expect(result.unreadable.map(\.record) == ["p3", "p1"].map { RecordName(type: "Place", name: $0) })
         #expect(result.unreadable.allSatisfy { $0.error is DecodingError })
+        // What a person is shown names the record and the property.
+        let texts = result.unreadable.map(\.localizedDescription)
+        #expect(texts.allSatisfy { $0.hasPrefix("Place p") && $0.contains("can't be read as") }, "\(texts)")
         await #expect(throws: DecodingError.self) { try await journal.fetch(New.Place.self, named: "p1") }
         #expect(try await journal.newContext().fetchAll(New.Place.self).count == 4)
     }

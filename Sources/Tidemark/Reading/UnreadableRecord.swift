@@ -1,3 +1,4 @@
+public import Foundation
 public import TidemarkModel
 
 /// A record that a fetch has left out, because it can't be read as the requested type.
@@ -8,4 +9,26 @@ public struct UnreadableRecord: Sendable {
     public let record: RecordName
     /// The error of the decoder: a `DecodingError` that names the property, or an error of the type's own `init(from:)`.
     public let error: any Error
+}
+
+extension UnreadableRecord: LocalizedError, CustomStringConvertible {
+    /// What can't be read, and why: the record, the property and its value. A `DecodingError` has no such text in its `localizedDescription`.
+    public var description: String {
+        switch error as? DecodingError {
+        case .dataCorrupted(let context), .keyNotFound(_, let context), .typeMismatch(_, let context), .valueNotFound(_, let context):
+            context.debugDescription
+        default: "\(record.type) \(record.name) can't be read: \(error)"
+        }
+    }
+
+    public var errorDescription: String? { description }
+
+    /// What helps; `nil` where the description says it, or nothing is known.
+    public var recoverySuggestion: String? {
+        guard case .dataCorrupted? = error as? DecodingError else { return nil }
+        return """
+            A newer version of the program, or another one, has written a value that this type does not know: add it to the type, or read the \
+            property as the type of its raw value.
+            """
+    }
 }

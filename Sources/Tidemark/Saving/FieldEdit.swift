@@ -27,6 +27,8 @@ package struct FieldEdit: Sendable {
 extension PersistentContainer {
     /// Gives fields of a record new values. Makes the record, its type and its fields where they do not exist.
     ///
+    /// A new record that belongs to a record of the other store goes there, as with a typed save.
+    ///
     /// - Parameters:
     ///   - scope: The store that has the record, or is to have it.
     ///   - share: The share of that store to which the record belongs, or into which a new one goes.
@@ -36,9 +38,14 @@ extension PersistentContainer {
     @discardableResult
     package func save(_ edit: FieldEdit, in scope: StoreScope, share: Share? = nil) async throws -> SaveResult {
         var place: SharePlace?
-        if let share { place = try await self.place(of: share) }
+        var scope = scope
+        if let share {
+            place = try await self.place(of: share)
+        } else {
+            scope = try homes(of: [(record: edit.record, owner: try owner(in: edit))], default: scope)[0]
+        }
         let policy = policies(nil, types: [:])
-        return try write { [place] assets in
+        return try write { [place, scope] assets in
             var values: [String: FieldValue] = [:]
             for (field, value) in edit.values {
                 values[field] = try value.map { try Self.stored($0, field, assets).composingReferences }
@@ -51,6 +58,19 @@ extension PersistentContainer {
                     validate: { db, source, _ in try place?.check(db, source) })
             ]
         }
+    }
+
+    /// The record that the edit makes the owner of its record, as either store has the relationship; `nil` for no owner.
+    private func owner(in edit: FieldEdit) throws -> RecordName? {
+        guard try hasRecordsOfOthers else { return nil }
+        for scope in ContainerDirectory.scopes {
+            let types = try stores[scope].assumeIsolated { try $0.knownTypes() }
+            let relationships = types.first { $0.name == edit.record.type }?.relationships.values.compactMap(\.self) ?? []
+            guard let owning = relationships.first(where: \.isOwning) else { continue }
+            guard case .value(.reference(let name))?? = edit.values[owning.field] else { return nil }
+            return RecordName(type: owning.target, name: name)
+        }
+        return nil
     }
 
     private static func stored(_ value: FieldEdit.Value, _ field: String, _ assets: AssetIngest) throws -> FieldValue {

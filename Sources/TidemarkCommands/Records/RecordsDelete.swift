@@ -10,7 +10,8 @@ struct RecordsDelete: AsyncParsableCommand {
             The command names missing records at the end (exit code 66), and deletes the others. If you lack the permission to delete \
             one of the records, it deletes nothing (exit code 77).
 
-            --dry-run prints which records would be deleted. On a terminal the command asks before --where deletes more than 100 records.
+            Records that belong to a deleted record go with it, as the delete rules of their types say. --dry-run prints which records would be \
+            deleted. On a terminal the command asks before --where deletes more than 100 records.
 
             Examples:
               tidemark records delete MyJournal.tidemark lofoten senja
@@ -44,7 +45,7 @@ struct RecordsDelete: AsyncParsableCommand {
 
     private struct Report: Encodable {
         let dryRun: Bool
-        let deleted: [RecordName]
+        let deleted, cascaded: [RecordName]
         let missing: [String]
     }
 
@@ -61,14 +62,16 @@ struct RecordsDelete: AsyncParsableCommand {
             let author = TransactionAuthor("tidemark records delete", origin: .save)
             var deleted: [RecordName] = []
             var missing: [String] = []
+            var cascaded: [RecordName] = []
             if let condition, let type {
                 let query = RecordQuery(type: type, condition: condition)
                 var matching: [String] = []
                 try StoreReader(container: directory, scope: scope ?? .private).forEachRecord(query) { matching.append($0.name) }
                 if !dryRun {
                     try confirmation.ask("Delete \(Wording.count(matching.count, "record")) of \(type)?", count: matching.count)
-                    matching = try await store(directory, scope ?? .private).delete(matching: query, author: author)
                 }
+                (matching, cascaded) = try await store(directory, scope ?? .private).deletion(
+                    matching: query, author: author, isDryRun: dryRun)
                 deleted = matching.map { RecordName(type: type, name: $0) }
             } else {
                 var found: [FoundRecord] = []
@@ -81,21 +84,20 @@ struct RecordsDelete: AsyncParsableCommand {
                 }
                 deleted = found.map(\.name)
                 // What may be refused comes first: then nothing is done.
-                for scope in ContainerDirectory.scopes.reversed() where !dryRun {
-                    let edits = found.filter { $0.scope == scope }
-                        .map { RecordEdit(record: $0.name, base: .any, values: nil, fields: []) }
-                    guard !edits.isEmpty else { continue }
-                    _ = try await store(directory, scope).save(
-                        edits, schemas: [], blobs: [], author: author, policy: { _ in .overwrite }, check: { _ in })
+                for scope in ContainerDirectory.scopes.reversed() {
+                    let records = found.filter { $0.scope == scope }.map(\.name)
+                    guard !records.isEmpty else { continue }
+                    cascaded += try await store(directory, scope).deletion(of: records, author: author, isDryRun: dryRun)
                 }
             }
             if json {
-                try Output.json(Report(dryRun: dryRun, deleted: deleted, missing: missing))
+                try Output.json(Report(dryRun: dryRun, deleted: deleted, cascaded: cascaded, missing: missing))
             } else {
                 let done = dryRun ? "would be deleted:" : "deleted"
                 for record in deleted { try Output.line("\(done) \(record.title)") }
+                for record in cascaded { try Output.line("\(done) \(record.title), which belongs to a deleted record") }
                 if dryRun {
-                    try Output.line("would be deleted in all: \(Wording.count(deleted.count, "record"))")
+                    try Output.line("would be deleted in all: \(Wording.count(deleted.count + cascaded.count, "record"))")
                 } else if deleted.isEmpty, let type, condition != nil {
                     try Output.line("no record of \(type) matches: nothing was deleted")
                 }

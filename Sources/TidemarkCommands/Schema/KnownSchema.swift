@@ -11,6 +11,19 @@ struct KnownSchema {
 
     init(_ types: [RecordTypeSchema]) { self.types = types }
 
+    /// The types of a store with those of their indexes that a schema file has declared, or declares now.
+    static func types(of directory: ContainerDirectory, beside wanted: [RecordTypeSchema]) throws -> [RecordTypeSchema] {
+        let reader = try StoreReader(container: directory)
+        let indexes = try reader.indexes()
+        return try reader.types().map { type in
+            var type = type
+            let declared = wanted.first { $0.name == type.name }?.indexes ?? []
+            type.indexes = indexes.first { $0.type == type.name }?.indexes
+                .filter { $0.origin == .schema || declared.contains($0.index) }.map(\.index)
+            return type
+        }
+    }
+
     /// - Throws: ``StoreError`` `schema` with what helps.
     func type(named name: String) throws -> RecordTypeSchema {
         if let type = types.first(where: { $0.name == name }) { return type }

@@ -8,7 +8,8 @@ struct SchemaApply: AsyncParsableCommand {
         commandName: "apply", abstract: "Gives a container the record types of a schema file.",
         discussion: """
             The command adds the types, fields and unique keys that the container lacks, and gives fields the type that the file says, as \
-            'tidemark schema retype' does. If a value can't be converted, the command lists these values and changes nothing (exit code 65). \
+            'tidemark schema retype' does. It gives fields the relationships and types the indexes that the file says; indexes of an earlier \
+            schema file that this one does not have are dropped. If a value can't be converted, the command lists these values and changes nothing (exit code 65). \
             What only the container has stays.
 
             In a production container it only adds: have the types and fields deployed in the cloud first.
@@ -34,7 +35,7 @@ struct SchemaApply: AsyncParsableCommand {
         try await reportingErrors {
             let wanted = try SchemaFile.read(fileURL(file, "the schema file"))
             let directory = try containerToWrite(container, isDryRun: changing.dryRun)
-            let difference = SchemaDifference(from: try StoreReader(container: directory).types(), to: wanted)
+            let difference = SchemaDifference(from: try KnownSchema.types(of: directory, beside: wanted), to: wanted)
             if difference.changes.isEmpty, !changing.json {
                 return try Output.line("the container has all of it: nothing to do")
             }

@@ -40,7 +40,7 @@ struct SchemaDiff: AsyncParsableCommand {
         try await reportingErrors {
             let wanted = try SchemaFile.read(fileURL(file, "the schema file"))
             let directory = try ContainerDirectory(openingAt: fileURL(container, "the container"))
-            let present = try StoreReader(container: directory).types()
+            let present = try KnownSchema.types(of: directory, beside: wanted)
             let difference = SchemaDifference(from: present, to: wanted)
             let lines = lines(difference, present)
             if json { return try Output.json(Report(equal: lines.isEmpty, differences: lines)) }
@@ -71,6 +71,8 @@ struct SchemaDiff: AsyncParsableCommand {
                         only: "file", type: schema.name, field: nil, here: nil, wanted: "unique key \($0.joined(separator: ", "))"
                     )
                 }
+                lines += relationships(schema, known)
+                if let indexes = schema.indexes { lines += self.indexes(indexes, known?.indexes ?? [], of: schema.name) }
                 if let nameField = schema.nameField, let known {
                     lines.append(
                         .init(
@@ -89,5 +91,26 @@ struct SchemaDiff: AsyncParsableCommand {
         }
         lines += difference.typesOnlyHere.map { .init(only: "container", type: $0, field: nil, here: nil, wanted: nil) }
         return lines
+    }
+
+    private func relationships(_ schema: RecordTypeSchema, _ known: RecordTypeSchema?) -> [Report.Line] {
+        func words(_ relationship: RelationshipSchema?) -> String? {
+            relationship.map { "relationship to \($0.target), \($0.meaning)" }
+        }
+        return schema.relationships.sorted { $0.key < $1.key }.map { name, wanted in
+            .init(
+                only: known == nil ? "file" : "type", type: schema.name, field: name, here: words(known?.relationships[name] ?? nil),
+                wanted: words(wanted))
+        }
+    }
+
+    private func indexes(_ wanted: [FieldIndex], _ here: [FieldIndex], of type: String) -> [Report.Line] {
+        func words(_ index: FieldIndex) -> String { "index \(index.name)\(index.language.map { ", \($0)" } ?? "")" }
+        return wanted.filter { !here.contains($0) }.map {
+            .init(only: "file", type: type, field: nil, here: nil, wanted: words($0))
+        }
+            + here.filter { !wanted.contains($0) }.map {
+                .init(only: "type", type: type, field: nil, here: words($0), wanted: nil)
+            }
     }
 }

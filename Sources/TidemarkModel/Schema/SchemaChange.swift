@@ -46,6 +46,12 @@ extension SchemaChange: CustomStringConvertible {
                 schema.fields.map { "\($0.name) \($0.typeName)" }
                 + schema.uniqueKeys.map { "the unique key \($0.joined(separator: ", "))" }
                 + (schema.nameField.map { ["the name field \($0)"] } ?? [])
+                + schema.relationships.sorted { $0.key < $1.key }.map { name, it in
+                    "the relationship \(name)\(it.map { " to \($0.target), \($0.meaning)" } ?? ", none")"
+                }
+                + (schema.indexes.map { indexes in
+                    [indexes.isEmpty ? "no indexes" : "the indexes \(indexes.map(\.name).joined(separator: ", "))"]
+                } ?? [])
             return "add \(schema.name): \(parts.isEmpty ? "no fields" : parts.joined(separator: ", "))"
         case .renameType(let old, let new): return "rename \(old) to \(new)"
         case .dropType(let type): return "drop \(type)"

@@ -29,7 +29,7 @@ public struct SchemaDifference: Hashable, Sendable {
     /// Compares two schemas. The order of fields does not matter.
     ///
     /// - Parameters:
-    ///   - present: The types of the container.
+    ///   - present: The types of the container, with the indexes that a schema file has declared.
     ///   - wanted: The types that it is to have.
     public init(from present: [RecordTypeSchema], to wanted: [RecordTypeSchema]) {
         var changes: [SchemaChange] = []
@@ -54,7 +54,9 @@ public struct SchemaDifference: Hashable, Sendable {
                 retyped.append(.retypeField(field.name, of: schema.name, to: field))
             }
             changes += retyped
-            if !added.fields.isEmpty || !added.uniqueKeys.isEmpty || added.nameField != nil { changes.append(.add(added)) }
+            added.relationships = schema.relationships.filter { (known.relationships[$0.key] ?? nil) != $0.value }
+            if let indexes = schema.indexes, Set(indexes) != Set(known.indexes ?? []) { added.indexes = indexes }
+            if added != RecordTypeSchema(name: schema.name) { changes.append(.add(added)) }
             fieldsOnlyHere += known.fields.filter { schema.field(named: $0.name) == nil }
                 .map { FieldName(type: schema.name, field: $0.name) }
         }

@@ -87,9 +87,8 @@ final class PostgresConnection {
             if PQconnectionNeedsPassword(raw) != 0 {
                 reason += ". Give the password by PGPASSWORD, PGPASSFILE or a service file"
             }
-            throw PostgresError(
-                PQconnectionNeedsPassword(raw) != 0 || PQconnectionUsedPassword(raw) != 0 ? .refused : .unreachable,
-                "cannot connect to the \(address.name): \(reason)")
+            let isRefused = PQconnectionNeedsPassword(raw) != 0 || PQconnectionUsedPassword(raw) != 0 && !Self.passes(reason)
+            throw PostgresError(isRefused ? .refused : .unreachable, "cannot connect to the \(address.name): \(reason)")
         }
         func text(_ pointer: UnsafePointer<CChar>?) -> String { pointer.map { String(cString: $0) } ?? "" }
         self.raw = raw
@@ -101,6 +100,15 @@ final class PostgresConnection {
     }
 
     deinit { PQfinish(raw) }
+
+    /// Whether what libpq says of its hosts passes by itself: one of several is down, is a standby, or starts. After a failover a host that has
+    /// accepted the password takes no writes, which is no refusal of the user.
+    private static func passes(_ reason: String) -> Bool {
+        [
+            "session is read-only", "hot standby", "Connection refused", "timeout expired", "timed out", "No route to host", "unreachable",
+            "closed the connection", "starting up", "shutting down", "in recovery",
+        ].contains { reason.contains($0) }
+    }
 
     private func prepareSession() throws(PostgresError) {
         guard PQsetnonblocking(raw, 1) == 0, PQenterPipelineMode(raw) == 1 else { throw lost() }

@@ -45,7 +45,7 @@ extension StoreTransaction {
             schema.relationships.allSatisfy({ name, wanted in
                 known.relationships.first { $0.field.name == name }?.schema == wanted
             }),
-            schema.nameField == nil || schema.nameField == known.nameField
+            schema.nameField == nil || schema.nameField == known.nameField, known.hasIndexes(schema.indexes)
         {
             return .init(change, isDone: true)
         }
@@ -54,7 +54,7 @@ extension StoreTransaction {
             throw StoreError(
                 .schema, "\(schema.name) has the name field '\(there)'. To give it the name '\(nameField)', rename it")
         }
-        try declare(schema, environment: .development)
+        try declare(schema, environment: .development, indexOrigin: .schema)
         return .init(change)
     }
 
@@ -185,5 +185,14 @@ extension StoredType {
             guard let column, let open = index.sql.firstIndex(of: "(") else { return column == nil }
             return index.sql[open...].contains("\"\(column)\"")
         }
+    }
+}
+
+extension StoredType {
+    /// Whether the type has the indexes that a schema file declares, and no other that one has declared before; `nil` declares none.
+    fileprivate func hasIndexes(_ declared: [FieldIndex]?) -> Bool {
+        guard let declared else { return true }
+        return declared.allSatisfy { index in indexes.contains { $0.index == index } }
+            && indexes.allSatisfy { $0.origin != .schema || declared.contains($0.index) }
     }
 }

@@ -17,14 +17,21 @@ extension RecordStore {
     package func delete(
         matching query: RecordQuery, author: TransactionAuthor, isDryRun: Bool = false
     ) throws -> [String] {
+        try deletion(matching: query, author: author, isDryRun: isDryRun).names
+    }
+
+    /// The same, and tells what went with the records because of delete rules.
+    package func deletion(
+        matching query: RecordQuery, author: TransactionAuthor, isDryRun: Bool = false
+    ) throws -> (names: [String], cascaded: [RecordName]) {
         try transactOrRefuse("delete records", author: author) { transaction in
             let (type, rows) = try transaction.match(query)
             let ids = rows.map(\.id).sorted()
             try transaction.permissions.get()?.check(.delete, ids, type: type, transaction.db)
             try transaction.delete(ids, type: type)
-            try transaction.enforceRelationships()
+            let cascaded = try transaction.enforceRelationships()
             transaction.isAbandoned = isDryRun
-            return rows.map(\.name)
+            return (rows.map(\.name), cascaded)
         }
     }
 

@@ -29,6 +29,20 @@ extension RecordStore {
         }
     }
 
+    /// Deletes records in one transaction, whatever has changed of them, and tells what went with them because of delete rules.
+    ///
+    /// - Parameter isDryRun: Whether it is only found out whether they can be deleted.
+    package func deletion(
+        of records: [RecordName], author: TransactionAuthor, isDryRun: Bool = false
+    ) throws -> [RecordName] {
+        try transactOrRefuse("delete records", author: author) { transaction in
+            let edits = records.map { RecordEdit(record: $0, base: .any, values: nil, fields: []) }
+            let outcome = try transaction.save(edits, blobs: [], policy: { _ in .overwrite })
+            transaction.isAbandoned = isDryRun
+            return outcome.cascaded
+        }
+    }
+
     /// Saves edits with a check that does not need the records in the store.
     package func save(
         _ edits: [RecordEdit], schemas: [RecordTypeSchema], blobs: [BlobStore.Blob], author: TransactionAuthor,

@@ -56,6 +56,18 @@ enum Models {
         for stop in stops { show(stop, photos[Reference(stop)] ?? [], badge: badges[Reference(stop)] ?? 0) }
     }
 
+    struct Country: Record, Identifiable {
+        var id = UUID()
+        var code: String
+
+        static var uniqueKeys: [UniqueKey] { [UniqueKey("code")] }
+    }
+
+    static func save(_ trip: Trip, _ stop: Stop, in journal: PersistentContainer) async throws -> Trip {
+        try await journal.save([trip, stop])
+        return try await journal.saveAndFetch(trip)
+    }
+
     static func declare(_ journal: PersistentContainer) async throws {
         try await journal.declare([Trip.self, Stop.self, Photo.self])
     }
