@@ -22,7 +22,8 @@ final class ServedMachines: Sendable {
 
     private init(_ scratch: Scratch, _ tool: Tool, _ servers: [(RunningTool, String)]) {
         (self.scratch, self.tool) = (scratch, tool)
-        (self.servers, urls) = (LockedValue(servers.map(\.0)), servers.map(\.1))
+        self.servers = LockedValue(servers.map(\.0))
+        urls = servers.map(\.1)
     }
 
     /// Kills the servers.

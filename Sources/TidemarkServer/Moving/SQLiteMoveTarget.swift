@@ -53,7 +53,7 @@ final class SQLiteMoveTarget: SQLiteMoveSide, MoveTarget, @unchecked Sendable {
 
     override func open(_ url: URL) throws -> DatabaseQueue {
         var configuration = Configuration()
-        configuration.prepareDatabase { db in try db.execute(sql: "PRAGMA synchronous = NORMAL; PRAGMA cache_size = -64000") }
+        configuration.prepareDatabase { db in try db.execute(sql: "PRAGMA synchronous = FULL; PRAGMA cache_size = -64000") }
         return try DatabaseQueue(path: url.path, configuration: configuration)
     }
 
