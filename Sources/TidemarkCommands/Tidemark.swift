@@ -65,7 +65,9 @@ public struct Tidemark: AsyncParsableCommand {
         do {
             var command = try parseAsRoot(admin.arguments)
             if var command = command as? any AsyncParsableCommand { try await command.run() } else { try command.run() }
+            await AdminDatabases.opener?.close()
         } catch {
+            await AdminDatabases.opener?.close()
             if exitCode(for: error) == .validationFailure, let place = admin.place(of: message(for: error)) {
                 Output.error("tidemark: \(place) is wrong:")
             }

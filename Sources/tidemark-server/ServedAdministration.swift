@@ -3,13 +3,21 @@ import TidemarkCommands
 import TidemarkServer
 
 /// Opens databases for the commands of `tidemark admin`.
-struct ServedAdministration: AdminDatabaseOpener {
+actor ServedAdministration: AdminDatabaseOpener {
+    private var opened: [OpenedDatabase] = []
+
+    func close() async {
+        for database in opened { await database.close() }
+        opened = []
+    }
+
     func open(_ storage: StorageOptions, makes: Bool) async throws(AdminFailure) -> AdminDatabase {
         guard let place = storage.place() else {
             throw AdminFailure("say which cloud: --database <address> and --assets <place>", status: 64)
         }
         do {
             let opened = try await OpenedDatabase(place, makes: makes)
+            self.opened.append(opened)
             let (cloud, credentials) = try opened.administered()
             return AdminDatabase(cloud: cloud, credentials: credentials, isNew: opened.isNew) { progress in
                 try await opened.verify(progress)

@@ -29,6 +29,8 @@ package protocol AdminDatabaseOpener: Sendable {
     /// - Parameter makes: Whether to make one where there is none.
     /// - Throws: ``AdminFailure``.
     func open(_ storage: StorageOptions, makes: Bool) async throws(AdminFailure) -> AdminDatabase
+    /// Lets go of all that was opened. A program that ends while a library of connections is at work may crash.
+    func close() async
     /// Copies a cloud.
     ///
     /// - Parameters:

@@ -172,6 +172,8 @@ package final class PostgresListener: Sendable {
             wake(nil)
             next = clock.now + pace
         }
+        // What was posted just before the end.
+        try post(connection)
     }
 
     private func post(_ connection: PostgresConnection) throws(PostgresError) {

@@ -89,7 +89,7 @@ struct AdminPlacesTests {
             #expect(try await run("account add dora@example.org --no-password", place, input: nil).status == 0)
             let exported = try await run("account export dora@example.org --to \(folder.path)", place, input: nil)
             #expect(exported.status == 0, "\(exported.errors)")
-            lines.append(compared(exported.output).replacing(folder.path, with: "folder"))
+            lines.append(compared(exported.output.replacing(folder.path, with: "folder")))
             lines.append("\(try FileManager.default.subpathsOfDirectory(atPath: folder.path).sorted())")
             said.append(lines)
         }
