@@ -86,7 +86,8 @@ extension SQLiteCloudTransaction: SharingTransaction {
             try statement(sql).execute(arguments: [
                 participant.id, participant.share.number, participant.zone.number, participant.user,
                 name,
-                participant.lookUp?.storedKind, participant.lookUp?.value, participant.role.rawValue, participant.permission.rawValue,
+                participant.lookUp?.storedKind, participant.lookUp?.value, participant.role.rawValue,
+                participant.permission.rawValue,
                 participant.acceptanceStatus.rawValue, participant.began, participant.ended, participant.invited,
                 participant.expelled, participant.rowDigest(.untilNUL, name: name), number(writing: participant.zone.owner),
             ])

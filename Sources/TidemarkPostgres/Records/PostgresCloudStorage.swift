@@ -136,7 +136,7 @@ package final class PostgresCloudStorage: CloudStorage {
     /// A run of a body whose COMMIT was sent.
     private struct Attempt<Answer: Sendable>: Sendable {
         let answer: Answer
-        let kept: PostgresCloudTransaction.KeptAnswer?
+        let kept: PostgresCloudTransaction.StoredReply?
         let hasWritten: Bool
     }
 
@@ -144,7 +144,7 @@ package final class PostgresCloudStorage: CloudStorage {
 
     /// Finds out what has become of a transaction whose COMMIT was not answered. Whoever has the locks of its owners knows that it has ended.
     private func outcome(
-        of kept: PostgresCloudTransaction.KeptAnswer?, hasWritten: Bool, _ owners: WrittenOwners
+        of kept: PostgresCloudTransaction.StoredReply?, hasWritten: Bool, _ owners: WrittenOwners
     ) async -> Outcome {
         // What has written nothing may run again.
         guard hasWritten else { return .rolledBack }

@@ -109,7 +109,8 @@ extension PostgresCloudTransaction: SharingTransaction {
             let name = try participant.storedName
             try db.enqueue(
                 sql, container, key(writing: participant.zone.owner), participant.id.key, participant.share.number,
-                participant.zone.number, participant.user?.key, name?.key, participant.lookUp?.storedKind, participant.lookUp?.value.key,
+                participant.zone.number, participant.user?.key, name?.key, participant.lookUp?.storedKind,
+                participant.lookUp?.value.key,
                 Int64(participant.role.rawValue), Int64(participant.permission.rawValue),
                 Int64(participant.acceptanceStatus.rawValue), participant.began, participant.ended, participant.invited,
                 participant.expelled, participant.rowDigest(.whole, name: name))

@@ -46,11 +46,11 @@ struct PostgresCloudTransaction: CloudTransaction {
         /// Whether something was to be written.
         var hasWritten = false
         /// What tells whether the transaction is committed.
-        var kept: KeptAnswer?
+        var kept: StoredReply?
     }
 
     /// The answer to a request that is kept under its client token.
-    struct KeptAnswer: Sendable {
+    struct StoredReply: Sendable {
         let user, token: String
         let answer: Data
     }
@@ -292,7 +292,7 @@ struct PostgresCloudTransaction: CloudTransaction {
                 ON CONFLICT (container, owner, token) DO UPDATE SET time = excluded.time, answer = excluded.answer
                 """
             try db.enqueue(sql, container, key(writing: user), token.key, time, answer)
-            state.kept = KeptAnswer(user: user, token: token, answer: answer)
+            state.kept = StoredReply(user: user, token: token, answer: answer)
         }
     }
 }

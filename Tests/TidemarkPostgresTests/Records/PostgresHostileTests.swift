@@ -147,6 +147,27 @@ struct PostgresHostileTests {
         #expect(try await Self.count(storage, zone) == 300)
     }
 
+    /// Rows that were put back come with another start of the server: who goes on must not give out a number as the writer that gave it out before.
+    @Test func `after a restart of its database a server is another writer`() async throws {
+        let server = try await apart { try PostgresServer() }
+        let storage = try await RecordsFixture(on: server).storage()
+        let zone = try await Self.makeZone(storage)
+        try await Self.save(1, "a", on: storage, in: zone)
+        try await Self.save(1, "b", on: storage, in: zone)
+        try await apart { try server.restart() }
+        try await Self.save(1, "c", on: storage, in: zone)
+        try await Self.save(1, "d", on: storage, in: zone)
+        let writers = try await storage.read { rows throws(CloudError) in
+            [
+                try rows.writerNonce(of: 1, in: "_anna"), try rows.writerNonce(of: 2, in: "_anna"),
+                try rows.writerNonce(of: 3, in: "_anna"), try rows.writerNonce(of: 4, in: "_anna"),
+            ]
+        }
+        #expect(writers.allSatisfy { $0?.count == 8 })
+        #expect(writers[0] == writers[1] && writers[2] == writers[3])
+        #expect(writers[1] != writers[2])
+    }
+
     @Test func `a database of a newer version is refused in one sentence, and is left as it is`() async throws {
         let records = try await RecordsFixture()
         let storage = try await records.storage()
@@ -160,7 +181,9 @@ struct PostgresHostileTests {
             _ = try await PostgresCloudBackend(database, listener: listener) { _, _ in fatalError("no assets are asked for") }
         }
         #expect(error?.code == .internalError)
-        #expect(error?.reason.contains("was migrated to version 99 of its records by a newer Tidemark") == true, "\(error?.reason ?? "")")
+        #expect(
+            error?.reason.contains("was migrated to version 99 of its records by a newer Tidemark") == true,
+            "\(error?.reason ?? "")")
         // A server that has begun before goes on: only its successor has to be of the newer version.
         try await Self.save(10, "b", on: storage, in: zone)
         #expect(try await Self.count(storage, zone) == 20)
@@ -197,7 +220,8 @@ struct PostgresHostileTests {
     }
 
     @Test(.enabled(if: SmallDisk.isPossible, "only root may mount a small file system"))
-    func `a database whose disk is full says so, has all that it has acknowledged, and goes on when there is room`() async throws {
+    func `a database whose disk is full says so, has all that it has acknowledged, and goes on when there is room`() async throws
+    {
         let (disk, server) = try await apart { (try SmallDisk(megabytes: 24), try PostgresServer()) }
         try await apart { try server.sql("CREATE TABLESPACE small LOCATION '\(disk.folder.path)'") }
         let records = try await RecordsFixture(on: server, options: "TABLESPACE small") { $0.patience = .seconds(2) }
@@ -213,7 +237,8 @@ struct PostgresHostileTests {
         #expect(error?.retryAfter == .seconds(60))
         #expect(error?.reason.contains("has no room") == true, "\(error?.reason ?? "")")
         // It goes on to be full, and to be read.
-        #expect(await failure { try await Self.save(10, "more", on: storage, in: zone, bytes: 200_000) }?.code == .serviceUnavailable)
+        #expect(
+            await failure { try await Self.save(10, "more", on: storage, in: zone, bytes: 200_000) }?.code == .serviceUnavailable)
         #expect(try await Self.count(storage, zone) == saved)
         try await apart { try disk.resize(megabytes: 200) }
         try await Self.save(10, "room", on: storage, in: zone, bytes: 20_000)

@@ -26,7 +26,9 @@ struct PostgresPlanTests {
             zone: zone, name: "r\(number)", type: number % 50 == 0 ? "Stop" : "Note", fields: Data(repeating: 7, count: 100),
             parent: number % 3 == 0 ? "r\(number / 30)" : nil, changed: change, created: stamp, modified: stamp, isDeleted: false,
             dependsOn: number % 4 == 0 ? ["r\(number / 20)"] : [], assets: number % 10 == 0 ? ["\(number / 2)"] : [],
-            indexed: [1: [.text("title \(number)")], 2: [.integer(Int64(number % 1000))], 3: [.text("word"), .text("w\(number)")]])
+            indexed: [
+                1: [.text("title \(number)")], 2: [.integer(Int64(number % 1000))], 3: [.text("word"), .text("w\(number)")],
+            ])
     }
 
     @Test func `each statement of a request reaches few rows, by an index that begins with the owner`() async throws {
@@ -123,9 +125,11 @@ struct PostgresPlanTests {
                 try rows.noteSharedZone(.init(owner: "_owner\(number)", number: 1), for: "_ben")
                 try rows.add(
                     StoredAuditEntry(
-                        time: Int64(number), zone: zone, share: share.id, user: "_anna", kind: .created, subject: nil, value: nil))
+                        time: Int64(number), zone: zone, share: share.id, user: "_anna", kind: .created, subject: nil, value: nil)
+                )
                 _ = try rows.save(
-                    StoredZone(place: .init(scope: .private, owner: "_ben", name: "Zone \(number)"), made: 0, changed: Int64(number)))
+                    StoredZone(
+                        place: .init(scope: .private, owner: "_ben", name: "Zone \(number)"), made: 0, changed: Int64(number)))
             }
         }
         let copy = """

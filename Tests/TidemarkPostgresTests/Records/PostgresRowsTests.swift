@@ -140,7 +140,7 @@ struct PostgresRecordRowsTests {
         try await records.fixture.sql(
             """
             ALTER TABLE tidemark_records RENAME TO real;
-            CREATE VIEW tidemark_records AS SELECT * FROM real WHERE pg_sleep(0.01)::text = '';
+            CREATE VIEW tidemark_records AS SELECT * FROM real WHERE pg_sleep(0.01)::text IS NOT NULL;
             ANALYZE
             """)
         let query = IndexQuery(type: "Note", conditions: [], order: [])

@@ -61,7 +61,8 @@ extension StorageHistory {
 
     func link() -> Action {
         let (account, place, kind) = (pick(Self.accounts), number(0..<100), number(0..<6))
-        return Action(kind: "links", name: "\(account) \(kind == 0 ? "looks at" : kind == 1 ? "declines" : "accepts") a link") { side in
+        return Action(kind: "links", name: "\(account) \(kind == 0 ? "looks at" : kind == 1 ? "declines" : "accepts") a link") {
+            side in
             guard !side.links.isEmpty else { return "" }
             let (database, token) = (try side.database(account, .shared), side.links[place % side.links.count].token)
             switch kind {
@@ -138,7 +139,8 @@ extension StorageHistory {
         return Action(kind: "uploads", name: "\(account) uploads \(content.count) bytes to \(isPublic ? "all" : owner)") { side in
             let isOwn = account == owner
             let zone =
-                isPublic ? CloudZoneID.default : isOwn ? CloudZoneID("Journal") : CloudZoneID("Journal", owner: side.users[owner]!)
+                isPublic
+                ? CloudZoneID.default : isOwn ? CloudZoneID("Journal") : CloudZoneID("Journal", owner: side.users[owner]!)
             let database = try side.database(account, isPublic ? .public : isOwn ? .private : .shared)
             let asset = AssetDigest.asset(of: content)
             guard let has = try await database.missingAssets([asset], in: zone)[asset] else { return "is there" }

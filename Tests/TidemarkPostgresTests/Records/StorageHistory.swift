@@ -178,10 +178,11 @@ final class StorageHistory {
         case "d": .double(pick([0, -0.5, 1e300, -1e-300, 5, Double(number(0..<9)) / 4]))
         case "s":
             .string(
-                pick([
-                    "", "a", "ab", "Å", "Zebra \u{1F993}", String(repeating: "x", count: 1_200) + "\(number(0..<3))", "a b c",
-                    "\u{ffff}",
-                ] + (seed % 50 == 1 ? ["a\u{0}", "a\u{0}b"] : [])))
+                pick(
+                    [
+                        "", "a", "ab", "Å", "Zebra \u{1F993}", String(repeating: "x", count: 1_200) + "\(number(0..<3))", "a b c",
+                        "\u{ffff}",
+                    ] + (seed % 50 == 1 ? ["a\u{0}", "a\u{0}b"] : [])))
         case "l": .location(Location(latitude: Double(number(-90..<91)), longitude: Double(number(-180..<181))))
         case "t": .list((0..<number(0..<4)).map { _ in .string(pick(["red", "green", "blue"])) }, of: .string)
         case "r": .reference(CloudReference(pick(names), action: pick([.none, .deleteSelf, .validate])))
@@ -362,7 +363,8 @@ final class StorageHistory {
         let field = pick(Self.fields + ["recordName"])
         let indexes: Set<CloudSchema.Index> = Set(
             pick([
-                [CloudSchema.Index.queryable], [.queryable, .sortable], [.queryable, .sortable], [.queryable, .sortable, .searchable],
+                [CloudSchema.Index.queryable], [.queryable, .sortable], [.queryable, .sortable],
+                [.queryable, .sortable, .searchable],
                 [.queryable, .sortable, .searchable], [.sortable],
             ]))
         return Action(kind: "indexes", name: "an administrator indexes \(field)") { side in

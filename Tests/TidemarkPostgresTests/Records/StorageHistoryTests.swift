@@ -24,7 +24,8 @@ struct StorageHistoryTests {
                             try await postgres.storage(of: "history\(run)")
                         }
                         if let difference = try await history.run(steps: 80) {
-                            Issue.record("TIDEMARK_SEED=\(seed &+ run) TIDEMARK_STORAGE_RUNS=1: the storages differ in \(difference)")
+                            Issue.record(
+                                "TIDEMARK_SEED=\(seed &+ run) TIDEMARK_STORAGE_RUNS=1: the storages differ in \(difference)")
                         }
                         let kinds = history.answered
                         answered.change { $0.merge(kinds) { $0 + $1 } }
@@ -42,7 +43,8 @@ struct StorageHistoryTests {
         // Each kind of request was answered with something, and not refused alone.
         guard runs >= 20 else { return }
         for kind in [
-            "changes private", "changes public", "changes theirs", "fetches", "asks", "zones", "shares", "changes a share", "links",
+            "changes private", "changes public", "changes theirs", "fetches", "asks", "zones", "shares", "changes a share",
+            "links",
             "revokes", "ends", "leaves", "sees shares", "audits", "uploads", "removes", "usage", "indexes", "looks up",
             "database changes",
         ] { #expect(answered.value[kind] ?? 0 > 0, "no answer to a request of the kind '\(kind)'") }
