@@ -63,7 +63,8 @@ struct CloudOptions: ParsableArguments {
     func databases() async throws -> CloudDatabases {
         if let server, let session {
             let file = SessionFile(at: URL(fileURLWithPath: session))
-            return HTTPCloud(try ServerAddress(server, allowsInsecure: insecureHTTP), container: cloudContainer, session: file).databases
+            return HTTPCloud(try ServerAddress(server, allowsInsecure: insecureHTTP), container: cloudContainer, session: file)
+                .databases
         }
         let embedded = try EmbeddedCloud(at: URL(fileURLWithPath: directory ?? ""))
         return try embedded.databases(of: cloudContainer, account: try await embedded.addAccount("anna@example.org").id)

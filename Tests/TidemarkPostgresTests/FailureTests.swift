@@ -302,11 +302,10 @@ struct FailureTests {
     @Test("A host that takes the password and no writes, beside one that is down, is no refusal: after a failover both pass")
     func waitsForPrimary() async throws {
         let server = try await apart {
-            try PostgresServer(settings: ["password_encryption = 'scram-sha-256'", "default_transaction_read_only = on"])
+            try PostgresServer(settings: ["password_encryption = 'scram-sha-256'"])
         }
-        try await apart {
-            try server.sql("SET default_transaction_read_only = off; CREATE ROLE guarded LOGIN PASSWORD 'geheim'")
-        }
+        try await apart { try server.sql("CREATE ROLE guarded LOGIN PASSWORD 'geheim'") }
+        try await apart { try server.sql("ALTER ROLE guarded SET default_transaction_read_only = on") }
         try await apart { try server.demandPasswords() }
         let scratch = try Scratch()
         let file = try scratch.write("127.0.0.1:*:*:guarded:geheim\n", to: "passwords")

@@ -15,7 +15,8 @@ extension UnreadableRecord: LocalizedError, CustomStringConvertible {
     /// What can't be read, and why: the record, the property and its value. A `DecodingError` has no such text in its `localizedDescription`.
     public var description: String {
         switch error as? DecodingError {
-        case .dataCorrupted(let context), .keyNotFound(_, let context), .typeMismatch(_, let context), .valueNotFound(_, let context):
+        case .dataCorrupted(let context), .keyNotFound(_, let context), .typeMismatch(_, let context),
+            .valueNotFound(_, let context):
             context.debugDescription
         default: "\(record.type) \(record.name) can't be read: \(error)"
         }

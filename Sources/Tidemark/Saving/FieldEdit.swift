@@ -37,15 +37,24 @@ extension PersistentContainer {
     ///   is saved.
     @discardableResult
     package func save(_ edit: FieldEdit, in scope: StoreScope, share: Share? = nil) async throws -> SaveResult {
-        var place: SharePlace?
-        var scope = scope
+        var (place, scope, edit): (SharePlace?, StoreScope, FieldEdit) = (nil, scope, edit)
         if let share {
             place = try await self.place(of: share)
-        } else {
-            scope = try homes(of: [(record: edit.record, owner: try owner(in: edit))], default: scope)[0]
+        } else if let owning = try owningRelationship(of: edit.record.type) {
+            var owner: RecordName?
+            if case .value(.reference(let name))?? = edit.values[owning.field] {
+                owner = RecordName(type: owning.target, name: name)
+            }
+            if try contained([edit.record], scope)[0] {
+                try checkOwners(of: [(record: edit.record, owner: owner)], in: scope)
+            } else {
+                scope = try homes(of: [(record: edit.record, owner: owner)], default: scope)[0]
+            }
+            // The store may not have the type yet.
+            if edit.schema.field(named: owning.field) != nil { edit.schema.relationships[owning.field] = owning }
         }
         let policy = policies(nil, types: [:])
-        return try write { [place, scope] assets in
+        return try write { [place, scope, edit] assets in
             var values: [String: FieldValue] = [:]
             for (field, value) in edit.values {
                 values[field] = try value.map { try Self.stored($0, field, assets).composingReferences }
@@ -60,15 +69,12 @@ extension PersistentContainer {
         }
     }
 
-    /// The record that the edit makes the owner of its record, as either store has the relationship; `nil` for no owner.
-    private func owner(in edit: FieldEdit) throws -> RecordName? {
+    /// The relationship of a type to its owners, as either store has it, once others share records; else `nil`, and all is in the private store.
+    private func owningRelationship(of type: String) throws -> RelationshipSchema? {
         guard try hasRecordsOfOthers else { return nil }
         for scope in ContainerDirectory.scopes {
-            let types = try stores[scope].assumeIsolated { try $0.knownTypes() }
-            let relationships = types.first { $0.name == edit.record.type }?.relationships.values.compactMap(\.self) ?? []
-            guard let owning = relationships.first(where: \.isOwning) else { continue }
-            guard case .value(.reference(let name))?? = edit.values[owning.field] else { return nil }
-            return RecordName(type: owning.target, name: name)
+            let known = try stores[scope].assumeIsolated { try $0.knownTypes() }.first { $0.name == type }
+            if let owning = known?.relationships.values.compactMap(\.self).first(where: \.isOwning) { return owning }
         }
         return nil
     }

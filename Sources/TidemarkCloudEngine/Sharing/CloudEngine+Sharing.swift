@@ -40,12 +40,7 @@ extension CloudEngine {
             throw CloudError(.invalidArguments, "the default zone can't be shared. Make a zone of its own")
         }
         guard publicPermission != .unknown else { throw CloudError(.invalidArguments, "that is no permission to give") }
-        guard (title?.utf8.count ?? 0) <= ShareEditing.titleMax else {
-            throw CloudError(.limitExceeded, "a title has \(ShareEditing.titleMax) bytes at the most")
-        }
-        guard title?.utf8.contains(0) != true else {
-            throw CloudError(.invalidArguments, "a title can't contain U+0000")
-        }
+        let title = try ShareEditing.stored(title: title)
         let access = try access(to: id, caller, rows)
         guard caller.scope == .private else { throw CloudError(access.decide(.share, share: access.parts.first?.share.id)) }
         var zone = access.zone

@@ -76,18 +76,21 @@ struct ShareEditing {
 
     private mutating func set(title: String?) throws(CloudError) {
         try demand(.editShare)
-        guard (title?.utf8.count ?? 0) <= Self.titleMax else {
-            throw CloudError(.limitExceeded, "a title has \(Self.titleMax) bytes at the most")
-        }
-        guard title?.utf8.contains(0) != true else {
-            throw CloudError(.invalidArguments, "a title can't contain U+0000")
-        }
+        let title = try Self.stored(title: title)
         guard title != share.title else { return }
         share.title = title
         entries.append((.titleChanged, nil, title))
     }
 
-    static let titleMax = 10_000
+    private static let titleMax = 10_000
+
+    /// A share's title as every storage has it: it ends at U+0000, where SQLite ends a text.
+    static func stored(title: String?) throws(CloudError) -> String? {
+        guard (title?.utf8.count ?? 0) <= titleMax else {
+            throw CloudError(.limitExceeded, "a title has \(titleMax) bytes at the most")
+        }
+        return title.map { String(decoding: $0.utf8.prefix { $0 != 0 }, as: UTF8.self) }
+    }
 
     private mutating func set(publicPermission: ShareParticipant.Permission) throws(CloudError) {
         try demand(.changePublicPermission)

@@ -99,7 +99,8 @@ struct SchemaDiff: AsyncParsableCommand {
         }
         return schema.relationships.sorted { $0.key < $1.key }.map { name, wanted in
             .init(
-                only: known == nil ? "file" : "type", type: schema.name, field: name, here: words(known?.relationships[name] ?? nil),
+                only: known == nil ? "file" : "type", type: schema.name, field: name,
+                here: words(known?.relationships[name] ?? nil),
                 wanted: words(wanted))
         }
     }

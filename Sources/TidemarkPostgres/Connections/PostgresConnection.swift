@@ -105,7 +105,8 @@ final class PostgresConnection {
     /// accepted the password takes no writes, which is no refusal of the user.
     private static func passes(_ reason: String) -> Bool {
         [
-            "session is read-only", "hot standby", "Connection refused", "timeout expired", "timed out", "No route to host", "unreachable",
+            "session is read-only", "hot standby", "Connection refused", "timeout expired", "timed out", "No route to host",
+            "unreachable",
             "closed the connection", "starting up", "shutting down", "in recovery",
         ].contains { reason.contains($0) }
     }
