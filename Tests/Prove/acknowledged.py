@@ -29,23 +29,24 @@ class Link:
         self.host, self.port, self.token, self.connection = host, port, token, None
 
     def ask(self, method, path, body=None, headers=None):
-        """Status and body; raises one of BROKEN when there is no answer."""
+        """Status and body; raises one of BROKEN when there is no answer, or it is 503."""
         headers = {"Authorization": f"Bearer {self.token}", "X-Tidemark-Extensions": "1", "Content-Type": "application/json"} | (headers or {})
         try:
             if self.connection is None:
                 self.connection = http.client.HTTPConnection(self.host, self.port, timeout=30)
             self.connection.request(method, path, body, headers)
             answer = self.connection.getresponse()
-            return answer.status, answer.read()
+            status, data = answer.status, answer.read()
         except BROKEN:
             self.close()
             raise
-
-    def post(self, path, body):
-        status, data = self.ask("POST", path, json.dumps(body))
         # Who is told to come back later has been answered: nothing was done.
         if status == 503:
             raise ConnectionError("later")
+        return status, data
+
+    def post(self, path, body):
+        status, data = self.ask("POST", path, json.dumps(body))
         if status != 200:
             raise Wrong(f"{path}: {status} {data[:500]!r}")
         return json.loads(data)
