@@ -12,6 +12,8 @@ package final class PostgresCloudStorage: CloudStorage {
     package let began: Int64
     package let commonChanges: Int64
     private let database: PostgresDatabase
+    /// How many transactions of this storage have written.
+    private let writes = LockedValue(0)
     let context: PostgresCloudContext
 
     /// Opens the rows of a container, and makes it if there is none. ``PostgresCloudTables/migrations`` have been run.
@@ -113,13 +115,15 @@ package final class PostgresCloudStorage: CloudStorage {
         while true {
             let last = LockedValue<Attempt<Answer>?>(nil)
             do {
-                return try await database.transaction { [context] transaction in
+                let answer = try await database.transaction { [context] transaction in
                     let rows = PostgresCloudTransaction(transaction, context, writing: owners)
                     try rows.lock()
                     let answer = try body(rows)
                     last.withLock { $0 = Attempt(answer: answer, kept: rows.state.kept, hasWritten: rows.state.hasWritten) }
                     return answer
                 }
+                if last.withLock({ $0?.hasWritten ?? false }) { await analyzeNewTable() }
+                return answer
             } catch {
                 guard (error as? PostgresError)?.code == .commitUnknown, let last = last.withLock({ $0 }) else {
                     throw CloudError(postgres: error)
@@ -130,6 +134,24 @@ package final class PostgresCloudStorage: CloudStorage {
                 case .rolledBack, .unknown: throw CloudError(postgres: error)
                 }
             }
+        }
+    }
+
+    /// Has a table of records that is new be analyzed, after some writes. Before that PostgreSQL takes all its indexes for equal, and looks a
+    /// name up by one that has all records of the zone. Its own autovacuum comes after a minute or more, and is behind a bulk of saves.
+    private func analyzeNewTable() async {
+        let count = writes.withLock { count in
+            count += 1
+            return count
+        }
+        guard [4, 32, 256].contains(count) else { return }
+        do {
+            // Fewer than a thousand rows tell little of those that come.
+            let isKnown: Bool = try await database.query(
+                "SELECT reltuples >= 1000 FROM pg_catalog.pg_class WHERE oid = 'tidemark_records'::regclass")[0].value(0)
+            if !isKnown { _ = try await database.query("ANALYZE tidemark_records") }
+        } catch {
+            // What is slower without it is right without it; autovacuum comes.
         }
     }
 
