@@ -102,11 +102,7 @@ class Other(server.Bench):
 
     def __init__(self, bench, account):
         self.options, self.load, self.place, self.server, self.peak = bench.options, bench.load, bench.place, bench.server, 0.0
-        self.token = bench.server.sign_in(account)["token"]
-        base = f"/{start_server.CONTAINER}/development/private"
-        self.addresses = ["--port", str(self.server.port), "--base", "/database/1" + base, "--own", "/tidemark/1" + base, "--token", self.token]
-        self.server.post("/database/1" + base + "/zones/modify", {"operations": [
-            {"operationType": "create", "zone": {"zoneID": {"zoneName": "load"}}}]}, {"Authorization": f"Bearer {self.token}"})
+        self.enter(account, ["load"])
 
 
 def print_table(report, options):

@@ -67,12 +67,16 @@ class Bench:
         account = cloud.add_account("anna")
         self.server = start_server.Server(
             options.server, place, cloud.place, *start_server.UNLIMITED, "--log-level", "warning", environment=cloud.environment)
+        self.peak = 0.0
+        self.enter(account, ZONES)
+
+    def enter(self, account, zones):
+        """Signs in to an account, and makes its zones."""
         self.token = self.server.sign_in(account)["token"]
         base = f"/{start_server.CONTAINER}/development/private"
         self.addresses = ["--port", str(self.server.port), "--base", "/database/1" + base, "--own", "/tidemark/1" + base, "--token", self.token]
         self.server.post("/database/1" + base + "/zones/modify", {"operations": [
-            {"operationType": "create", "zone": {"zoneID": {"zoneName": name}}} for name in ZONES]}, {"Authorization": f"Bearer {self.token}"})
-        self.peak = 0.0
+            {"operationType": "create", "zone": {"zoneID": {"zoneName": name}}} for name in zones]}, {"Authorization": f"Bearer {self.token}"})
 
     def start(self, mode, **given):
         arguments = [part for name, value in given.items() for part in (f"--{name.replace('_', '-')}", str(value))]

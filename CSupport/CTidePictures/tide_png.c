@@ -204,7 +204,7 @@ tide_status tide_png_copy(tide_picture_job *job, size_t most, tide_growing *file
         size_t size = (size_t)length + chunk_frame;
         if (tide_picture_job_is_stopped(job)) return tide_picture_job_stop(job);
         if (has_room && is_kept(head + 4)) {
-            // What follows the last pixel is read by nobody, and may be as long as the file.
+            // No decoder reads what follows the last pixel, and that may be as long as the file.
             *is_longer = file->length > most || size > most - file->length;
             if (*is_longer) return TIDE_OK;
             uint8_t piece[4096];

@@ -191,7 +191,7 @@ struct TidemarkServerCommand: AsyncParsableCommand {
                 } else {
                     try CloudServer(configuration, logger: logger, onListening: listening)
                 }
-            // A folder of this process alone is of no use when it has ended.
+            // Nobody needs the folder of a process that has ended; the system empties the place of one that can't be removed.
             let leftover = data == nil ? folder : nil
             defer { if let leftover { try? FileManager.default.removeItem(at: leftover) } }
             try await server.runUntilSignalled()

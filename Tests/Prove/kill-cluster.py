@@ -56,10 +56,7 @@ class Clustered:
         self.options, self.url, self.account = options, url, account
 
     def sign_in(self, devices):
-        for container in devices.containers.values():
-            killing.finish_with(
-                [self.options.tidemark, "account", "sign-in", container, "--server", self.url, "--email", self.account["email"], "--container",
-                 start_server.CONTAINER, "--password-stdin", "--insecure-http"], self.account["password"] + "\n")
+        sync.sign_in(self.options.tidemark, devices, self.url, self.account, "--insecure-http")
 
     def words(self, container):
         return ["--server", self.url, "--session", container / "cloud-session", "--cloud-container", start_server.CONTAINER, "--insecure-http"]

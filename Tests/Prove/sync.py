@@ -54,6 +54,14 @@ class Directory:
         pass
 
 
+def sign_in(tidemark, devices, url, account, *more):
+    """Signs both devices in to an account of a server."""
+    for container in devices.containers.values():
+        killing.finish_with(
+            [tidemark, "account", "sign-in", container, "--server", url, "--email", account["email"], "--container", start_server.CONTAINER,
+             "--password-stdin", *more], account["password"] + "\n")
+
+
 class Served:
     """A cloud behind a server, of which the devices know the address and have sessions."""
 
@@ -68,10 +76,7 @@ class Served:
         return start_server.Server(self.options.server, self.folder, self.cloud.data, *start_server.UNLIMITED, "--log-level", "warning", port=port)
 
     def sign_in(self, devices):
-        for container in devices.containers.values():
-            killing.finish_with(
-                [self.options.tidemark, "account", "sign-in", container, "--server", self.server.url, "--email", self.account["email"], "--container",
-                 start_server.CONTAINER, "--password-stdin"], self.account["password"] + "\n")
+        sign_in(self.options.tidemark, devices, self.server.url, self.account)
 
     def words(self, container):
         return ["--server", self.server.url, "--session", container / "cloud-session", "--cloud-container", start_server.CONTAINER]

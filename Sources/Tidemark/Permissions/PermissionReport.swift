@@ -132,7 +132,8 @@ private final class ReportWalk {
     }
 
     deinit {
-        // The statement belongs to the connection, and so to its queue.
+        // The statement belongs to the connection, and so to its queue. The read fails only where the connection is closed, and then the statement
+        // has ended with it.
         try? pinned.database.unsafeReentrantRead { _ in rows = nil }
     }
 

@@ -12,7 +12,7 @@ public struct UnreadableRecord: Sendable {
 }
 
 extension UnreadableRecord: LocalizedError, CustomStringConvertible {
-    /// What can't be read, and why: the record, the property and its value. A `DecodingError` has no such text in its `localizedDescription`.
+    /// The record, the property and why its value can't be read. The `localizedDescription` of a `DecodingError` says nothing of them.
     public var description: String {
         switch error as? DecodingError {
         case .dataCorrupted(let context), .keyNotFound(_, let context), .typeMismatch(_, let context),
@@ -24,7 +24,7 @@ extension UnreadableRecord: LocalizedError, CustomStringConvertible {
 
     public var errorDescription: String? { description }
 
-    /// What helps; `nil` where the description says it, or nothing is known.
+    /// The remedy; `nil` where none is known, or the description has it.
     public var recoverySuggestion: String? {
         guard case .dataCorrupted? = error as? DecodingError else { return nil }
         return """

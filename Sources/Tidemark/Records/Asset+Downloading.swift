@@ -35,6 +35,7 @@ extension Asset {
             AssetIdentifier.isOfDigest(first) != AssetIdentifier.isOfDigest(second), one.size == other.size, one.isDownloaded,
             other.isDownloaded
         else { return false }
+        // A content that was evicted meanwhile is not here, either.
         guard let bytes = try? one.data(), let others = try? other.data() else { return false }
         return bytes == others
     }

@@ -81,6 +81,7 @@ extension Asset: Hashable {
         if let one = left.identifier, let other = right.identifier { return one == other || isSameContent(left, right) }
         if left.content == right.content { return true }
         guard let size = left.size, size == right.size else { return false }
+        // An asset whose content can't be read is equal to no other. Saving it gives the error.
         guard let one = try? left.data(), let other = try? right.data() else { return false }
         return one == other
     }

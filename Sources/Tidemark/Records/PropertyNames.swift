@@ -66,6 +66,7 @@ enum PropertyNames {
         let id = ObjectIdentifier(type)
         if let known = keys.withLock({ $0[id] }) { return known }
         let output = CodingKeyProbe.Output()
+        // The decoder has no values, and ends most probes with an error; by then it knows the keys.
         _ = try? R(from: ProbingDecoder(output: output))
         let probe = CodingKeyProbe(isKey: output.isKey)
         keys.withLock { $0[id] = probe }

@@ -208,7 +208,7 @@ private struct RowContainer<Key: CodingKey>: KeyedDecodingContainerProtocol {
         var content = StoredField.Content.column(row, place.column)
         if place.column == columns.key {
             if type == UUID.self, let bytes: Data = row[column: columns.key], bytes.count >= 16 {
-                // It is a UUID that is wanted.
+                // The cast is to the type itself.
                 return bytes.withUnsafeBytes { UUID(uuid: $0.loadUnaligned(as: uuid_t.self)) } as! T
             }
             content = .element(try name(key).databaseValue)

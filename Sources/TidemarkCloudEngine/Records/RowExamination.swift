@@ -1,17 +1,18 @@
 package import TidemarkCloud
 import TidemarkModel
 
-/// What is found in the rows of one container: which rows are not what was written, and which name what is not there. The storages read the rows.
+/// An examination of the rows of one container: it finds rows that are not as they were written, and references to assets that are missing.
+/// The storages read the rows.
 package struct RowExamination {
-    /// A thing that is not as it was written.
+    /// A row that is damaged, or something that is missing.
     package struct Finding: Sendable {
-        /// What is damaged or missing. The words are those of reports.
+        /// The kind of the row, in the words of reports.
         package enum Kind: String, Sendable {
             case zone, share, participant, record, reference, asset
         }
 
         package let kind: Kind
-        /// What was found, for people, without the container.
+        /// The message for people. It does not name the container.
         package let message: String
 
         package init(_ kind: Kind, _ message: String) { (self.kind, self.message) = (kind, message) }

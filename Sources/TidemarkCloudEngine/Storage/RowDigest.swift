@@ -11,7 +11,7 @@ package struct RowDigest {
         case zones, shares, participants
     }
 
-    /// How much of a text a storage reads.
+    /// The part of a text that a storage reads back.
     package enum Texts: Sendable {
         case whole
         /// Up to the first U+0000.

@@ -3,12 +3,12 @@ import Foundation
 
 /// The arguments of a command of `tidemark admin`, with those that the environment and a configuration file have.
 ///
-/// What the command line says of the cloud goes before the rest: with `--data` there, no other source names a database, and with
-/// `--database` none names a directory. Where both stand elsewhere, the database counts, as for `tidemark serve`.
+/// The command line goes before the other sources: where it has `--data`, a database of another source does not count, and where it has
+/// `--database`, a directory does not. If other sources have both, the database counts, as for `tidemark serve`.
 struct AdminArguments {
     /// The arguments, as they are parsed.
     private(set) var arguments: [String]
-    /// Whether they concern a database, which only the program `tidemark-server` can use.
+    /// Whether the command needs a database, which only the program `tidemark-server` can open.
     private(set) var needsServer = false
     private var sources: OptionSources?
 

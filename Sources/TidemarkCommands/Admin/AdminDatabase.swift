@@ -11,7 +11,7 @@ package struct AdminDatabase: Sendable {
     let cloud: EmbeddedCloud
     /// Who may come in.
     let credentials: CredentialStore
-    /// Whether the database held none before.
+    /// Whether the database had no cloud before it was opened.
     let isNew: Bool
     /// Examines it.
     let verify: Verify

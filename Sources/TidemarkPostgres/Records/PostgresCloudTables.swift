@@ -46,16 +46,11 @@ package enum PostgresCloudTables {
             id int8 GENERATED ALWAYS AS IDENTITY, type bytea NOT NULL, fields bytea NOT NULL, parent bytea, changed int8 NOT NULL,
             created int8 NOT NULL, created_by bytea NOT NULL, modified int8 NOT NULL, modified_by bytea NOT NULL,
             is_deleted bool NOT NULL, digest bytea NOT NULL, damaged int8,
+            CONSTRAINT tidemark_records_by_name PRIMARY KEY (container, owner, zone, name),
             CONSTRAINT tidemark_records_by_change UNIQUE (container, owner, zone, changed))
         """,
         "CREATE INDEX tidemark_records_by_type ON tidemark_records (container, owner, zone, type) WHERE NOT is_deleted",
         "CREATE INDEX tidemark_records_by_parent ON tidemark_records (container, owner, zone, parent, id) WHERE parent IS NOT NULL",
-        // The last one: of two indexes that seem to cost the same, as all do before the table is analyzed, PostgreSQL takes the newer one. By
-        // another index a look-up of a name reads all records of the zone.
-        """
-        ALTER TABLE tidemark_records
-            ADD CONSTRAINT tidemark_records_by_name PRIMARY KEY (container, owner, zone, name)
-        """,
         """
         CREATE TABLE tidemark_dependencies (
             container int8 NOT NULL, owner bytea NOT NULL, zone int8 NOT NULL, target bytea NOT NULL, name bytea NOT NULL,

@@ -47,23 +47,17 @@ package struct CloudMove: Sendable {
     /// - Throws: ``ServerError``: `options` for two places of one kind, `noData` for a source without a cloud, `occupied` for a target with
     ///   something else, `busy` while others use one of the places, `storage`, `io`.
     package func run() async throws(ServerError) -> Report {
+        var opened: [any MoveSide] = []
+        let result: Result<Report, any Error>
         do {
-            let source: any MoveSide =
-                switch self.source {
-                case .directory(let directory): try SQLiteMoveSide(source: directory)
-                case .database(let place): try await PostgresMoveSide(place)
-                }
-            let run = MoveRun(source, progress)
-            try await run.checkSource()
-            switch target {
-            case .directory(let place):
-                if EmbeddedCloud.exists(at: place) {
-                    return try await run.compare(with: SQLiteMoveSide(source: place))
-                }
-                return try await run.move(to: SQLiteMoveTarget(target: place))
-            case .database(let place):
-                return try await run.move(to: PostgresMoveSide(place))
-            }
+            result = .success(try await run(&opened))
+        } catch {
+            result = .failure(error)
+        }
+        // Also after a failure: a program that ends while a library of connections is at work may crash.
+        for side in opened.reversed() { await side.close() }
+        do {
+            return try result.get()
         } catch let error as MoveError {
             throw ServerError(error)
         } catch let error as StoreError where error.code == .busy {
@@ -73,6 +67,31 @@ package struct CloudMove: Sendable {
         } catch {
             throw ServerError(storing: error)
         }
+    }
+
+    /// - Parameter opened: Gets the places that were opened, which are to be closed.
+    private func run(_ opened: inout [any MoveSide]) async throws -> Report {
+        let source: any MoveSide =
+            switch self.source {
+            case .directory(let directory): try SQLiteMoveSide(source: directory)
+            case .database(let place): try await PostgresMoveSide(place)
+            }
+        opened.append(source)
+        let run = MoveRun(source, progress)
+        try await run.checkSource()
+        let target: any MoveTarget
+        switch self.target {
+        case .directory(let place):
+            if EmbeddedCloud.exists(at: place) {
+                let there = try SQLiteMoveSide(source: place)
+                opened.append(there)
+                return try await run.compare(with: there)
+            }
+            target = try SQLiteMoveTarget(target: place)
+        case .database(let place): target = try await PostgresMoveSide(place)
+        }
+        opened.append(target)
+        return try await run.move(to: target)
     }
 }
 
@@ -175,8 +194,6 @@ private struct MoveRun {
         try await target.finish(state)
         var report = try await report(sums, containers)
         report.problems = containers.flatMap { state.problems[$0.path] ?? [] }
-        await target.close()
-        await source.close()
         return report
     }
 
@@ -316,10 +333,7 @@ private struct MoveRun {
             )
         }
         try await checkContainers(of: target, containers)
-        let report = try await report(here, containers)
-        await target.close()
-        await source.close()
-        return report
+        return try await report(here, containers)
     }
 
     private func sums(
