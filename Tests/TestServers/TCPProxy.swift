@@ -23,6 +23,7 @@ public final class TCPProxy: Sendable {
         var isListening = true
         var sockets: Set<Int32> = []
         var accepted = 0
+        var swallowed = 0
     }
 
     public let port: Int
@@ -64,6 +65,9 @@ public final class TCPProxy: Sendable {
 
     /// How many connections it has accepted.
     public var accepted: Int { state.withLock { $0.accepted } }
+
+    /// How many pieces of the server's answers it has swallowed.
+    public var swallowed: Int { state.withLock { $0.swallowed } }
 
     public func set(_ mode: Mode) { state.withLock { $0.mode = mode } }
 
@@ -134,7 +138,8 @@ public final class TCPProxy: Sendable {
                     break
                 }
                 switch (mode, from) {
-                case (.swallowAnswers, 1), (.stall, _): continue
+                case (.swallowAnswers, 1): state.withLock { $0.swallowed += 1 }
+                case (.stall, _): continue
                 case (.garbage(let bytes), 1): isOpen = Self.send(bytes, bytes.count, to)
                 default: isOpen = Self.send(buffer, count, to)
                 }

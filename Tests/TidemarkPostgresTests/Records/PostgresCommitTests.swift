@@ -52,6 +52,18 @@ struct PostgresCommitTests {
         usleep(100_000)
     }
 
+    /// Has the proxy swallow the next answer, and then cut the connections and pass bytes on again. It has a thread of its own: a test's
+    /// task waits for those of other tests.
+    private static func cutAfterCommit(_ proxy: TCPProxy) {
+        let before = proxy.swallowed
+        set(.swallowAnswers, proxy)
+        Thread.detachNewThread {
+            for _ in 0..<3000 where proxy.swallowed == before { usleep(10_000) }
+            set(.pass, proxy)
+            proxy.cut()
+        }
+    }
+
     @Test(arguments: [["anna"], ["", "anna"], ["anna", "ben"], .all] as [WrittenOwners])
     func `a write that is committed, and whose COMMIT is not answered, is answered by what it has kept`(
         owners: WrittenOwners
@@ -59,11 +71,8 @@ struct PostgresCommitTests {
         let runs = Shared(0)
         async let answer: Void = Self.add(5, "token", on: storage, owners: owners) { [proxy] in
             runs.change { $0 += 1 }
-            Self.set(.swallowAnswers, proxy)
+            Self.cutAfterCommit(proxy)
         }
-        for _ in 0..<1000 where try await used == 0 { try await Task.sleep(for: .milliseconds(10)) }
-        Self.set(.pass, proxy)
-        proxy.cut()
         try await answer
         #expect(runs.value == 1)
         #expect(try await used == 5)
@@ -98,7 +107,7 @@ struct PostgresCommitTests {
                 runs.change { $0 += 1 }
                 Self.set(isCommitted ? .swallowAnswers : .stall, proxy)
                 Thread.detachNewThread {
-                    usleep(300_000)
+                    for turn in 0..<3000 where isCommitted ? proxy.swallowed == 0 : turn < 30 { usleep(10_000) }
                     proxy.cut()
                     proxy.set(.refuse)
                 }
@@ -119,12 +128,7 @@ struct PostgresCommitTests {
         @Sendable func cutAfterAnswer() {
             runs.change { $0 += 1 }
             guard runs.value == 1 else { return }
-            Self.set(.swallowAnswers, proxy)
-            Thread.detachNewThread { [proxy] in
-                usleep(300_000)
-                Self.set(.pass, proxy)
-                proxy.cut()
-            }
+            Self.cutAfterCommit(proxy)
         }
         do {
             try await storage.write(owners: ["anna"]) { rows throws(CloudError) in
