@@ -59,11 +59,11 @@ static tide_status refuse_open(int folder, const char *name, const char *path, t
             return tide_error_reject(error, TIDE_REJECT_ASSET_OUTSIDE_ROOT, "'%.300s' goes through a symbolic link", path);
         }
         if (number == ENOTDIR) {
-            return tide_error_reject(error, TIDE_REJECT_ASSET_MISSING, "there is no file '%.300s' below the assets root", path);
+            return tide_error_reject(error, TIDE_REJECT_ASSET_MISSING, "there is no file '%.300s' in the folder of the assets", path);
         }
     }
     if (number == ENOENT) {
-        return tide_error_reject(error, TIDE_REJECT_ASSET_MISSING, "there is no file '%.300s' below the assets root", path);
+        return tide_error_reject(error, TIDE_REJECT_ASSET_MISSING, "there is no file '%.300s' in the folder of the assets", path);
     }
     return tide_error_reject(
         error, TIDE_REJECT_ASSET_UNREADABLE, "'%.300s' cannot be opened: %s", path, strerror(number));

@@ -187,11 +187,20 @@ public enum SchemaFile {
     private static func describe(_ error: DecodingError) -> String {
         let context: DecodingError.Context
         switch error {
-        case .typeMismatch(_, let it), .valueNotFound(_, let it), .dataCorrupted(let it): context = it
+        case .typeMismatch(let type, let it): return "\(path(it.codingPath)): \(wanted(type)) is needed here"
+        case .valueNotFound(let type, let it): return "\(path(it.codingPath)): \(wanted(type)) is needed here, and not null"
+        case .dataCorrupted(let it): context = it
         case .keyNotFound(let key, let it): return "\(path(it.codingPath)) lacks '\(key.stringValue)'"
         @unknown default: return "\(error)"
         }
         return "\(path(context.codingPath)): \(context.debugDescription)"
+    }
+
+    /// What a value of the file has to be, in JSON's words.
+    private static func wanted(_ type: any Any.Type) -> String {
+        if type is String.Type { return "a text" }
+        if type is Bool.Type { return "true or false" }
+        return "\(type)".hasPrefix("Array") ? "an array" : "an object"
     }
 
     private static func path(_ keys: [any CodingKey]) -> String {

@@ -108,6 +108,39 @@ import TidemarkStore
         #expect(try await run("records delete c.tidemark t1", expecting: 65).errors.contains("delete rule is deny"))
     }
 
+    @Test(arguments: [
+        (#""indexes": "t""#, "types[0].indexes: an array is needed here"),
+        (#""indexes": [{"fields": "t"}]"#, "types[0].indexes[0].fields: an array is needed here"),
+        (#""indexes": [["t"]]"#, "types[0].indexes[0]: an object is needed here"),
+        (#""indexes": [{"fields": ["t"], "fullText": "yes"}]"#, "types[0].indexes[0].fullText: true or false is needed here"),
+        (#""uniqueKeys": ["t"]"#, "types[0].uniqueKeys[0]: an array is needed here"),
+        (#""nameField": 5"#, "types[0].nameField: a text is needed here"),
+    ])
+    func `a value of another shape in a schema file is refused with its place and what it has to be`(
+        part: String, message: String
+    ) async throws {
+        try scratch.write(
+            #"{"types": [{"name": "Place", "fields": [{"name": "t", "type": "string"}], \#(part)}]}"#, to: "schema.json")
+        try await run("records set c.tidemark p1 --type Place t=a")
+        let refused = try await run("schema apply c.tidemark schema.json", expecting: 65).errors
+        #expect(refused.contains(message), "\(refused)")
+    }
+
+    @Test func `a relationship to a type that is nowhere is told, and a language that is none is refused`() async throws {
+        try scratch.write(
+            #"""
+            {"types": [{"name": "Trip", "fields": []}, {"name": "Stop", "fields":
+              [{"name": "trip", "type": "reference", "target": "Trap", "owning": true}]}]}
+            """#, to: "schema.json")
+        try await run("records set c.tidemark t1 --type Trip title=North")
+        let note = "note: Stop.trip refers to 'Trap', a record type that neither the file nor the container has; did you mean 'Trip'?"
+        for command in ["diff", "apply"] {
+            #expect(try await run("schema \(command) c.tidemark schema.json").errors.contains(note), "\(command)")
+        }
+        let refused = try await run("index add c.tidemark --type Trip --full-text --language xx title", expecting: 64)
+        #expect(refused.errors.contains("'xx' is no language of ISO 639; write a tag such as de or en-GB"), "\(refused.errors)")
+    }
+
     @Test func `a deletion names what goes with the record, also in a dry run`() async throws {
         try scratch.write(
             #"""

@@ -20,7 +20,7 @@ indirect enum PredicateNode: Sendable {
     case isReferenced(by: String, Related)
     /// A full-text index of the type has the words.
     case words(SearchWords)
-    case sql(String, StatementArguments)
+    case sql(String, [DatabaseValue])
     /// A field or a value that a predicate can't use.
     case invalid(StoreError)
 

@@ -40,8 +40,8 @@ private struct ConditionBuilder {
         case .all(let nodes): return try "(" + nodes.map { try sql($0) }.joined(separator: " AND ") + ")"
         case .any(let nodes): return try "(" + nodes.map { try sql($0) }.joined(separator: " OR ") + ")"
         case .sql(let text, let values):
-            try type.checkCondition()
-            arguments += values
+            try type.check(condition: text, values)
+            arguments += StatementArguments(values)
             // The line break ends a comment in the text.
             return "(\(text)\n)"
         case .refers(let field, let names): return try refers(field, to: names)

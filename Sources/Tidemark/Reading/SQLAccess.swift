@@ -41,10 +41,14 @@ extension ContainerSnapshot {
 extension RecordPredicate {
     /// Makes a predicate of an SQL expression over the columns of the type's table, `_name` and the system columns.
     ///
+    /// A query with a comparison that no record can match, or every record does, throws `StoreError` `sql` with what to write: of a number
+    /// with a text (`rating = 'five'`), of a time with anything but microseconds since 1970 (`createdAt > '2020'`; a `Date` as an argument,
+    /// which GRDB makes a text), of anything with `NULL` by another operator than `IS`.
+    ///
     /// - Parameters:
     ///   - expression: The expression, with `?` for each argument.
     ///   - arguments: Values for the question marks, in their order.
     public static func sql(_ expression: String, _ arguments: (any DatabaseValueConvertible & Sendable)?...) -> RecordPredicate {
-        RecordPredicate(.sql(expression, StatementArguments(arguments)))
+        RecordPredicate(.sql(expression, arguments.map { $0?.databaseValue ?? .null }))
     }
 }

@@ -24,6 +24,17 @@ struct KnownSchema {
         }
     }
 
+    /// Returns a sentence for each relationship to a type that neither a schema file nor the container has: a name that may be misspelt.
+    static func unknownTargets(_ wanted: [RecordTypeSchema], beside present: [RecordTypeSchema]) -> [String] {
+        let names = (wanted + present).map(\.name)
+        return wanted.flatMap { type in
+            type.references.sorted { $0.key < $1.key }.filter { !names.contains($0.value) }.map { field, target in
+                "\(type.name).\(field) refers to '\(target)', a record type that neither the file nor the container has"
+                    + Suggestion.question(target, among: names)
+            }
+        }
+    }
+
     /// - Throws: ``StoreError`` `schema` with what helps.
     func type(named name: String) throws -> RecordTypeSchema {
         if let type = types.first(where: { $0.name == name }) { return type }

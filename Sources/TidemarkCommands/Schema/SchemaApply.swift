@@ -35,7 +35,9 @@ struct SchemaApply: AsyncParsableCommand {
         try await reportingErrors {
             let wanted = try SchemaFile.read(fileURL(file, "the schema file"))
             let directory = try containerToWrite(container, isDryRun: changing.dryRun)
-            let difference = SchemaDifference(from: try KnownSchema.types(of: directory, beside: wanted), to: wanted)
+            let present = try KnownSchema.types(of: directory, beside: wanted)
+            for line in KnownSchema.unknownTargets(wanted, beside: present) { Output.error("note: \(line)") }
+            let difference = SchemaDifference(from: present, to: wanted)
             if difference.changes.isEmpty, !changing.json {
                 return try Output.line("the container has all of it: nothing to do")
             }

@@ -43,6 +43,7 @@ struct SchemaDiff: AsyncParsableCommand {
             let present = try KnownSchema.types(of: directory, beside: wanted)
             let difference = SchemaDifference(from: present, to: wanted)
             let lines = lines(difference, present)
+            for line in KnownSchema.unknownTargets(wanted, beside: present) { Output.error("note: \(line)") }
             if json { return try Output.json(Report(equal: lines.isEmpty, differences: lines)) }
             for line in lines {
                 let name = line.field.map { "\(line.type).\($0)" } ?? line.type

@@ -73,7 +73,7 @@ struct ShareCreate: AsyncParsableCommand {
             let graph = try await sharing.container.graph(of: names)
             let what = names.map(\.title).joined(separator: ", ")
             let others =
-                graph.count > names.count ? ", with \(Wording.count(graph.count - names.count, "record")) that hang on it" : ""
+                graph.count > names.count ? ", with \(Self.hanging(graph.count - names.count))" : ""
             let text =
                 isNew
                 ? "shared \(what)\(others) as \"\(share.caption)\""
@@ -81,6 +81,10 @@ struct ShareCreate: AsyncParsableCommand {
             try ShareOutcome.tell(
                 text, share: share, records: graph, sync: try await afterwards.run(sharing), json: json)
         }
+    }
+
+    private static func hanging(_ count: Int) -> String {
+        "\(Wording.count(count, "record")) that \(count == 1 ? "hangs" : "hang") on it"
     }
 
     private func names(in directory: ContainerDirectory) throws -> [RecordName] {

@@ -19,13 +19,23 @@ struct Conflicts: AsyncParsableCommand {
 
     static func text(_ conflict: LoggedConflict, _ known: KnownFields) -> String {
         let title = RecordName(type: conflict.type, name: conflict.record).title
+        if let other = conflict.replacement {
+            return "\(title): has become one with \(RecordName(type: conflict.type, name: other).shortName), which has the same unique key"
+        }
+        let rule = DeleteRule(rawValue: conflict.policy)
         guard let field = conflict.field else {
-            return
-                "\(title): deleted on one side, edited on the other; \(conflict.winner.rawValue) won (\(conflict.policy))"
+            return rule == .deny
+                ? "\(title): deleted on one side, and kept, because others refer to it (deny)"
+                : "\(title): deleted on one side, edited on the other; \(conflict.winner.rawValue) won (\(conflict.policy))"
         }
         func value(_ json: String?) -> String {
             ConflictValue(json, of: known[conflict.type, field]).map { $0.text.count > 60 ? "\($0.text.prefix(60))…" : $0.text }
                 ?? "none"
+        }
+        switch rule {
+        case .cascade: return "\(title): deleted, because its \(field), \(value(conflict.local)), is deleted (cascade)"
+        case .nullify: return "\(title) \(field): lost \(value(conflict.local)), which is deleted (nullify)"
+        case .deny, nil: break
         }
         return
             "\(title) \(field): was \(value(conflict.ancestor)), here \(value(conflict.local)), there \(value(conflict.store)); \(conflict.winner.rawValue) won (\(conflict.policy))"

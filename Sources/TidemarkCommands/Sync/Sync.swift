@@ -164,14 +164,17 @@ struct Sync: AsyncParsableCommand {
         if json {
             try Output.json(Report(report, news))
         } else {
-            try Self.tell(report)
+            try Self.tell(report, isRefetched: refetch)
             for line in news.lines { try Output.line(line) }
         }
         if let failure = Self.failure(report) { throw failure }
     }
 
-    static func tell(_ report: SyncReport) throws {
-        var text = "fetched \(Wording.count(report.imported, "record")), sent \(Wording.count(report.exported))"
+    /// - Parameter isRefetched: Whether everything was fetched again. What is as it was here is not counted.
+    static func tell(_ report: SyncReport, isRefetched: Bool = false) throws {
+        let fetched = Wording.count(report.imported, "record")
+        var text = isRefetched ? "fetched everything again, \(fetched) changed by it" : "fetched \(fetched)"
+        text += ", sent \(Wording.count(report.exported))"
         if report.conflicts > 0 { text += ", resolved \(Wording.count(report.conflicts, "conflict"))" }
         try Output.line(text)
         if report.deferred > 0 {

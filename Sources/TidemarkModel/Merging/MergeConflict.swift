@@ -26,7 +26,7 @@ public struct MergeConflict: Hashable, Sendable {
     public let type: String
     /// The record's name.
     public let record: String
-    /// `nil` when it was about the record as a whole: its deletion.
+    /// `nil` when it was about the record as a whole: its deletion, or another record with its unique key.
     public let field: String?
     /// The value that both sides began with.
     public let ancestor: FieldValue?
@@ -36,8 +36,13 @@ public struct MergeConflict: Hashable, Sendable {
     public let store: FieldValue?
     /// Whose value counts.
     public let winner: Winner
-    /// The name of the merge policy, as ``MergePolicy/name`` has it; or the delete rule of a relationship that decided.
+    /// The name of the merge policy, as ``MergePolicy/name`` has it; or the delete rule of a relationship that decided; or
+    /// ``uniqueKeyPolicy``.
     public let policy: String
+
+    /// The policy of a record that a synchronisation has made one with another, which agrees with it in a unique key: ``store`` is the
+    /// name of the other one, which stays.
+    public static let uniqueKeyPolicy = "uniqueKey"
 
     package init(
         type: String, record: String, field: String?, ancestor: FieldValue?, local: FieldValue?, store: FieldValue?,
@@ -51,6 +56,12 @@ public struct MergeConflict: Hashable, Sendable {
         self.store = store
         self.winner = winner
         self.policy = policy
+    }
+
+    package init(type: String, replaced name: String, by other: String) {
+        self.init(
+            type: type, record: name, field: nil, ancestor: nil, local: nil, store: .string(other), winner: .store,
+            policy: Self.uniqueKeyPolicy)
     }
 }
 

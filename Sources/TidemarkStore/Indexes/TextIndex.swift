@@ -35,6 +35,9 @@ package struct TextIndex {
             parts.allSatisfy({ !$0.isEmpty && $0.utf8.allSatisfy { (UInt8(ascii: "a")...UInt8(ascii: "z")).contains($0 | 0x20) } }
             )
         else { throw StoreError(.schema, "'\(language.prefix(50))' is no language tag, such as de or en-GB") }
+        guard Locale.LanguageCode(parts[0].lowercased()).isISOLanguage else {
+            throw StoreError(.schema, "'\(parts[0])' is no language of ISO 639; write a tag such as de or en-GB")
+        }
     }
 
     private var quoted: String { columns.map { "\"\($0)\"" }.joined(separator: ", ") }

@@ -147,10 +147,11 @@ package struct QueriedType: Sendable {
     /// SQL that selects them.
     package var selection: String { "SELECT \(columns.joined(separator: ", ")) FROM \"\(type.table)\"" }
 
-    /// Makes sure that a condition of a user's, in SQL, means the fields that it names.
+    /// Makes sure that a condition of a user's, in SQL, means the fields that it names, and compares them with what they can be.
     ///
+    /// - Parameter values: What stands for `?`, in their order.
     /// - Throws: ``StoreError`` `sql`.
-    package func checkCondition() throws { try type.checkCondition() }
+    package func check(condition: String, _ values: [DatabaseValue]) throws { try type.check(condition: condition, values) }
 
     /// For a condition of a user's: what the type's view shows, under its name.
     package var view: String { "(\(type.viewSQL))" }

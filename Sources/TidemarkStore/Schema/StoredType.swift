@@ -66,14 +66,16 @@ package final class StoredType: Equatable, Sendable {
         nameField == nil && Self.isIdentifier(name) && !fields.contains { $0.name.lowercased() == name.lowercased() }
     }
 
-    /// Makes sure that a condition in SQL means the fields that it names. A store that was made before the names of fields were compared
-    /// without case may have two that SQL can't tell apart.
+    /// Makes sure that a condition in SQL means the fields that it names, and compares them with what they can be. A store that was made
+    /// before the names of fields were compared without case may have two that SQL can't tell apart.
     ///
+    /// - Parameter values: What stands for `?`, in their order.
     /// - Throws: ``StoreError`` `sql`.
-    func checkCondition() throws {
+    func check(condition: String, _ values: [DatabaseValue] = []) throws {
         if let collision = RecordTypeSchema(name: name, fields: schema.fields).nameCollision() {
             throw StoreError(.sql, "a condition in SQL can't be used: \(collision)")
         }
+        try ConditionCheck(condition, of: self, values).run()
     }
 
     static func isIdentifier(_ name: String) -> Bool {

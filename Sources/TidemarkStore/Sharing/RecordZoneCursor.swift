@@ -21,7 +21,7 @@ package final class RecordZoneCursor {
         orderedBy order: String = "_id"
     ) throws {
         // What the type's view shows, for a condition; on a line of its own, so that a comment in it ends there.
-        if condition != nil { try type.checkCondition() }
+        if let condition { try type.check(condition: condition) }
         let source = condition.map { "(\(type.querySQL)) WHERE (\($0)\n)" } ?? "\"\(type.table)\""
         let sql = "SELECT _key, _zone, _tag IS NULL AND _pending IS NOT NULL FROM \(source) ORDER BY \(order)"
         self.condition = condition

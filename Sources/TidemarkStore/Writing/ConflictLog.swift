@@ -11,7 +11,7 @@ public struct LoggedConflict: Hashable, Sendable {
     public let type: String
     /// The name of the record.
     public let record: String
-    /// The field; `nil` when the conflict was about the deletion of the record.
+    /// The field; `nil` when the conflict was about the record as a whole: its deletion, or another record with its unique key.
     public let field: String?
     /// The value that both sides began with, as text: JSON, with bytes in Base64. `nil` for no value.
     public let ancestor: String?
@@ -21,8 +21,14 @@ public struct LoggedConflict: Hashable, Sendable {
     public let store: String?
     /// Which side's value counts now.
     public let winner: MergeConflict.Winner
-    /// The name of the merge policy that decided.
+    /// The name of the merge policy that decided, a delete rule, or ``MergeConflict/uniqueKeyPolicy``.
     public let policy: String
+
+    /// The name of the record with which this one has become one, because they agreed in a unique key; `nil` in any other case.
+    public var replacement: String? {
+        guard policy == MergeConflict.uniqueKeyPolicy, field == nil, let store else { return nil }
+        return try? JSONDecoder().decode(String.self, from: Data(store.utf8))
+    }
 }
 
 extension StoreReader {

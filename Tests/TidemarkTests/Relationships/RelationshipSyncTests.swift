@@ -118,6 +118,9 @@ import TidemarkStore
         }
         #expect(try await names(Tag.self) == [["a", "fjord", "g0"], ["a", "fjord", "g0"]])
         try expectWhole()
+        let logged = try [one, two].flatMap { try $0.container.history().conflicts() }.filter { $0.replacement != nil }
+        #expect(!logged.isEmpty)
+        #expect(Set(logged.map { "\($0.type) \($0.record) \($0.replacement ?? "")" }) == ["Tag b a"])
     }
 
     @Test func `a stop that was made while its trip was shared elsewhere comes into the share`() async throws {
