@@ -133,7 +133,8 @@ import TidemarkStore
               [{"name": "trip", "type": "reference", "target": "Trap", "owning": true}]}]}
             """#, to: "schema.json")
         try await run("records set c.tidemark t1 --type Trip title=North")
-        let note = "note: Stop.trip refers to 'Trap', a record type that neither the file nor the container has; did you mean 'Trip'?"
+        let note =
+            "note: Stop.trip refers to 'Trap', a record type that neither the file nor the container has; did you mean 'Trip'?"
         for command in ["diff", "apply"] {
             #expect(try await run("schema \(command) c.tidemark schema.json").errors.contains(note), "\(command)")
         }

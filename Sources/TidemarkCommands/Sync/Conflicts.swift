@@ -20,7 +20,8 @@ struct Conflicts: AsyncParsableCommand {
     static func text(_ conflict: LoggedConflict, _ known: KnownFields) -> String {
         let title = RecordName(type: conflict.type, name: conflict.record).title
         if let other = conflict.replacement {
-            return "\(title): has become one with \(RecordName(type: conflict.type, name: other).shortName), which has the same unique key"
+            return
+                "\(title): has become one with \(RecordName(type: conflict.type, name: other).shortName), which has the same unique key"
         }
         let rule = DeleteRule(rawValue: conflict.policy)
         guard let field = conflict.field else {

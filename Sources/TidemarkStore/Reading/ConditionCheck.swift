@@ -40,7 +40,7 @@ struct ConditionCheck {
         for index in tokens.indices.dropFirst(2) where !isInSubquery[index] && isEnd(index + 1) && !isReference(index - 1) {
             // A value before the field.
             guard let field = field(at: index), Self.operators.contains(tokens[index - 1].content),
-                case let (value, end)? = value(before: index - 1), isStart(end)
+                case (let value, let end)? = value(before: index - 1), isStart(end)
             else { continue }
             try compare(field, tokens[index - 1].content, value)
         }
@@ -56,7 +56,8 @@ struct ConditionCheck {
     /// Whether a comparison may begin there.
     private func isStart(_ index: Int) -> Bool {
         guard let before = token(index - 1) else { return true }
-        return before.isSymbol("(") || before.isSymbol(",") || ["and", "or", "not", "when", "then", "else", "where"].contains { before.isWord($0) }
+        return before.isSymbol("(") || before.isSymbol(",")
+            || ["and", "or", "not", "when", "then", "else", "where"].contains { before.isWord($0) }
     }
 
     /// Whether a comparison may have ended before that.
@@ -102,7 +103,9 @@ struct ConditionCheck {
         case .blob: return (.init(kind: .blob, content: token.content, written: token.written), index + 1)
         case .number: return (.init(kind: .number, content: token.content, written: token.written), index + 1)
         case .symbol:
-            guard token.isSymbol("-") || token.isSymbol("+"), let number = self.token(index + 1), number.kind == .number else { return nil }
+            guard token.isSymbol("-") || token.isSymbol("+"), let number = self.token(index + 1), number.kind == .number else {
+                return nil
+            }
             let text = token.written + number.written
             return (.init(kind: .number, content: text, written: text), index + 2)
         case .parameter(let place):
@@ -110,7 +113,8 @@ struct ConditionCheck {
             return (Self.value(values[place]), index + 1)
         case .quotedName:
             // A name that no column has is a text in SQLite.
-            guard token.written.hasPrefix("\""), field(at: index) == nil, !token.content.hasPrefix("_"), !isReference(index + 1) else {
+            guard token.written.hasPrefix("\""), field(at: index) == nil, !token.content.hasPrefix("_"), !isReference(index + 1)
+            else {
                 return nil
             }
             return (.init(kind: .text, content: token.content, written: token.written), index + 1)
@@ -139,7 +143,9 @@ struct ConditionCheck {
     /// - Returns: The value and where it begins.
     private func value(before index: Int) -> (value: ComparedValue, start: Int)? {
         for start in [index - 2, index - 1] where start >= 0 {
-            if let (value, next) = value(at: start), next == index, token(start)?.kind != .word || value.kind == .null { return (value, start) }
+            if let (value, next) = value(at: start), next == index, token(start)?.kind != .word || value.kind == .null {
+                return (value, start)
+            }
         }
         return nil
     }
@@ -210,13 +216,12 @@ struct ConditionCheck {
         }
         switch type.scalar {
         case .timestamp:
-            let written = isText && value.content.count >= 4 ? value.content : "2026-01-01"
             return switch value.kind {
             case .number where isFinite(value.content): nil
             case .secondsOrDays:
                 "\(field.name) is a time in microseconds since 1970, and no number of seconds or days; multiply what unixepoch() gives by 1000000"
             default:
-                "\(field.name) is a time, a number of microseconds since 1970; write unixepoch('\(written)') * 1000000"
+                "\(field.name) is a time, a number of microseconds since 1970; write unixepoch('\(day(value))') * 1000000"
             }
         case .int64, .double:
             if field.isBoolean {
@@ -232,6 +237,14 @@ struct ConditionCheck {
             return value.kind == .blob ? nil : "\(field.name) is of type \(type); write x'…' with hexadecimal digits"
         case .location: return nil
         }
+    }
+
+    /// Returns a text as SQLite reads a day or a time; a year alone it would read as a number of days.
+    private static func day(_ value: ComparedValue) -> String {
+        let text = value.kind == .text ? value.content : ""
+        if text.wholeMatch(of: /\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}.*)?/) != nil { return text }
+        if text.wholeMatch(of: /\d{4}-\d{2}/) != nil { return text + "-01" }
+        return text.wholeMatch(of: /\d{4}/) != nil ? text + "-01-01" : "2026-01-01"
     }
 
     private static func isFinite(_ text: String) -> Bool {

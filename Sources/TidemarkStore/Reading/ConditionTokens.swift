@@ -115,7 +115,9 @@ private struct ConditionScanner {
         skip { Self.isNamePart($0) || $0 == UInt8(ascii: ".") }
         // The sign of an exponent: 1e-5, and not that of 0x1e-5.
         let isHexadecimal = bytes[start...].starts(with: Array("0x".utf8)) || bytes[start...].starts(with: Array("0X".utf8))
-        if !isHexadecimal, bytes[position - 1] | 0x20 == UInt8(ascii: "e"), [UInt8(ascii: "-"), UInt8(ascii: "+")].contains(self[0]) {
+        if !isHexadecimal, bytes[position - 1] | 0x20 == UInt8(ascii: "e"),
+            [UInt8(ascii: "-"), UInt8(ascii: "+")].contains(self[0])
+        {
             position += 1
             skip(while: Self.isDigit)
         }

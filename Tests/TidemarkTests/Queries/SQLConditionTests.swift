@@ -53,7 +53,8 @@ import TidemarkModel
         ("height > x'00'", "write a number"),
         ("isOpen = 'true'", "isOpen is true or false; write TRUE or FALSE"),
         ("isOpen = 2", "write TRUE or FALSE"),
-        ("createdAt > '2020'", "write unixepoch('2020') * 1000000"),
+        ("createdAt > '2020'", "write unixepoch('2020-01-01') * 1000000"),
+        ("createdAt > '2020-05'", "write unixepoch('2020-05-01') * 1000000"),
         ("createdAt > '2020-05-01 10:00'", "write unixepoch('2020-05-01 10:00') * 1000000"),
         ("createdAt > date('now', '-1 day')", "write unixepoch('2026-01-01') * 1000000"),
         ("createdAt > unixepoch('now')", "multiply what unixepoch() gives by 1000000"),
@@ -74,9 +75,11 @@ import TidemarkModel
     }
 
     @Test(arguments: [
-        "rating = 5", "rating = '5'", "rating = ' 5.0'", "5 = rating", "rating = 5e0", "rating = 0x5", "rating IN (5, '6')", "rating = +5",
+        "rating = 5", "rating = '5'", "rating = ' 5.0'", "5 = rating", "rating = 5e0", "rating = 0x5", "rating IN (5, '6')",
+        "rating = +5",
         "rating || '' = '5'", "'five' || rating = 'five5'", "rating LIKE '5%'", "rating + '1' = 6", "length(rating) = 1",
-        "isOpen", "isOpen = TRUE", "isOpen IS TRUE", "isOpen = 1", "isOpen > 0", "height = 2.5", "height > -1", "height BETWEEN 2 AND 3.0",
+        "isOpen", "isOpen = TRUE", "isOpen IS TRUE", "isOpen = 1", "isOpen > 0", "height = 2.5", "height > -1",
+        "height BETWEEN 2 AND 3.0",
         "createdAt > 0", "createdAt > unixepoch('2020-01-01') * 1000000", "createdAt / 1000000 > unixepoch('2020-01-01')",
         "datetime(createdAt / 1000000, 'unixepoch') > '2020'", "createdAt > strftime('%s', '2020-01-01') * 1000000",
         "token = x'0102'", "title = 'Stay'", "title >= 5", "title IS NOT NULL", "title IN ('Stay')",
@@ -109,7 +112,8 @@ import TidemarkModel
         }
         let answered: [Tidemark.RecordPredicate<Stay>] = [
             .sql("rating = ?", 5), .sql("rating = ?", "5"), .sql("title = ?", "Stay"), .sql("token = ?", Data([1, 2])),
-            .sql("title IS NOT ?", nil), .sql("rating = ?1", 5), .sql("length(title) > ?", 3), .sql("'?' <> title AND rating = ?", 5),
+            .sql("title IS NOT ?", nil), .sql("rating = ?1", 5), .sql("length(title) > ?", 3),
+            .sql("'?' <> title AND rating = ?", 5),
         ]
         for predicate in answered { #expect(await refusal(journal, predicate) == nil) }
     }
