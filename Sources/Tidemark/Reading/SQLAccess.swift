@@ -41,9 +41,9 @@ extension ContainerSnapshot {
 extension RecordPredicate {
     /// Makes a predicate of an SQL expression over the columns of the type's table, `_name` and the system columns.
     ///
-    /// A query with a comparison that no record can match, or every record does, throws `StoreError` `sql` with what to write: of a number
-    /// with a text (`rating = 'five'`), of a time with anything but microseconds since 1970 (`createdAt > '2020'`; a `Date` as an argument,
-    /// which GRDB makes a text), of anything with `NULL` by another operator than `IS`.
+    /// A query with a comparison that has one answer for all records throws `StoreError` `sql` with what to write: of a number with a text
+    /// (`rating = 'five'`), of a time with anything but microseconds since 1970 (`createdAt > '2020'`; a `Date` as an argument, which GRDB
+    /// makes a text), of a list with an element, of anything with the word `NULL` by another operator than `IS`.
     ///
     /// - Parameters:
     ///   - expression: The expression, with `?` for each argument.

@@ -2,62 +2,49 @@ import GRDB
 import TidemarkModel
 import TidemarkSQLite
 
-/// Finds comparisons of a field with a value of another type, which SQLite answers without an error, and the same for all records.
+/// Finds comparisons of a field with what it can't be, which SQLite answers without an error, and for all records alike.
 ///
-/// It reads comparisons of a field with a literal or a parameter, and of a time with one of SQLite's functions of time. What is in a
-/// subquery, and what is part of a longer expression, it leaves to SQLite.
+/// It reads comparisons of a field with a literal, with a parameter, and with one of SQLite's functions of time. What is in a subquery,
+/// and what is part of a longer expression, it leaves to SQLite, as it does everything that it does not know.
 struct ConditionCheck {
     private let type: StoredType
     private let tokens: [ConditionToken]
     private let values: [DatabaseValue]
-    /// Whether each token is in a subquery, where names may mean fields of another type.
-    private let isInSubquery: [Bool]
+    private let structure: ConditionStructure
 
     /// - Parameter values: What stands for `?`, in their order.
     init(_ condition: String, of type: StoredType, _ values: [DatabaseValue]) {
         self.type = type
         self.values = values
         tokens = ConditionToken.all(of: condition)
-        var open: [Bool] = []
-        isInSubquery = tokens.enumerated().map { [tokens] index, token in
-            let isInside = open.last ?? false
-            if token.isSymbol("(") {
-                let starts = ["select", "with", "values"].contains { index + 1 < tokens.count && tokens[index + 1].isWord($0) }
-                open.append(isInside || starts)
-            } else if token.isSymbol(")") {
-                _ = open.popLast()
-            }
-            return isInside
-        }
+        structure = ConditionStructure(tokens)
     }
 
     /// - Throws: ``StoreError`` `sql`.
+    /// - Complexity: O(n) in the pieces of the condition.
     func run() throws {
-        for index in tokens.indices where !isInSubquery[index] && isStart(index) {
+        for index in tokens.indices where !structure.isInSubquery[index] {
             guard let field = field(at: index) else { continue }
-            try check(field, at: index)
-        }
-        for index in tokens.indices.dropFirst(2) where !isInSubquery[index] && isEnd(index + 1) && !isReference(index - 1) {
+            if isStart(index) { try check(field, at: index) }
             // A value before the field.
-            guard let field = field(at: index), Self.operators.contains(tokens[index - 1].content),
-                case (let value, let end)? = value(before: index - 1), isStart(end)
-            else { continue }
-            try compare(field, tokens[index - 1].content, value)
+            if isEnd(index + 1), let operation = token(index - 1), Self.operators.contains(operation.content),
+                let (value, start) = value(before: index - 1), isStart(start)
+            {
+                try compare(field, operation.content, value)
+            }
         }
     }
 
     private static let operators: Set = ["=", "==", "<>", "!=", "<", "<=", ">", ">="]
-    private static let timeFunctions: Set = ["date", "datetime", "time", "strftime", "unixepoch", "julianday"]
 
     private func token(_ index: Int) -> ConditionToken? { tokens.indices.contains(index) ? tokens[index] : nil }
-
-    private func isReference(_ index: Int) -> Bool { token(index)?.isSymbol(".") ?? false }
 
     /// Whether a comparison may begin there.
     private func isStart(_ index: Int) -> Bool {
         guard let before = token(index - 1) else { return true }
+        if before.isWord("and") { return !structure.andsOfBetween.contains(index - 1) }
         return before.isSymbol("(") || before.isSymbol(",")
-            || ["and", "or", "not", "when", "then", "else", "where"].contains { before.isWord($0) }
+            || ["or", "not", "when", "then", "else", "where"].contains { before.isWord($0) }
     }
 
     /// Whether a comparison may have ended before that.
@@ -69,28 +56,16 @@ struct ConditionCheck {
 
     // Fields and values
 
-    private struct ComparedField {
-        let name: String
-        /// `nil` for the name of a record, which SQLite compares with no number.
-        let type: FieldType?
-        let isBoolean: Bool
-    }
-
     private func field(at index: Int) -> ComparedField? {
         guard let token = token(index), token.kind == .word || token.kind == .quotedName,
-            !(self.token(index + 1)?.isSymbol("(") ?? false), !isReference(index + 1)
+            !(self.token(index + 1)?.isSymbol("(") ?? false), !(self.token(index + 1)?.isSymbol(".") ?? false),
+            !(self.token(index - 1)?.isSymbol(".") ?? false)
         else { return nil }
         if token.content == "_name" || token.content == type.nameField?.lowercased() {
-            return ComparedField(name: token.written, type: nil, isBoolean: false)
+            return ComparedField(written: token.written, type: nil, isBoolean: false)
         }
         return type.fields.first { $0.column.lowercased() == token.content }
-            .map { ComparedField(name: $0.name, type: $0.type, isBoolean: $0.isBoolean) }
-    }
-
-    private struct ComparedValue {
-        enum Kind { case text, number, blob, null, secondsOrDays }
-        let kind: Kind
-        let content, written: String
+            .map { ComparedField(written: token.written, type: $0.type, isBoolean: $0.isBoolean) }
     }
 
     /// Reads the value that begins there.
@@ -99,63 +74,61 @@ struct ConditionCheck {
     private func value(at index: Int) -> (value: ComparedValue, next: Int)? {
         guard let token = token(index) else { return nil }
         switch token.kind {
-        case .text: return (.init(kind: .text, content: token.content, written: token.written), index + 1)
-        case .blob: return (.init(kind: .blob, content: token.content, written: token.written), index + 1)
-        case .number: return (.init(kind: .number, content: token.content, written: token.written), index + 1)
+        case .text: return (.init(.text, content: token.content, written: token.written), index + 1)
+        case .blob: return (.init(.blob, written: token.written), index + 1)
+        case .number: return (.init(.number, content: token.content, written: token.written), index + 1)
         case .symbol:
             guard token.isSymbol("-") || token.isSymbol("+"), let number = self.token(index + 1), number.kind == .number else {
                 return nil
             }
             let text = token.written + number.written
-            return (.init(kind: .number, content: text, written: text), index + 2)
+            return (.init(.number, content: text, written: text), index + 2)
         case .parameter(let place):
-            guard let place, values.indices.contains(place) else { return nil }
-            return (Self.value(values[place]), index + 1)
+            guard let place, values.indices.contains(place), let value = ComparedValue(values[place]) else { return nil }
+            return (value, index + 1)
         case .quotedName:
             // A name that no column has is a text in SQLite.
-            guard token.written.hasPrefix("\""), field(at: index) == nil, !token.content.hasPrefix("_"), !isReference(index + 1)
-            else {
-                return nil
-            }
-            return (.init(kind: .text, content: token.content, written: token.written), index + 1)
-        case .word:
-            if token.isWord("null") { return (.init(kind: .null, content: "NULL", written: token.written), index + 1) }
-            guard Self.timeFunctions.contains(token.content), self.token(index + 1)?.isSymbol("(") ?? false,
-                let end = end(ofParenthesis: index + 1)
+            guard token.written.hasPrefix("\""), field(at: index) == nil, !token.content.hasPrefix("_"),
+                !(self.token(index + 1)?.isSymbol(".") ?? false)
             else { return nil }
-            let isNumber = ["unixepoch", "julianday"].contains(token.content)
-            return (.init(kind: isNumber ? .secondsOrDays : .text, content: "", written: token.written + "(…)"), end + 1)
+            return (.init(.text, content: token.content, written: token.written), index + 1)
+        case .word:
+            if token.isWord("null") { return (.init(.null, written: token.written), index + 1) }
+            if ["current_timestamp", "current_date", "current_time"].contains(token.content) {
+                return (.init(.time, written: token.written), index + 1)
+            }
+            return function(at: index)
         }
     }
 
-    private static func value(_ value: DatabaseValue) -> ComparedValue {
-        switch value.storage {
-        case .null: .init(kind: .null, content: "NULL", written: "a value of nil")
-        case .int64(let number): .init(kind: .number, content: "\(number)", written: "\(number)")
-        case .double(let number): .init(kind: .number, content: "\(number)", written: "\(number)")
-        case .string(let text): .init(kind: .text, content: text, written: "'\(text)'")
-        case .blob: .init(kind: .blob, content: "", written: "a value of bytes")
+    private func function(at index: Int) -> (value: ComparedValue, next: Int)? {
+        guard let name = token(index), name.kind == .word, let end = structure.closing[index + 1] else { return nil }
+        let kind: ComparedValue.Kind
+        switch name.content {
+        case "date", "datetime", "time": kind = .time
+        case "unixepoch", "julianday": kind = .secondsOrDays
+        // What else it gives may be a number, which SQLite compares as one.
+        case "strftime" where token(index + 2)?.content == "%s": kind = .secondsOrDays
+        default: return nil
         }
+        // A long one is no help in a message.
+        guard end - index < 40 else { return (.init(kind, content: name.content, written: name.written + "(…)"), end + 1) }
+        let written = tokens[index...end].reduce("") { text, token in
+            let isClose = text.isEmpty || text.hasSuffix("(") || ["(", ")", ","].contains(token.written)
+            return text + (isClose ? "" : " ") + token.written
+        }
+        return (.init(kind, content: name.content, written: written), end + 1)
     }
 
-    /// Reads the literal or parameter that ends before an index.
+    /// Reads the value that ends before an index.
     ///
     /// - Returns: The value and where it begins.
     private func value(before index: Int) -> (value: ComparedValue, start: Int)? {
-        for start in [index - 2, index - 1] where start >= 0 {
-            if let (value, next) = value(at: start), next == index, token(start)?.kind != .word || value.kind == .null {
-                return (value, start)
-            }
+        if let opening = structure.opening[index - 1] {
+            return function(at: opening - 1).map { ($0.value, opening - 1) }
         }
-        return nil
-    }
-
-    private func end(ofParenthesis index: Int) -> Int? {
-        var depth = 0
-        for index in index..<tokens.count {
-            if tokens[index].isSymbol("(") { depth += 1 }
-            if tokens[index].isSymbol(")") { depth -= 1 }
-            if depth == 0 { return index }
+        for start in [index - 2, index - 1] where start >= 0 {
+            if let (value, next) = value(at: start), next == index { return (value, start) }
         }
         return nil
     }
@@ -170,7 +143,7 @@ struct ConditionCheck {
         if first.isWord("in"), token(next + 1)?.isSymbol("(") ?? false {
             var place = next + 2
             while let (value, end) = value(at: place), let after = token(end), after.isSymbol(",") || after.isSymbol(")") {
-                try compare(field, "=", value)
+                if value.kind != .null { try compare(field, "=", value) }
                 place = end + 1
             }
         } else if first.isWord("between") {
@@ -191,65 +164,42 @@ struct ConditionCheck {
 
     /// - Throws: ``StoreError`` `sql` unless records can differ in the answer.
     private func compare(_ field: ComparedField, _ operation: String, _ value: ComparedValue) throws {
-        let isEquality = !operation.contains("<") && !operation.contains(">") || operation == "<>"
-        let reason: String? =
-            if value.kind == .null {
-                "NULL is equal to nothing; write \(field.name) IS NULL or \(field.name) IS NOT NULL"
-            } else if let type = field.type {
-                Self.reason(field, type, value, isEquality: isEquality)
-            } else if value.kind == .text {
-                nil
-            } else {
-                "\(field.name) is the name of a record, a text; write a text in single quotes: '\(value.content)'"
-            }
-        guard let reason else { return }
-        throw StoreError(.sql, "the condition compares \(field.name) with \(value.written), which no record can match: \(reason)")
+        let isEquality = ["=", "==", "<>", "!="].contains(operation)
+        guard let reason = field.reason(against: value, isEquality: isEquality) else { return }
+        throw StoreError(
+            .sql,
+            "the condition compares \(field.written.prefix(300)) with \(value.written.prefix(300)), which has one answer for all records: \(reason)"
+        )
     }
+}
 
-    private static func reason(
-        _ field: ComparedField, _ type: FieldType, _ value: ComparedValue, isEquality: Bool
-    ) -> String? {
-        let isText = value.kind == .text
-        if type.isList || type == .location {
-            return isText || value.kind == .null
-                ? nil : "\(field.name) is of type \(type), which is stored as JSON; see json_each() and json_extract()"
+/// Where the parentheses of a condition are, and what they mean.
+private struct ConditionStructure {
+    /// Whether each token is in a subquery, where names may mean fields of another type.
+    private(set) var isInSubquery: [Bool] = []
+    /// By opening parentheses, the closing ones, and the other way round.
+    private(set) var closing: [Int: Int] = [:]
+    private(set) var opening: [Int: Int] = [:]
+    /// Each AND that belongs to a BETWEEN before it.
+    private(set) var andsOfBetween: Set<Int> = []
+
+    init(_ tokens: [ConditionToken]) {
+        var open: [(place: Int, isSubquery: Bool, betweens: Int)] = [(-1, false, 0)]
+        for (index, token) in tokens.enumerated() {
+            isInSubquery.append(open[open.count - 1].isSubquery)
+            if token.isSymbol("(") {
+                let next = index + 1 < tokens.count ? tokens[index + 1] : nil
+                let starts = ["select", "with", "values"].contains { next?.isWord($0) ?? false }
+                open.append((index, open[open.count - 1].isSubquery || starts, 0))
+            } else if token.isSymbol(")"), open.count > 1, let last = open.popLast() {
+                (closing[last.place], opening[index]) = (index, last.place)
+            } else if token.isWord("between") {
+                open[open.count - 1].betweens += 1
+            } else if token.isWord("and"), open[open.count - 1].betweens > 0 {
+                open[open.count - 1].betweens -= 1
+                andsOfBetween.insert(index)
+            }
         }
-        switch type.scalar {
-        case .timestamp:
-            return switch value.kind {
-            case .number where isFinite(value.content): nil
-            case .secondsOrDays:
-                "\(field.name) is a time in microseconds since 1970, and no number of seconds or days; multiply what unixepoch() gives by 1000000"
-            default:
-                "\(field.name) is a time, a number of microseconds since 1970; write unixepoch('\(day(value))') * 1000000"
-            }
-        case .int64, .double:
-            if field.isBoolean {
-                guard isEquality || value.kind != .number else { return nil }
-                return value.kind == .number && ["0", "1"].contains(value.content)
-                    ? nil : "\(field.name) is true or false; write TRUE or FALSE"
-            }
-            return value.kind == .number || value.kind == .secondsOrDays || isText && isFinite(value.content)
-                ? nil : "\(field.name) is of type \(type); write a number"
-        case .string, .reference, .asset:
-            return value.kind == .blob ? "\(field.name) is of type \(type); write a text in single quotes" : nil
-        case .bytes:
-            return value.kind == .blob ? nil : "\(field.name) is of type \(type); write x'…' with hexadecimal digits"
-        case .location: return nil
-        }
-    }
-
-    /// Returns a text as SQLite reads a day or a time; a year alone it would read as a number of days.
-    private static func day(_ value: ComparedValue) -> String {
-        let text = value.kind == .text ? value.content : ""
-        if text.wholeMatch(of: /\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}.*)?/) != nil { return text }
-        if text.wholeMatch(of: /\d{4}-\d{2}/) != nil { return text + "-01" }
-        return text.wholeMatch(of: /\d{4}/) != nil ? text + "-01-01" : "2026-01-01"
-    }
-
-    private static func isFinite(_ text: String) -> Bool {
-        let text = text.drop { $0 == " " }.replacing("_", with: "")
-        return text.lowercased().hasPrefix("0x") || (Double(text)?.isFinite ?? false)
     }
 }
 

@@ -32,6 +32,8 @@ private struct ConditionScanner {
     let bytes: [UInt8]
     private var position = 0
     private var parameters = 0
+    /// Whether a parameter with a number or a name has come: what the plain ones behind it mean is not followed.
+    private var hasOtherParameters = false
 
     private static let symbols = ["->>", "||", "->", "<>", "!=", "==", "<=", ">=", "<<", ">>"].map { Array($0.utf8) }
 
@@ -84,12 +86,13 @@ private struct ConditionScanner {
         case UInt8(ascii: "?"):
             position += 1
             skip(while: Self.isDigit)
-            guard position == start + 1 else { return token(.parameter(nil), from: start) }
+            hasOtherParameters = hasOtherParameters || position > start + 1
             parameters += 1
-            return token(.parameter(parameters - 1), from: start)
+            return token(.parameter(hasOtherParameters ? nil : parameters - 1), from: start)
         case UInt8(ascii: ":"), UInt8(ascii: "@"), UInt8(ascii: "$"):
             position += 1
             skip(while: Self.isNamePart)
+            hasOtherParameters = true
             return token(.parameter(nil), from: start)
         case UInt8(ascii: "."):
             guard Self.isDigit(self[1]) else { break }

@@ -110,7 +110,8 @@ extension StoreReader {
 extension RecordQuery {
     /// Calls `body` for each row that it matches, one at a time, with the statement that stands at it.
     func forEachRow(_ db: Database, type: StoredType, columns: [String], _ body: (Row, Statement) throws -> Void) throws {
-        if let condition { try type.check(condition: condition) }
+        // What has arguments was made of a predicate, which has checked a user's part.
+        if let condition, arguments.isEmpty { try type.check(condition: condition) }
         try prepare?(db)
         let sql = try sql(type, columns: columns)
         let rows: RowCursor

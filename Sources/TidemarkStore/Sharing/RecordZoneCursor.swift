@@ -21,7 +21,8 @@ package final class RecordZoneCursor {
         orderedBy order: String = "_id"
     ) throws {
         // What the type's view shows, for a condition; on a line of its own, so that a comment in it ends there.
-        if let condition { try type.check(condition: condition) }
+        // What has arguments was made of a predicate, which has checked a user's part.
+        if let condition, arguments.isEmpty { try type.check(condition: condition) }
         let source = condition.map { "(\(type.querySQL)) WHERE (\($0)\n)" } ?? "\"\(type.table)\""
         let sql = "SELECT _key, _zone, _tag IS NULL AND _pending IS NOT NULL FROM \(source) ORDER BY \(order)"
         self.condition = condition

@@ -8,9 +8,10 @@ extension StoreTransaction {
     /// The lowest name stays, by its bytes. What was edited later is the local side of the merge, so that all devices, which know the
     /// same edits, end with the same.
     ///
-    /// - Parameter logs: Whether the log of conflicts tells which records have become one: in a synchronisation, since no caller learns it.
+    /// In a synchronisation, where no caller learns it, the log of conflicts tells which records have become one.
+    ///
     /// - Complexity: A look-up in the key's index for each touched record.
-    func mergeUniqueKeys(of type: StoredType, changes: Range<Int64>, _ policy: MergePolicy, logs: Bool = false) throws {
+    func mergeUniqueKeys(of type: StoredType, changes: Range<Int64>, _ policy: MergePolicy) throws {
         let touched = try StoredChange.fetchAll(db, in: changes).filter { $0.typeID == type.id && $0.kind != .delete }
         for (ordinal, key) in type.uniqueKeys.enumerated() {
             let columns = key.compactMap { name in type.fields.first { $0.name == name }?.column }
@@ -23,13 +24,13 @@ extension StoreTransaction {
             for change in touched {
                 for row in change.rows {
                     let rows = try Int64.fetchAll(db.cachedStatement(sql: sql), arguments: [row])
-                    if rows.count > 1 { try mergeRows(rows, type: type, policy, logs: logs) }
+                    if rows.count > 1 { try mergeRows(rows, type: type, policy) }
                 }
             }
         }
     }
 
-    private func mergeRows(_ rows: [Int64], type: StoredType, _ policy: MergePolicy, logs: Bool) throws {
+    private func mergeRows(_ rows: [Int64], type: StoredType, _ policy: MergePolicy) throws {
         var records: [(found: FoundRecord, times: [String: EditTime])] = []
         for row in rows {
             guard let found = try find(row: row, type: type) else { continue }
@@ -50,7 +51,7 @@ extension StoreTransaction {
                 store: isLater ? mine : theirs)
             let (merged, conflicts) = try merge.run(policy)
             log(conflicts)
-            if logs { log([MergeConflict(type: type.name, replaced: other.found.name, by: first.found.name)]) }
+            if isFromCloud { log([MergeConflict(type: type.name, replaced: other.found.name, by: first.found.name)]) }
             values = merged ?? values
             times.merge(theirs.times) { max($0, $1) }
             replacements.note(other.found.name, as: first.found.name, of: type.name, zone: first.found.zone)

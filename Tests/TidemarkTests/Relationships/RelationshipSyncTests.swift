@@ -39,6 +39,17 @@ import TidemarkStore
         try await meet()
     }
 
+    /// What is there once for each tag.
+    struct Label: Tidemark.Record, Equatable {
+        var id: String
+        var tag: Reference<Tag>?
+        var text = "wet"
+        var recordName: String { id }
+
+        static var uniqueKeys: [UniqueKey] { [UniqueKey("tag", "text")] }
+        static var relationships: [Relationship<Label>] { [.weak(\.tag)] }
+    }
+
     private func meet() async throws {
         for _ in 0..<3 { for device in [one, two] { try await device.sync() } }
     }
@@ -107,9 +118,11 @@ import TidemarkStore
     {
         try await one.container.save([
             Tag(id: "a", name: "rain"), Stop(id: "s1", trip: Reference("norway"), tags: [Reference("a")]),
+            Label(id: "l1", tag: Reference("a")),
         ])
         try await two.container.save([
             Tag(id: "b", name: "rain"), Stop(id: "s2", trip: Reference("norway"), tags: [Reference("b")]),
+            Label(id: "l2", tag: Reference("b")),
         ])
         try await meet()
         for device in [one, two] {
@@ -120,7 +133,10 @@ import TidemarkStore
         try expectWhole()
         let logged = try [one, two].flatMap { try $0.container.history().conflicts() }.filter { $0.replacement != nil }
         #expect(!logged.isEmpty)
-        #expect(Set(logged.map { "\($0.type) \($0.record) \($0.replacement ?? "")" }) == ["Tag b a"])
+        // With their tags the labels have become one, too.
+        #expect(try await names(Label.self) == [["l1"], ["l1"]])
+        #expect(
+            Set(logged.map { "\($0.type) \($0.record) \($0.replacement ?? "")" }) == ["Tag b a", "Label l2 l1"])
     }
 
     @Test func `a stop that was made while its trip was shared elsewhere comes into the share`() async throws {

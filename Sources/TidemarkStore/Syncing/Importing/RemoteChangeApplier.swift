@@ -122,7 +122,7 @@ struct RemoteChangeApplier {
         let first = transaction.nextChange
         for type in transaction.connection.types where !type.uniqueKeys.isEmpty {
             try transaction.mergeUniqueKeys(
-                of: type, changes: transaction.firstChange..<first, planner.uniqueKeyPolicy(type.name), logs: true)
+                of: type, changes: transaction.firstChange..<first, planner.uniqueKeyPolicy(type.name))
         }
         // References follow records that have become one, and are sent like these.
         try transaction.redirectReferences()
