@@ -29,6 +29,7 @@ from nodes import ClusterError, Machine, Network, have_namespaces, run, wait_unt
 
 BINARIES = pathlib.Path("/usr/lib/postgresql/15/bin")
 DATABASE = BUCKET = "tidemark"
+NONE_READY = json.dumps({"serverErrorCode": "TRY_AGAIN_LATER", "reason": "no server is ready", "retryAfter": 1})
 # What is there to try: a container and an account.
 CONTAINER, EMAIL = "iCloud.org.example.journal", "anna@example.org"
 
@@ -47,9 +48,10 @@ def fetch(url, seconds=2):
 class Cluster:
     """The machines db1 to db3, s3, proxy and server1 to serverN."""
 
-    def __init__(self, directory, server=None, servers=3, weed=None, namespaces=None, say=lambda text: None, options=()):
-        """`options` are those that each server gets beside where its database and bucket are."""
-        self.directory, self.say, self.options = directory, say, list(options)
+    def __init__(self, directory, server=None, servers=3, weed=None, namespaces=None, say=lambda text: None, options=(), certificate=None):
+        """`options` are those that each server gets beside where its database and bucket are. `certificate` are the files of a certificate
+        and of its key, with which the proxy speaks TLS as well, at port 8443."""
+        self.directory, self.say, self.options, self.certificate = directory, say, list(options), certificate
         self.server, self.weed = server, weed
         self.network = Network(have_namespaces() if namespaces is None else namespaces)
         self.machines = {}
@@ -211,6 +213,10 @@ END
         machine = self["proxy"]
         databases = "\n".join(f"    server {other.name} {other.address}:5432 check port 8008" for other in self.databases)
         servers = "\n".join(f"    server {other.name} {other.address}:8080 check" for other in self.servers)
+        secure = ""
+        if self.certificate:
+            both = self.write(machine, "certificate.pem", "".join(path.read_text() for path in self.certificate))
+            secure = f"\n    bind {machine.address}:8443 ssl crt {both}"
         path = self.write(
             machine, "haproxy.cfg",
             f"""global
@@ -229,9 +235,16 @@ listen postgresql
     default-server inter 1s fall 2 rise 1 on-marked-down shutdown-sessions
 {databases}
 listen tidemark
-    bind {machine.address}:8080
+    bind {machine.address}:8080{secure}
     mode http
     balance leastconn
+    # A head that does not come; the servers look after bodies.
+    timeout http-request 10s
+    # What clients say of themselves in these is not to be believed.
+    http-request set-header X-Forwarded-For %[src]
+    http-request set-header X-Forwarded-Proto %[ssl_fc,iif(https,http)]
+    # While no server is ready, clients are to come again, as a server would say.
+    http-error status 503 content-type application/json string '{NONE_READY}' hdr Retry-After 1
     option httpchk GET /ready
     http-check expect status 200
     option redispatch
@@ -250,7 +263,7 @@ listen statistics
     def start_server(self, machine):
         machine.start(
             "server",
-            [self.server, *self.place, "--host", machine.address, "--port", "8080", *self.options], user=self.user, environment=self.environment)
+            [self.server, *self.place, "--host", machine.address, "--port", "8080", "--trust-proxy", *self.options], user=self.user, environment=self.environment)
 
     @staticmethod
     def is_ready(machine):

@@ -14,6 +14,7 @@ import threading
 import time
 import urllib.parse
 
+import patience
 from steps import Client, Steps, arguments, check, equal, healthy, index, memory, only, refused, web_token
 
 # What the server is to stay below, in MB; where others use the machine, too, only twice as much is a failure.
@@ -95,19 +96,24 @@ class Hostile:
         return self.client.post(self.base + operation, body, bearer=bearer or self.anna, **more)
 
     def raw(self, request):
-        connection = Raw(self.client)
-        try:
-            connection.send(request)
-            return connection.answer()
-        except OSError:
-            return 0, b""
-        finally:
-            connection.close()
+        until = time.monotonic() + patience.PATIENCE
+        while True:
+            connection = Raw(self.client)
+            try:
+                connection.send(request)
+                status, got = connection.answer()
+            except OSError:
+                return 0, b""
+            finally:
+                connection.close()
+            if status != 503 or not patience.is_needed() or time.monotonic() > until:
+                return status, got
+            time.sleep(1)
 
     def files(self):
         """All files of the server, but those that come and go with a database."""
-        root = pathlib.Path(self.given["data"])
-        return {str(path.relative_to(root.parent)) for path in root.parent.rglob("*") if not path.name.endswith(("-wal", "-shm", "-journal"))}
+        return {(root.name, str(path.relative_to(root.parent))) for root in map(pathlib.Path, self.given["folders"]) for path in root.parent.rglob("*")
+                if not path.name.endswith(("-wal", "-shm", "-journal"))}
 
 
 class Watched:
@@ -120,7 +126,7 @@ class Watched:
         return self.step.__enter__()
 
     def __exit__(self, kind, error, trace):
-        now = memory(self.hostile.given["pid"])
+        now = memory(self.hostile.given["pids"])
         # What a step before has made of it, that one has been told.
         before, self.hostile.last, self.hostile.most = self.hostile.last, now, max(self.hostile.most, now)
         if kind is None:
@@ -382,8 +388,7 @@ def people(it):
 
 def private_files(it):
     with it.step("each file of the server is its user's alone"):
-        root = pathlib.Path(it.given["data"])
-        opened = [str(path) for path in root.rglob("*") if path.is_file() and path.stat().st_mode & 0o077]
+        opened = [str(path) for root in it.given["folders"] for path in pathlib.Path(root).rglob("*") if path.is_file() and path.stat().st_mode & 0o077]
         equal(opened, [])
 
 
@@ -411,7 +416,7 @@ def slow(it):
             healthy(it.client)
             worst = max(worst, time.monotonic() - began)
             next((thread for thread in threads if thread.is_alive()), threads[0]).join(0.2)
-        check(worst < HEALTHY_MAX, f"a healthy request took {worst:.1f} s")
+        check(worst < HEALTHY_MAX + (patience.PATIENCE if patience.is_needed() else 0), f"a healthy request took {worst:.1f} s")
         for name, seconds in lasted.items():
             check(None not in seconds, f"{name}: still open")
             print(f"    {name}: closed after {min(seconds):.1f} to {max(seconds):.1f} s")
@@ -442,7 +447,7 @@ def answers(it):
                 threads[-1].start()
             most = 0.0
             while any(thread.is_alive() for thread in threads):
-                most = max(most, memory(it.given["pid"]))
+                most = max(most, memory(it.given["pids"]))
                 time.sleep(0.02)
             check(len(sizes) == times and all(status in (200, 400, 413, 429, 503) for status, _ in sizes), str(sizes))
             print(f"    {max(size for _, size in sizes) / 1e6:.1f} MB an answer, the server {most:.0f} MB")
@@ -463,7 +468,7 @@ def answers(it):
         wait_readable(connections)
         grown, until = time.monotonic(), time.monotonic() + 60
         while time.monotonic() < min(grown + 2, until):
-            now = memory(it.given["pid"])
+            now = memory(it.given["pids"])
             if now > most:
                 most, grown = now, time.monotonic()
             select.select([], [], [], 0.05)
@@ -638,9 +643,9 @@ def paths(it):
             answer = client.get(address, headers={"Range": text})
             check(answer.status_code in statuses, f"{text[:40]}: {answer.status_code}")
     with it.step("no file has come to be by a name"):
-        new = {path for path in it.files() - before if "/assets/" not in path and "/uploads/" not in path}
-        check(not any(".." in path or "etc" in path.split("/")[-1] or "passwd" in path for path in new), str(sorted(new))[:500])
-        outside = {path for path in new if not path.startswith(pathlib.Path(it.given["data"]).name + "/")}
+        new = {(root, path) for root, path in it.files() - before if "/assets/" not in path and "/uploads/" not in path}
+        check(not any(".." in path or "etc" in path.split("/")[-1] or "passwd" in path for _, path in new), str(sorted(new))[:500])
+        outside = {path for root, path in new if not path.startswith(root + "/")}
         check(not outside, f"outside of the data: {sorted(outside)[:10]}")
 
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Runs the drivers against a server that is started for them. Fails when one fails, when the server falls, or when its log has a secret."""
+"""Runs the drivers against a server that is started for them, over a directory or a database, or against a cluster, whose database may fail
+over meanwhile. Fails when a driver fails, when a server falls, or when a log has a secret."""
 
 import argparse
 import json
@@ -9,10 +10,13 @@ import re
 import shutil
 import subprocess
 import sys
+import threading
 import time
 
 import requests
 
+import patience
+import places
 import start_server
 import steps
 
@@ -22,6 +26,8 @@ CASES = 2_000
 # Whether the client's checks of certificates and its own upload work is only seen over TLS.
 DRIVERS = {"pyicloud": True, "signed": False, "browser": False, "hostile": False, "schemathesis": False}
 PROGRAMS = {"pyicloud": "pyicloud_driver.py", "signed": "signed_client.py", "browser": "browser_flow.py", "hostile": "hostile.py"}
+# Lines after which a driver is in its middle.
+HALF = {"pyicloud": 20, "signed": 8, "browser": 10, "hostile": 50}
 
 
 def parse_arguments():
@@ -31,15 +37,37 @@ def parse_arguments():
     parser.add_argument("--folder", required=True, type=lambda path: pathlib.Path(path).resolve(), help="where clouds, logs and reports go; emptied first")
     parser.add_argument("--only", default=",".join(DRIVERS), help="some of " + ", ".join(DRIVERS))
     parser.add_argument("--plain", action="store_true", help="nothing over TLS")
+    parser.add_argument("--place", choices=places.PLACES, default="directory", help="where the cloud is (directory)")
+    parser.add_argument("--fail-over", action="store_true", help="with --place cluster, kill the primary of the database in the middle of each driver")
     parser.add_argument("--seed", type=int, default=1, help="of schemathesis (1)")
-    return parser.parse_args()
+    options = parser.parse_args()
+    if options.fail_over and options.place != "cluster":
+        parser.error("--fail-over needs --place cluster")
+    return options
 
 
-def drive(name, credentials, options, folder):
-    """Whether a driver ends well."""
+def run_program(command, before_half, half):
+    """Runs a driver; `before_half` is called when it has said `half` lines. Whether it ends well."""
+    process = subprocess.Popen(list(map(str, command)), stdout=subprocess.PIPE, text=True)
+    for number, line in enumerate(process.stdout, 1):
+        print(line, end="", flush=True)
+        if number == half and before_half:
+            before_half()
+    return process.wait() == 0
+
+
+def drive(name, credentials, options, folder, fail_over):
+    """Whether a driver ends well. In its middle something is done, if anything."""
     if name == "schemathesis":
-        return run_schemathesis(credentials, options, folder)
-    return subprocess.run([sys.executable, HERE / PROGRAMS[name], "--credentials", credentials]).returncode == 0
+        timer = threading.Timer(8, fail_over) if fail_over else None
+        if timer:
+            timer.start()
+        try:
+            return run_schemathesis(credentials, options, folder)
+        finally:
+            if timer:
+                timer.join()
+    return run_program([sys.executable, HERE / PROGRAMS[name], "--credentials", credentials], fail_over, HALF[name])
 
 
 def run_schemathesis(credentials, options, folder):
@@ -90,28 +118,41 @@ def secrets(credentials):
 def main():
     options = parse_arguments()
     shutil.rmtree(options.folder, ignore_errors=True)
-    failed = []
-    for name in options.only.split(","):
-        print(f"== {name}", flush=True)
-        folder = options.folder / name
-        server, credentials = start_server.start(options.tidemark, options.server, folder, *start_server.UNLIMITED, tls=DRIVERS[name] and not options.plain)
-        try:
-            well = drive(name, credentials, options, folder)
-        finally:
-            fell = server.process.poll()
-            code = server.stop()
-        if fell is not None or code != 0:
-            print(f"NOT OK the server {'fell' if fell is not None else 'ended'} with {code}: {server.log.read_text()[-2000:]}")
-            well = False
-        log = server.log.read_text(errors="replace")
-        for secret in secrets(credentials):
-            if secret in log:
-                print(f"NOT OK the server's log has a secret: {server.log}")
-                well = False
-        if not well:
-            failed.append(name)
+    failed = [name for name in options.only.split(",") if not run(name, options)]
     print(f"failed: {', '.join(failed)}; see {options.folder}" if failed else "all is well")
     sys.exit(1 if failed else 0)
+
+
+def run(name, options):
+    """Whether a driver ends well, at a cloud of its own, and with it what serves that."""
+    folder = options.folder / name
+    place = places.PLACES[options.place](options, folder)
+    print(f"== {name}, over {place.name}", flush=True)
+    try:
+        # A container is there before a server: over a directory it would not start.
+        given = start_server.fill(place.cloud) if not options.place == "cluster" else None
+        server = place.serve(*start_server.UNLIMITED, tls=DRIVERS[name] and not options.plain)
+        given = given or start_server.fill(place.cloud)
+        given |= {"pids": place.pids, "folders": list(map(str, place.folders)), "variables": place.cloud.added}
+        credentials = start_server.enter(server, place.cloud, given)
+        if options.fail_over:
+            os.environ[patience.VARIABLE] = "1"
+        wrong = [] if drive(name, credentials, options, folder, place.fail_over if options.fail_over else None) else [f"{name} has failed"]
+        if options.fail_over:
+            print(place.failed_over(), flush=True)
+        fallen = place.fell()
+        wrong += fallen + [f"a server ended with {code}" for code in place.stop() if code != 0 and not fallen]
+        for log in place.logs():
+            text = log.read_text(errors="replace")
+            if any(secret in text for secret in secrets(credentials)):
+                wrong.append(f"a server's log has a secret: {log}")
+            elif wrong:
+                wrong.append(f"{log.name}: {text[-2000:]}")
+    finally:
+        place.end()
+    for what in wrong:
+        print(f"NOT OK {what}")
+    return not wrong
 
 
 if __name__ == "__main__":

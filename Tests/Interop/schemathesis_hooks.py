@@ -5,6 +5,10 @@ import random
 
 import schemathesis
 
+import patience
+
+patience.install()
+
 ZONES = ["schemathesis", "_defaultZone"]
 RECORDS = ["first", "second", "third", "cloudkit.zoneshare"]
 TYPES = ["Place", "Visit"]

@@ -25,7 +25,9 @@ class Cloud:
 
     def __init__(self, tidemark, folder, place=None, environment=None):
         self.tidemark, self.folder, self.data = tidemark, folder, folder / "data"
-        self.place, self.environment = place or ["--data", self.data], os.environ | (environment or {})
+        # What is added to the environment of commands and servers.
+        self.added = environment or {}
+        self.place, self.environment = place or ["--data", self.data], os.environ | self.added
 
     def admin(self, *arguments, given=None):
         command = [str(self.tidemark), "admin", *map(str, arguments), *map(str, self.place)]
@@ -119,22 +121,31 @@ class Server:
         self.process.wait()
 
 
-def make_certificate(folder):
+def make_certificate(folder, address="127.0.0.1"):
     """A certificate that nobody but those who are told trusts."""
     certificate, key = folder / "certificate.pem", folder / "certificate.key"
     subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "30", "-subj", "/CN=localhost",
-                    "-addext", "subjectAltName=IP:127.0.0.1,DNS:localhost", "-keyout", key, "-out", certificate], check=True, capture_output=True)
+                    "-addext", f"subjectAltName=IP:{address},DNS:localhost", "-keyout", key, "-out", certificate], check=True, capture_output=True)
     return certificate, key
 
 
 def start(tidemark, program, folder, *options, tls=False):
-    """A server over a fresh cloud, and the credentials."""
+    """A server over a fresh cloud in a directory, and the credentials."""
     folder.mkdir(parents=True, exist_ok=True)
     cloud = Cloud(tidemark, folder)
+    given = fill(cloud)
+    server = Server(program, folder, cloud.data, *options, certificate=make_certificate(folder) if tls else None)
+    given |= {"pids": [server.process.pid], "folders": [str(cloud.data)]}
+    return server, enter(server, cloud, given)
+
+
+def fill(cloud):
+    """Makes containers, accounts, tokens and keys in a cloud, and tells what they are."""
     cloud.add_container(CONTAINER)
     cloud.add_container(FOREIGN)
     accounts = {name: cloud.add_account(name) for name in PASSWORDS}
-    given = {"tidemark": str(tidemark), "data": str(cloud.data), "container": CONTAINER, "environment": "development", "foreignContainer": FOREIGN, "callback": CALLBACK, "origin": ORIGIN, "accounts": accounts}
+    given = {"tidemark": str(cloud.tidemark), "data": str(cloud.data), "place": list(map(str, cloud.place)), "container": CONTAINER,
+             "environment": "development", "foreignContainer": FOREIGN, "callback": CALLBACK, "origin": ORIGIN, "accounts": accounts}
     given["apiToken"], _ = cloud.add_token("Web")
     given["popupAPIToken"], _ = cloud.add_token("Popup", popup=True)
     given["foreignAPIToken"], _ = cloud.add_token("Other", container=FOREIGN)
@@ -142,18 +153,22 @@ def start(tidemark, program, folder, *options, tls=False):
     cloud.admin("token", "revoke", revoked)
     given["key"], given["foreignKey"], given["revokedKey"] = cloud.add_key("signer"), cloud.add_key("foreign", FOREIGN), cloud.add_key("revoked")
     cloud.admin("key", "revoke", given["revokedKey"]["id"])
-    server = Server(program, folder, cloud.data, *options, certificate=make_certificate(folder) if tls else None)
-    given |= {"url": server.url, "pid": server.process.pid}
+    return given
+
+
+def enter(server, cloud, given):
+    """Signs in at a server, and writes down how to come in."""
+    given |= {"url": server.url}
     if server.certificate:
         given["certificate"] = server.certificate
-    for account in accounts.values():
+    for account in given["accounts"].values():
         session = server.sign_in(account)
         account |= {"token": session["token"], "userRecordName": session["userRecordName"]}
-    given["foreignToken"] = server.sign_in(accounts["anna"], FOREIGN)["token"]
-    path = folder / "server.json"
+    given["foreignToken"] = server.sign_in(given["accounts"]["anna"], FOREIGN)["token"]
+    path = cloud.folder / "server.json"
     path.write_text(json.dumps(given, indent=1))
     path.chmod(0o600)
-    return server, path
+    return path
 
 
 # What the tests ask for in a minute is more than people do.

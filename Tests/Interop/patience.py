@@ -1,0 +1,57 @@
+"""Waits as clients do while a cloud is failing over: an answer 503 with Retry-After is waited out, and the request sent again.
+
+A server that answers 503 has done nothing of the request (Formats/http.md), so it may be sent again as it is.
+"""
+
+import email.utils
+import os
+import time
+
+import requests
+
+# Seconds that a request may be put off in all: an outage lasts 30 at the most.
+PATIENCE = 60
+# The environment's variable by which drivers are told that the cloud fails over.
+VARIABLE = "TIDEMARK_FAILS_OVER"
+count, longest = 0, 0.0
+
+
+def is_needed():
+    return VARIABLE in os.environ
+
+
+def seconds_of(answer):
+    """What Retry-After says; an answer 503 without it is an error."""
+    text = answer.headers.get("Retry-After")
+    if text is None:
+        raise AssertionError(f"503 without Retry-After: {answer.text[:300]!r}")
+    return float(text) if text.isdigit() else max(0.0, email.utils.parsedate_to_datetime(text).timestamp() - time.time())
+
+
+def install():
+    """Has all requests of this process wait, of whichever library, if the cloud fails over."""
+    if not is_needed():
+        return
+    send = requests.adapters.HTTPAdapter.send
+
+    def patient(adapter, request, *words, **named):
+        global count, longest
+        began = time.monotonic()
+        while True:
+            answer = send(adapter, request, *words, **named)
+            if answer.status_code != 503:
+                return answer
+            wait, waited = seconds_of(answer), time.monotonic() - began
+            if waited + wait > PATIENCE:
+                return answer
+            count += 1
+            # Also where 0 was asked for: a client is not to take a processor.
+            time.sleep(max(0.2, wait))
+            longest = max(longest, time.monotonic() - began)
+
+    requests.adapters.HTTPAdapter.send = patient
+
+
+def report():
+    if is_needed():
+        print(f"    while the cloud failed over: {count} answers 503, a request waited {longest:.1f} s at the most", flush=True)
