@@ -11,7 +11,7 @@ PICTURES ?= 2000
 
 # Without the server, nothing that only the server needs is fetched or compiled. Where the server was built, or is about to be, its trait
 # stays on: with another set of traits everything of ours would be compiled again.
-SERVED := server image install deb test test-interop test-guides reference prove-server prove-cluster cluster prove-sharing prove-relationships prove-simulate bench-server bench-cluster prove-storages
+SERVED := server image install deb test test-interop test-guides reference prove-server prove-cluster cluster prove-sharing prove-relationships prove-simulate bench-server bench-cluster bench-growth prove-storages
 LEAN := $(if $(or $(wildcard .build/checkouts/hummingbird),$(filter $(SERVED),$(MAKECMDGOALS)),$(SERVER)),,--disable-default-traits)
 
 # Release builds have no debug information (DEBUG_INFO=dwarf for it): making it costs a twentieth of the build.
@@ -78,7 +78,7 @@ test-core: deps ## Passes the tests of the C core under the sanitizers
 	Tests/CoreFuzz/run
 
 .PHONY: test-interop
-test-interop: deps ## Lets pyicloud, schemathesis and hostile clients at a server; ONLY=pyicloud,signed,browser,hostile,schemathesis
+test-interop: deps ## Lets pyicloud, schemathesis and hostile clients at a server; ONLY=pyicloud,signed,browser,hostile,schemathesis; PLACE (directory), postgres or cluster; FAIL_OVER=1
 	swift build --product tidemark
 	swift build --product tidemark-server
 	@test -x .build/interop/venv/bin/schemathesis -a .build/interop/venv/made -nt Tests/Interop/requirements.txt || { \
@@ -86,7 +86,7 @@ test-interop: deps ## Lets pyicloud, schemathesis and hostile clients at a serve
 		.build/interop/venv/bin/pip install --quiet --requirement Tests/Interop/requirements.txt && \
 		touch .build/interop/venv/made; }
 	.build/interop/venv/bin/python Tests/Interop/run.py --tidemark .build/debug/tidemark --server .build/debug/tidemark-server \
-		--folder .build/interop/run $(if $(ONLY),--only $(ONLY))
+		--folder .build/interop/run $(if $(ONLY),--only $(ONLY)) $(if $(PLACE),--place $(PLACE)) $(if $(FAIL_OVER),--place cluster --fail-over)
 
 .PHONY: test-guides
 test-guides: $(if $(TOOL),,server) ## Runs the transcripts of the README and the guides, and compares what they print; TOOL (release)
@@ -239,6 +239,11 @@ bench-server: build server ## Measures a served cloud: batches, look-ups, idle a
 .PHONY: bench-cluster
 bench-cluster: build server ## Measures a cloud over PostgreSQL, what a request costs there, and owners beside each other; RUNS, DATA
 	python3 Benchmarks/cluster.py --tidemark $(CLI) --server .build/release/tidemark-server --data $(DATA) --runs $(or $(RUNS),3)
+
+.PHONY: bench-growth
+bench-growth: build server ## Measures how requests' times grow with owners and records over PostgreSQL; OWNERS (10000), LARGE (10000000), RUNS (7), DATA
+	python3 Benchmarks/growth.py --tidemark $(CLI) --server .build/release/tidemark-server --data $(DATA) --runs $(or $(RUNS),7) \
+		$(if $(OWNERS),--owners $(OWNERS)) $(if $(LARGE),--large $(LARGE))
 
 # Debug products: all that is asked is that every contestant runs, and that the benchmarks know the store's tables as they are.
 SMOKE := .build/bench-smoke

@@ -13,9 +13,13 @@ import sys
 
 import server
 from runner.goals import Goals
+from runner.locks import LockWatch
 from runner.measuring import Failure
 from runner.postgres import Postgres
 from server import BATCH, start_server
+
+# How many owners write at once.
+WRITERS = (1, 2, 4, 8)
 
 FLOOR = f"""
 INSERT INTO floor (owner, name, fields, changed)
@@ -85,9 +89,30 @@ def measure(bench, other, database, options, report):
     flooding = other.finish(flood, "modify")
     note("an owner alone, p50", alone["p50"])
     note("an owner beside a flood, p50", beside["p50"])
+    note("an owner alone, p99", alone["p99"])
+    note("an owner beside a flood, p99", beside["p99"])
     note("an owner beside a flood ÷ alone, p50", beside["p50"] / alone["p50"])
     note("the flood, records/s", flooding["records/s"])
     note("peak memory, MB", bench.peak)
+
+
+def measure_writers(owners, database, options, report):
+    """Owners who write at once, one request of each at a time: whoever waits for a lock waits for another owner."""
+    for count in WRITERS:
+        writing = [owner.start("modify", connections=1, seconds=options.seconds, answer="tags", first=count * 10_000_000) for owner in owners[:count]]
+        watch = LockWatch(database, options.seconds)
+        done = [owner.finish(process, "modify") for owner, process in zip(owners, writing)]
+        found = watch.end()
+        note = lambda name, value: report.setdefault(f"{count} owners write, {name}", []).append(value)
+        note("records/s", sum(it["records/s"] for it in done))
+        note("p50", max(it["p50"] for it in done))
+        note("samples of the locks", found["samples"])
+        note("locks seen", found["locks"])
+        note("locks that two owners share", len(found["shared"]) + found["ungranted"])
+        note("samples in which a page's appending is waited for", found["extending"])
+        note("share of time in LWLocks", found["waits"].get("LWLock", 0))
+        if found["shared"]:
+            report.setdefault("shared locks", []).append(found["shared"])
 
 
 def measure_floor(database, options, report):
@@ -127,7 +152,15 @@ def print_table(report, options):
     row("an owner alone, p50", "an owner saves 20 records, p50", unit=" ms")
     row("an owner beside a flood, p50", "  beside another who saves as fast as it goes, p50", unit=" ms")
     row("an owner beside a flood ÷ alone, p50", "  ÷ alone", "≤ 2", lambda it: it <= 2)
+    row("an owner alone, p99", "  alone, p99", unit=" ms")
+    row("an owner beside a flood, p99", "  beside the other, p99", unit=" ms")
     row("the flood, records/s", "  what the other saves", unit="/s")
+    for count in WRITERS:
+        row(f"{count} owners write, records/s", f"{count} {'owners write' if count > 1 else 'owner writes'}, each one request at a time", unit="/s")
+        row(f"{count} owners write, p50", "  a save of 200 of theirs, p50 of the slowest owner", unit=" ms")
+        row(f"{count} owners write, samples of the locks", "  samples of the database's locks")
+        row(f"{count} owners write, locks that two owners share", "  locks that two owners share, or wait for", "0", lambda it: it == 0)
+        row(f"{count} owners write, samples in which a page's appending is waited for", "  samples in which one waits for another's page to be appended")
     row("peak memory, MB", "peak memory of the server", "≤ 300 MB", lambda it: it <= 300, unit=" MB")
     return goals
 
@@ -147,7 +180,9 @@ def main():
                 assets.mkdir()
                 cloud = start_server.Cloud(options.tidemark, place, ["--database", database.address, "--assets", assets])
                 bench = server.Bench(options, load, place, cloud)
-                measure(bench, Other(bench, cloud.add_account("ben")), database, options, report)
+                others = [Other(bench, cloud.add_account(name)) for name in ("ben", *(f"owner{number}" for number in range(1, max(WRITERS))))]
+                measure(bench, others[0], database, options, report)
+                measure_writers(others, database, options, report)
                 measure_floor(database, options, report)
             finally:
                 if bench:

@@ -133,7 +133,7 @@ def run(name, options):
         given = start_server.fill(place.cloud) if not options.place == "cluster" else None
         server = place.serve(*start_server.UNLIMITED, tls=DRIVERS[name] and not options.plain)
         given = given or start_server.fill(place.cloud)
-        given |= {"pids": place.pids, "folders": list(map(str, place.folders)), "variables": place.cloud.added}
+        given |= {"pids": place.pids, "folders": list(map(str, place.folders)), "variables": place.cloud.added, "isProxied": options.place == "cluster"}
         credentials = start_server.enter(server, place.cloud, given)
         if options.fail_over:
             os.environ[patience.VARIABLE] = "1"
@@ -141,13 +141,15 @@ def run(name, options):
         if options.fail_over:
             print(place.failed_over(), flush=True)
         fallen = place.fell()
-        wrong += fallen + [f"a server ended with {code}" for code in place.stop() if code != 0 and not fallen]
+        codes = place.stop()
+        ended = fallen or [f"a server ended with {code}" for code in codes if code != 0]
+        wrong += ended
         for log in place.logs():
             text = log.read_text(errors="replace")
             if any(secret in text for secret in secrets(credentials)):
                 wrong.append(f"a server's log has a secret: {log}")
-            elif wrong:
-                wrong.append(f"{log.name}: {text[-2000:]}")
+            if ended:
+                print(f"{log}: {text[-2000:]}")
     finally:
         place.end()
     for what in wrong:

@@ -41,8 +41,9 @@ class Cloud:
 
     def add_account(self, name):
         email = f"{name}@example.org"
-        self.admin("account", "add", email, "--name", f"{name.title()} Berg", "--password-stdin", given=PASSWORDS[name] + "\n")
-        return {"email": email, "password": PASSWORDS[name]}
+        password = PASSWORDS.get(name, f"a password of {name}")
+        self.admin("account", "add", email, "--name", f"{name.title()} Berg", "--password-stdin", given=password + "\n")
+        return {"email": email, "password": password}
 
     def add_token(self, name, container=CONTAINER, popup=False):
         """The token's text, and its identifier."""
