@@ -11,7 +11,7 @@ extension PostgresCloudTransaction: DamageTransaction {
             let sql = """
                 UPDATE tidemark_records SET damaged = $3, changed = $4 WHERE container = $1 AND owner = $2 AND zone IN
                     (SELECT z.number FROM tidemark_zones z WHERE z.container = $1 AND z.owner = $2)
-                AND changed = $3 AND id = $5 AND damaged IS NULL
+                AND changed = $3 AND \(PostgresCloudTables.hasChange) AND id = $5 AND damaged IS NULL
                 """
             try db.enqueue(sql, container, key(writing: owner), damage.change, change, damage.row)
         }

@@ -36,7 +36,8 @@ extension PostgresCloudTransaction {
         try run {
             let sql = """
                 SELECT \(Self.recordColumns) FROM tidemark_records r
-                WHERE r.container = $1 AND r.owner = $2 AND r.zone = $3 AND r.changed > $4 ORDER BY r.changed LIMIT $5
+                WHERE r.container = $1 AND r.owner = $2 AND r.zone = $3 AND r.changed > $4 AND r.\(PostgresCloudTables.hasChange)
+                ORDER BY r.changed LIMIT $5
                 """
             return try db.query(sql, container, zone.owner.key, zone.number, change, Int64(limit))
                 .map { try StoredCloudRecord($0, zone.owner) }

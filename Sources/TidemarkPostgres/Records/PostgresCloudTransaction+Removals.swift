@@ -84,7 +84,8 @@ extension PostgresCloudTransaction {
             let owner = try key(writing: zone.owner)
             let sql = """
                 SELECT r.name, (\(Self.recordSize))::int8 FROM tidemark_records r
-                WHERE r.container = $1 AND r.owner = $2 AND r.zone = $3 ORDER BY r.changed LIMIT $4
+                WHERE r.container = $1 AND r.owner = $2 AND r.zone = $3 AND r.\(PostgresCloudTables.hasChange)
+                ORDER BY r.changed LIMIT $4
                 """
             let rows = try db.query(sql, container, owner, zone.number, Int64(limit))
             guard !rows.isEmpty else { return (0, 0, []) }

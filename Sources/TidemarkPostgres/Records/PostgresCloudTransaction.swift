@@ -135,7 +135,8 @@ struct PostgresCloudTransaction: CloudTransaction {
                 owner.isEmpty
                 ? """
                 SELECT max((SELECT max(r.changed) FROM tidemark_records r
-                    WHERE r.container = z.container AND r.owner = z.owner AND r.zone = z.number))
+                    WHERE r.container = z.container AND r.owner = z.owner AND r.zone = z.number
+                        AND r.\(PostgresCloudTables.hasChange)))
                 FROM tidemark_zones z WHERE z.container = $1 AND z.owner = $2
                 """ : "SELECT max(change) FROM tidemark_owners WHERE container = $1 AND owner = $2"
             let stored: Int64? = try db.query(sql, container, owner.key)[0].value(0)

@@ -68,6 +68,17 @@ struct PostgresPlanTests {
         print("plans: \(requests.count + queries.count) of \(texts.count + Set(queries.map(\.sql)).count) statements")
     }
 
+    /// Of two indexes that begin alike, and by which one record is expected, PostgreSQL takes the one with the flatter tree.
+    @Test func `a look-up of a name can take no index of records but that of names`() async throws {
+        let records = try await RecordsFixture()
+        _ = try await records.storage()
+        let database = try records.fixture.other()
+        let rows = try await database.query(
+            "SELECT indexrelid::regclass::text FROM pg_index WHERE indrelid = 'tidemark_records'::regclass AND indpred IS NULL")
+        #expect(try rows.map { try $0.value(0, as: String.self) } == ["tidemark_records_by_name"])
+        await database.close()
+    }
+
     @Test func `a plan that reads a whole table is found`() throws {
         let log = """
             @@ LOG:  duration: 1 ms  plan:
