@@ -103,7 +103,6 @@ class Size:
         # What it has looked up before is of a database that was small.
         self.bench.server = start_server.Server(
             options.server, data / f"growth-{name}", cloud.place, *start_server.UNLIMITED, "--log-level", "warning", environment=cloud.environment)
-        self.asker = Asker(self.bench.server.port)
         self.made = 0
 
     def operations(self):
@@ -115,6 +114,8 @@ class Size:
 
     def measure(self, drawn, options):
         """Milliseconds of each kind of request."""
+        # A connection that asks nothing is closed after some seconds.
+        self.asker = Asker(self.bench.server.port)
         took, zone = {name: [] for name in MEASURES}, {"zoneName": ZONE}
         times = 2 if options.smoke else 10
         for _ in range(times * 40):

@@ -1,0 +1,261 @@
+#!/usr/bin/env python3
+"""Has a server's bucket go wrong, and looks at what the server's clients get.
+
+One server runs over PostgreSQL and a bucket of SeaweedFS, with a proxy between server and bucket. The bucket answers 500, 503 SlowDown and
+403, cuts connections, hands out half a content and an older one: once or twice, which nobody is to notice, and for longer than the
+server tries again. Then clients get 503 with Retry-After, /ready says which part is missing, records go on, and no client takes half a content or a
+wrong one for a whole. When the bucket is well again, so is the server. What an asset asks of the bucket is counted.
+"""
+
+import argparse
+import concurrent.futures
+import hashlib
+import os
+import pathlib
+import shutil
+import sys
+import tempfile
+import time
+
+import faulty_bucket
+from faulty_bucket import FaultyBucket
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+sys.path += [str(ROOT / "Deployment" / "Cluster"), str(ROOT / "Tests" / "Interop"), str(ROOT / "Benchmarks")]
+import cluster as clusters  # noqa: E402
+import requests  # noqa: E402
+import start_server  # noqa: E402
+import steps  # noqa: E402
+from nodes import wait_until  # noqa: E402
+from runner.postgres import Postgres  # noqa: E402
+from steps import check, equal, only  # noqa: E402
+
+ZONE = {"zoneName": "pictures"}
+SMALL, PIECE = 300_000, 4_000_000
+# Seconds that the server tries again, and some more.
+LONGEST = 45
+
+
+class Proof:
+    def __init__(self, options, folder):
+        self.step = steps.Steps("bucket", least=30)
+        self.database = Postgres(folder / "postgresql")
+        self.bucket = start_bucket(folder)
+        self.faulty = FaultyBucket(self.bucket.bucket_endpoint)
+        place = ["--database", self.database.address, "--assets", f"s3://{clusters.BUCKET}", "--s3-endpoint", self.faulty.url]
+        environment = self.bucket.environment
+        cloud = start_server.Cloud(options.tidemark, folder, place, environment)
+        given = start_server.fill(cloud)
+        self.server = start_server.Server(
+            options.server, folder, place, "--data", str(folder / "data"), *start_server.UNLIMITED, "--log-level", "warning", environment=environment)
+        start_server.enter(self.server, cloud, given)
+        self.client = steps.Client(given)
+        self.token = given["accounts"]["anna"]["token"]
+        self.client.as_anna("/zones/modify", {"operations": [{"operationType": "create", "zone": {"zoneID": ZONE}}]})
+        self.pool = concurrent.futures.ThreadPoolExecutor(8)
+        self.number = 0
+
+    def end(self):
+        self.server.stop()
+        self.faulty.end()
+        self.bucket.end(kills=True)
+        self.database.stop()
+
+    # What clients do
+
+    def send(self, data):
+        """The answer to a content that is sent as CloudKit's clients do."""
+        self.number += 1
+        name = f"picture-{self.number}"
+        reserved = self.client.as_anna("/assets/upload", {"zoneID": ZONE, "tokens": [{"recordName": name, "recordType": "Picture", "fieldName": "image"}]})
+        return name, self.fresh().post(reserved["tokens"][0]["url"], data=data)
+
+    def attach(self, name, answer):
+        made = self.client.as_anna("/records/modify", {"zoneID": ZONE, "operations": [
+            {"operationType": "forceUpdate", "record": {"recordName": name, "recordType": "Picture", "fields": {"image": {"value": answer.json()["singleFile"], "type": "ASSETID"}}}}]})
+        return only(made["records"])["fields"]["image"]["value"]["downloadURL"].replace("${f}", "x")
+
+    def fresh(self):
+        """A client of its own, since sessions of requests are for one thread."""
+        return steps.Client(self.client.given)
+
+    def add(self, data):
+        """A content that is sent and named by a record, and its address."""
+        name, answer = self.send(data)
+        equal(answer.status_code, 200, answer.text[:300])
+        return self.attach(name, answer)
+
+    def pieces(self, data):
+        """The statuses of a content that is sent in pieces, and what the last answer was."""
+        digest = hashlib.sha256(data).hexdigest()
+        for offset in range(0, len(data), PIECE):
+            answer = self.fresh().post(self.client.own(f"/private/assets/{digest}-{len(data)}"), data=data[offset:offset + PIECE],
+                                       params={"zone": ZONE["zoneName"], "offset": offset}, bearer=self.token, method="PUT")
+            if answer.status_code != 200:
+                return answer
+        return answer
+
+    def fetch(self, address, wanted, bounds=None):
+        """How a download ends: `whole`, `cut` where the client sees that something is missing, or the answer's status."""
+        headers = {"Range": f"bytes={bounds[0]}-{bounds[1] - 1}"} if bounds else {}
+        try:
+            answer = self.fresh().get(address, headers=headers)
+        except (requests.exceptions.ChunkedEncodingError, requests.exceptions.ConnectionError):
+            return "cut"
+        if answer.status_code == 503:
+            check(answer.headers.get("Retry-After", "").isdigit(), f"503 without Retry-After: {dict(answer.headers)}")
+            return 503
+        check(answer.status_code in (200, 206), f"{answer.status_code} {answer.text[:200]}")
+        told = int(answer.headers["Content-Length"])
+        if len(answer.content) < told:
+            return "cut"
+        check(answer.content == (wanted[slice(*bounds)] if bounds else wanted), "a content came that is another")
+        return "whole"
+
+    def refused(self, answer, code="TRY_AGAIN_LATER"):
+        error = steps.refused(answer, 503, code)
+        check(answer.headers.get("Retry-After", "").isdigit(), f"503 without Retry-After: {dict(answer.headers)}")
+        check("10.77" not in error["reason"] and clusters.BUCKET + "/" not in error["reason"], f"the reason tells of the bucket: {error['reason']}")
+
+    def is_ready(self):
+        answer = self.fresh().get(self.client.url + "/ready")
+        return answer.status_code == 200, answer
+
+    def wait_until_ready(self):
+        wait_until("a server that is ready", 30, lambda: self.is_ready()[0])
+
+    # What is proved
+
+    def run(self):
+        self.count()
+        data = os.urandom(SMALL)
+        address = self.add(data)
+        faults = {"500": faulty_bucket.internal, "503 SlowDown": faulty_bucket.slow_down, "connections that are cut": faulty_bucket.cut}
+        for title, fault in faults.items():
+            with self.step(f"{title}, twice: an upload goes well"):
+                self.faulty.fail(fault, times=2)
+                self.add(os.urandom(SMALL))
+                equal(self.faulty.left, 0, "faults that are left")
+            with self.step(f"{title}, twice: an upload in pieces goes well"):
+                self.faulty.fail(fault, times=2, only=("PUT", "POST"))
+                equal(self.pieces(os.urandom(3 * PIECE)).status_code, 200)
+            with self.step(f"{title}, twice: a download goes well"):
+                self.faulty.fail(fault, times=2, only=("GET",))
+                equal(self.fetch(address, data), "whole")
+            self.faulty.heal()
+        for title, fault in {"half a content": faulty_bucket.half, "half a content that claims to be all": faulty_bucket.half_in_full, "an older content": faulty_bucket.old}.items():
+            with self.step(f"{title}, once: a download goes well"):
+                self.faulty.fail(fault, times=1, only=("GET",))
+                equal(self.fetch(address, data), "whole")
+                equal(self.faulty.left, 0, "faults that are left")
+            self.faulty.heal()
+            with self.step(f"{title}, always: nobody takes it for the content"):
+                self.faulty.fail(fault, only=("GET",))
+                check(self.fetch(address, data) in ("cut", 503), "it was handed out")
+            self.faulty.heal()
+            with self.step(f"{title}, over: the content is there"):
+                equal(self.fetch(address, data), "whole")
+        with self.step("half of a range that claims to be all, always: nobody takes it for the range"):
+            self.faulty.fail(faulty_bucket.half_in_full, only=("GET",))
+            check(self.fetch(address, data, (1000, 200_000)) in ("cut", 503), "it was handed out")
+        self.faulty.heal()
+        for title, fault in (faults | {"403": faulty_bucket.denied}).items():
+            self.outage(title, fault, address, data)
+
+    def count(self):
+        """What an asset asks of the bucket."""
+        for title, size in (("of 300 KB", SMALL), ("of 20 MB", 20_000_000)):
+            data, kept = os.urandom(size), {}
+            with self.step(f"an asset {title} is sent at once, and fetched"):
+                asked = self.faulty.counted(lambda: kept.update(address=self.add(data)))
+                print(f"    sent: {asked}")
+                asked = self.faulty.counted(lambda: equal(self.fetch(kept["address"], data), "whole"))
+                print(f"    fetched: {asked}")
+            data = os.urandom(size)
+            with self.step(f"an asset {title} is sent in pieces of 4 MB"):
+                asked = self.faulty.counted(lambda: equal(self.pieces(data).status_code, 200))
+                print(f"    sent: {asked}")
+
+    def outage(self, title, fault, address, data):
+        """A bucket that is gone for longer than the server tries again."""
+        sent = os.urandom(SMALL)
+        self.faulty.fail(fault)
+        began = time.monotonic()
+        try:
+            upload = self.pool.submit(self.send, sent)
+            pieces = self.pool.submit(self.pieces, sent)
+            download = self.pool.submit(self.fetch, address, data)
+            with self.step(f"{title}, always: /ready says that the bucket is missing, /health does not"):
+                wait_until("/ready says so", 30, lambda: not self.is_ready()[0])
+                answer = self.is_ready()[1]
+                equal((answer.status_code, answer.text.strip()), (503, "bucket"))
+                check(answer.headers.get("Retry-After"), "503 without Retry-After")
+                equal(self.fresh().get(self.client.url + "/health").status_code, 200)
+            with self.step(f"{title}, always: records go on"):
+                begin = time.monotonic()
+                self.client.as_anna("/records/modify", {"zoneID": ZONE, "operations": [
+                    {"operationType": "forceUpdate", "record": {"recordName": f"note-{self.number}", "recordType": "Note", "fields": {"text": {"value": title}}}}]})
+                check(time.monotonic() - begin < 5, f"a save took {time.monotonic() - begin:.1f} s")
+            with self.step(f"{title}, always: an upload is 503, and says when to come again"):
+                self.refused(upload.result(LONGEST)[1])
+            with self.step(f"{title}, always: so is one in pieces"):
+                self.refused(pieces.result(LONGEST))
+            with self.step(f"{title}, always: a download is 503, or seen to be cut"):
+                check(download.result(LONGEST) in ("cut", 503), "it came")
+            print(f"    after {time.monotonic() - began:.0f} s")
+        finally:
+            self.faulty.heal()
+        with self.step(f"{title}, over: all is as it was"):
+            self.wait_until_ready()
+            equal(self.fetch(address, data), "whole")
+            equal(self.fetch(self.add(sent), sent), "whole")
+
+
+class Bucket(clusters.Cluster):
+    """SeaweedFS alone, at an address of this machine."""
+
+    def __init__(self, directory, weed):
+        self.directory, self.say, self.weed, self.machines = directory, lambda text: None, weed, {}
+        self.network = clusters.Network(False)
+        self.user = "postgres" if os.geteuid() == 0 else None
+        self.secrets = {name: clusters.secrets.token_hex(16) for name in ("tidemark", "access", "secret")}
+        self.add("s3", 20)
+        if self.user:
+            shutil.chown(self["s3"].directory, self.user)
+
+
+def start_bucket(folder):
+    bucket = Bucket(folder / "bucket", clusters.find_weed(folder))
+    try:
+        bucket.start_bucket()
+    except BaseException:
+        bucket.end(kills=True)
+        raise
+    return bucket
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    for name, about in [("--tidemark", "the command-line tool"), ("--server", "the server")]:
+        parser.add_argument(name, required=True, type=lambda path: pathlib.Path(path).resolve(), help=about)
+    parser.add_argument("--folder", type=pathlib.Path, help="where to work; emptied at the end (a temporary folder)")
+    options = parser.parse_args()
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="tidemark-bucket-", dir=options.folder))
+    # The user of the database and of the bucket passes through it.
+    folder.chmod(0o755)
+    proof = None
+    try:
+        proof = Proof(options, folder)
+        proof.run()
+        fell = proof.server.process.poll()
+    finally:
+        if proof:
+            proof.end()
+        shutil.rmtree(folder, ignore_errors=True)
+    if fell is not None:
+        sys.exit(f"the server fell with {fell}")
+    proof.step.end()
+
+
+if __name__ == "__main__":
+    main()
