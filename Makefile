@@ -11,7 +11,7 @@ PICTURES ?= 2000
 
 # Without the server, nothing that only the server needs is fetched or compiled. Where the server was built, or is about to be, its trait
 # stays on: with another set of traits everything of ours would be compiled again.
-SERVED := server image install deb test test-interop test-guides reference prove-server prove-cluster cluster prove-sharing prove-relationships prove-simulate bench-server bench-cluster bench-growth prove-storages
+SERVED := server image install deb test test-interop test-guides reference prove-server prove-cluster prove-bucket cluster prove-sharing prove-relationships prove-simulate bench-server bench-cluster bench-growth prove-storages
 LEAN := $(if $(or $(wildcard .build/checkouts/hummingbird),$(filter $(SERVED),$(MAKECMDGOALS)),$(SERVER)),,--disable-default-traits)
 
 # Release builds have no debug information (DEBUG_INFO=dwarf for it): making it costs a twentieth of the build.
@@ -153,6 +153,10 @@ prove-cluster: build server ## Kills servers (KILLS, 100) and primaries (PRIMARI
 	swift build $(RELEASE) --product sync-probe
 	Tests/Prove/kill-cluster.py --tidemark $(CLI) --server .build/release/tidemark-server --probe .build/release/sync-probe \
 		--server-kills $(or $(KILLS),100) --primary-kills $(or $(PRIMARIES),20) --cuts $(or $(CUTS),20)
+
+.PHONY: prove-bucket
+prove-bucket: build server ## Has the bucket of a server go wrong: 500, SlowDown, cut connections, half and older contents, refused keys
+	Tests/Prove/bucket.py --tidemark $(CLI) --server .build/release/tidemark-server
 
 .PHONY: prove-tenants
 prove-tenants: build server ## Lets one account do to others what it can, over HTTP, and measures what reaches them; CASE= for one alone

@@ -9,15 +9,19 @@ import argparse
 import json
 import pathlib
 import shutil
+import statistics
 import sys
 
 import server
+from runner.asking import Asker
 from runner.goals import Goals
 from runner.locks import LockWatch
 from runner.measuring import Failure
 from runner.postgres import Postgres
 from server import BATCH, start_server
 
+# Records of a person's small save.
+FEW = 5
 # How many owners write at once.
 WRITERS = (1, 2, 4, 8)
 
@@ -75,6 +79,7 @@ def measure(bench, other, database, options, report):
     done = bench.run("lookup", connections=16, seconds=seconds, zone="shown", records=options.records)
     note("lookup, requests/s", done["requests/s"])
     costs.note(report, "lookup", done["requests"])
+    measure_small(bench, database, options, report, first)
     done = bench.run("lookup", connections=64, seconds=seconds, rate=2_000, zone="shown", records=options.records)
     note("lookup at 2,000/s, p50", done["p50"])
     note("lookup at 2,000/s, p99", done["p99"])
@@ -94,6 +99,29 @@ def measure(bench, other, database, options, report):
     note("an owner beside a flood ÷ alone, p50", beside["p50"] / alone["p50"])
     note("the flood, records/s", flooding["records/s"])
     note("peak memory, MB", bench.peak)
+
+
+def measure_small(bench, database, options, report, first):
+    """What costs little each, and is asked for most: saves of some records, these records for another device, and whether there is anything new."""
+    costs = Costs(bench, database)
+    done = bench.run("modify", connections=4, seconds=options.seconds / 2, batch=FEW, first=first + (1 << 32), answer="tags")
+    costs.note(report, "few", done["requests"])
+    asker, zone = Asker(bench.server.port, f"/database/1/{start_server.CONTAINER}/development/private"), {"zoneName": "load"}
+    save = {"zoneID": zone, "desiredKeys": [], "operations": [{"operationType": "create", "record": {"recordType": "Destination", "fields": {
+        "details": {"value": "the harbour lay quiet under grey light and gulls " * 22, "type": "STRING"}}}}] * FEW}
+    before, _ = asker.ask("/records/modify?getCurrentSyncToken=true", save, bench.token)
+    after, _ = asker.ask("/records/modify?getCurrentSyncToken=true", save, bench.token)
+    for name, token, count in (("news", before["syncToken"], FEW), ("nothing", after["syncToken"], 0)):
+        times, took = int(options.seconds * 125), []
+        costs = Costs(bench, database)
+        for _ in range(times):
+            found, one = asker.ask("/changes/zone", {"zones": [{"zoneID": zone, "syncToken": token}]}, bench.token)
+            took.append(one)
+        if len(found["zones"][0]["records"]) != count:
+            raise Failure(f"{len(found['zones'][0]['records'])} records are new, and not {count}")
+        costs.note(report, name, times)
+        report.setdefault(f"{name}, p50", []).append(statistics.median(took))
+    report.setdefault("connections", []).append(int(database.sql("SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()")))
 
 
 def measure_writers(owners, database, options, report):
@@ -142,10 +170,12 @@ def print_table(report, options):
     row("floor, records/s", "PostgreSQL alone, upserts as large", unit="/s")
     row("modify ÷ floor", "  ÷ PostgreSQL alone", "≥ 0.6", lambda it: it >= 0.6)
     row("lookup, requests/s", "look-ups of one record", "≥ 4,000/s", lambda it: it >= 4_000, unit="/s")
-    for name, words in (("modify", "a record that is saved"), ("lookup", "a look-up")):
+    for name, words in (("modify", "a record that is saved"), ("lookup", "a look-up"), ("few", f"a save of {FEW} records"),
+                        ("news", f"{FEW} new records fetched"), ("nothing", "asking for news, of which there are none")):
         row(f"{name}, µs of the server's processor", f"{words}: the server's processor", unit=" µs")
         row(f"{name}, µs of the database's processor", "  the database's processors", unit=" µs")
         row(f"{name}, bytes of the log", "  the database's log", unit=" bytes")
+    row("connections", "connections of the server to the database")
     for what, name in (("lookup at 2,000/s", "look-ups, 2,000/s"), ("modify at 6,000 records/s", "modify, 6,000 records/s")):
         row(f"{what}, p50", f"{name}, p50", unit=" ms")
         row(f"{what}, p99", f"{name}, p99", "≤ 30 ms", lambda it: it <= 30, unit=" ms")

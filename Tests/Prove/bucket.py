@@ -10,6 +10,7 @@ wrong one for a whole. When the bucket is well again, so is the server. What an 
 import argparse
 import concurrent.futures
 import hashlib
+import json
 import os
 import pathlib
 import shutil
@@ -164,17 +165,22 @@ class Proof:
 
     def count(self):
         """What an asset asks of the bucket."""
+        self.counts = {}
         for title, size in (("of 300 KB", SMALL), ("of 20 MB", 20_000_000)):
             data, kept = os.urandom(size), {}
             with self.step(f"an asset {title} is sent at once, and fetched"):
                 asked = self.faulty.counted(lambda: kept.update(address=self.add(data)))
-                print(f"    sent: {asked}")
+                self.note(f"{title}, sent at once", asked)
                 asked = self.faulty.counted(lambda: equal(self.fetch(kept["address"], data), "whole"))
-                print(f"    fetched: {asked}")
+                self.note(f"{title}, fetched", asked)
             data = os.urandom(size)
             with self.step(f"an asset {title} is sent in pieces of 4 MB"):
                 asked = self.faulty.counted(lambda: equal(self.pieces(data).status_code, 200))
-                print(f"    sent: {asked}")
+                self.note(f"{title}, sent in pieces", asked)
+
+    def note(self, what, asked):
+        self.counts[what] = asked
+        print(f"    {what}: {asked}")
 
     def outage(self, title, fault, address, data):
         """A bucket that is gone for longer than the server tries again."""
@@ -239,6 +245,7 @@ def main():
     for name, about in [("--tidemark", "the command-line tool"), ("--server", "the server")]:
         parser.add_argument(name, required=True, type=lambda path: pathlib.Path(path).resolve(), help=about)
     parser.add_argument("--folder", type=pathlib.Path, help="where to work; emptied at the end (a temporary folder)")
+    parser.add_argument("--json", type=pathlib.Path, metavar="FILE", help="write what assets ask of the bucket to FILE")
     options = parser.parse_args()
     folder = pathlib.Path(tempfile.mkdtemp(prefix="tidemark-bucket-", dir=options.folder))
     # The user of the database and of the bucket passes through it.
@@ -247,6 +254,8 @@ def main():
     try:
         proof = Proof(options, folder)
         proof.run()
+        if options.json:
+            options.json.write_text(json.dumps(proof.counts, indent=1))
         fell = proof.server.process.poll()
     finally:
         if proof:
