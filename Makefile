@@ -254,6 +254,7 @@ SMOKE := .build/bench-smoke
 .PHONY: bench-smoke
 bench-smoke: ## Runs every contestant and floor of all benchmarks with a few records, in a debug build; prints no figures
 	@.ci/install-missing bench
+	@.ci/install-missing tests
 	swift build --product tidemark
 	swift build --product tidemark-server
 	for name in store-bench sync-bench permissions-bench grdb-peer; do TIDEMARK_BENCHMARKS=1 swift build --product $$name || exit; done
@@ -262,6 +263,8 @@ bench-smoke: ## Runs every contestant and floor of all benchmarks with a few rec
 	python3 Benchmarks/sync.py --smoke --tidemark .build/debug/tidemark --program .build/debug/sync-bench --data $(SMOKE)
 	python3 Benchmarks/permissions.py --smoke --tidemark .build/debug/tidemark --program .build/debug/permissions-bench --data $(SMOKE)
 	python3 Benchmarks/server.py --smoke --tidemark .build/debug/tidemark --server .build/debug/tidemark-server --data $(SMOKE)
+	python3 Benchmarks/cluster.py --smoke --tidemark .build/debug/tidemark --server .build/debug/tidemark-server --data $(SMOKE)
+	python3 Benchmarks/growth.py --smoke --tidemark .build/debug/tidemark --server .build/debug/tidemark-server --data $(SMOKE)
 
 .PHONY: clean
 clean: ## Removes what builds and imports have made

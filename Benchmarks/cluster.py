@@ -171,7 +171,7 @@ def print_table(report, options):
     row("modify ÷ floor", "  ÷ PostgreSQL alone", "≥ 0.6", lambda it: it >= 0.6)
     row("lookup, requests/s", "look-ups of one record", "≥ 4,000/s", lambda it: it >= 4_000, unit="/s")
     for name, words in (("modify", "a record that is saved"), ("lookup", "a look-up"), ("few", f"a save of {FEW} records"),
-                        ("news", f"{FEW} new records fetched"), ("nothing", "asking for news, of which there are none")):
+                        ("news", f"{FEW} new records fetched"), ("nothing", "asking what is new, and nothing is")):
         row(f"{name}, µs of the server's processor", f"{words}: the server's processor", unit=" µs")
         row(f"{name}, µs of the database's processor", "  the database's processors", unit=" µs")
         row(f"{name}, bytes of the log", "  the database's log", unit=" bytes")

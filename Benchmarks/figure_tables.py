@@ -59,13 +59,15 @@ def rows_of(data, rows, columns):
         yield [text.format(**sizes), number(median), *spread, *more]
 
 
-def write(data, checks):
-    """Writes the tables into their pages, and returns the pages that differed from what they have to be."""
+def write(data, checks, more=()):
+    """Writes the tables into their pages, and returns the pages that differed from what they have to be. `more` are other tables: the name, the
+    page, the columns and the rows of each."""
     changed = {}
-    for name, (page, columns, rows) in TABLES.items():
+    tables = [(name, page, columns, rows_of(data, rows, len(columns))) for name, (page, columns, rows) in TABLES.items()]
+    for name, page, columns, rows in [*tables, *more]:
         text = changed.get(page) or (root / page).read_text(encoding="utf-8")
         lines = ["| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
-        lines += ["| " + " | ".join(row) + " |" for row in rows_of(data, rows, len(columns))]
+        lines += ["| " + " | ".join(row) + " |" for row in rows]
         table = "\n".join([f"<!-- figures: {name} -->", "", *lines, "", "<!-- /figures -->"])
         text, count = re.subn(rf"<!-- figures: {name} -->\n.*?<!-- /figures -->", lambda _: table, text, flags=re.S)
         if count != 1:

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Draws the plot of the benchmarks' ratios, Documentation/Pictures/performance-{light,dark}.svg, from performance.json beside it, and writes
 the tables of these ratios in README.md and in the guide to performance.
+Also the pictures and tables of Documentation/Scale.md (scale.py).
 With --collect, fills performance.json first, from the files that the benchmarks wrote with --json."""
 
 import argparse
@@ -14,6 +15,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "Documentation" / "Pictures"))
 import drawing
 import figure_tables
+import scale
 
 DATA = drawing.folder / "performance.json"
 
@@ -43,6 +45,9 @@ GROUPS = [
         ("Permissions of all records", "permissions", "report ÷ floor", False),
     ]),
 ]
+BENCHMARKS = ("run", "store", "sync", "permissions", "server", "cluster", "growth", "placement", "bucket")
+# What a report says of itself.
+ABOUT = ("few", "owners", "records", "large", "fieldBytes")
 MARKS = {PEERS: ("blue", "circle"), FLOOR: ("orange", "diamond")}
 
 
@@ -58,8 +63,14 @@ def collect(benchmark, report):
         return {**about, "figures": figures}
     if benchmark == "permissions":
         return {"figures": {"report ÷ floor": series([it / floor for it, floor in zip(report["report, s"], report["floor, s"])])}}
+    if benchmark == "bucket":
+        return report
+    if benchmark == "placement":
+        both = {name: {str(count): series(values) for count, values in report[name].items()} for name in ("shards", "tables")}
+        return both | {"largest": series(report["largest"])} | {name: report[name] for name in ("accounts", "exponent", "most", "mean", "known")}
     numbers = lambda it: isinstance(it, list) and it and all(isinstance(value, (int, float)) for value in it)
-    return {"figures": {name: series(values) for name, values in report.items() if numbers(values)}}
+    found = {"figures": {name: series(values) for name, values in report.items() if numbers(values)}}
+    return found | {name: value for name, value in report.items() if name in ABOUT and not isinstance(value, list)}
 
 
 def rows_of(data):
@@ -170,20 +181,22 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true", help="write nothing; end with 1 if the plot or a table differs from what is there")
     parser.add_argument("--collect", action="append", default=[], metavar="NAME=FILE",
-                        help="take the figures of run, store, sync, permissions or server from what it wrote with --json")
+                        help=f"take the figures of {', '.join(BENCHMARKS[:-1])} or {BENCHMARKS[-1]} from what it wrote with --json")
     options = parser.parse_args()
     data = json.loads(DATA.read_text(encoding="utf-8")) if DATA.exists() else {}
     for item in options.collect:
         name, _, file = item.partition("=")
-        if name not in ("run", "store", "sync", "permissions", "server") or not file:
-            parser.error(f"--collect {item}: NAME=FILE, with run, store, sync, permissions or server")
+        if name not in BENCHMARKS or not file:
+            parser.error(f"--collect {item}: NAME=FILE, with one of {', '.join(BENCHMARKS)}")
         data[name] = collect(name, json.loads(pathlib.Path(file).read_text(encoding="utf-8")))
     if "run" not in data:
         sys.exit("figures.py: there are no figures yet; measure with 'run.py --json FILE', then give me '--collect run=FILE'")
     if options.collect and not options.check:
         DATA.write_text(json.dumps(data, indent=1, ensure_ascii=False, sort_keys=True) + "\n", encoding="utf-8")
     differing = drawing.write("performance", lambda theme: draw(data, theme), options.check)
-    tables = figure_tables.write(data, options.check)
+    for name, picture in scale.pictures(data).items():
+        differing += drawing.write(name, picture, options.check)
+    tables = figure_tables.write(data, options.check, scale.tables(data))
     drawing.end("figures.py", differing + (tables if options.check else []), options.check)
 
 

@@ -62,7 +62,9 @@ class Size:
         self.bench.run("modify", records=1000, connections=1, zone=ZONE, answer="tags")
         self.bench.server.stop()
         began = time.monotonic()
-        self.accounts = Filling(postgres, name, ZONE).add(owners, records)
+        filling = Filling(postgres, name, ZONE)
+        self.field_bytes = filling.field_bytes
+        self.accounts = filling.add(owners, records)
         self.bytes = int(postgres.sql(f"SELECT pg_database_size('{name}')"))
         say(f"{name}: {owners:,} × {records:,} records, {self.bytes / 1e9:.1f} GB, filled in {time.monotonic() - began:.0f} s")
         # What it has looked up before is of a database that was small.
@@ -157,7 +159,8 @@ def main():
             shutil.rmtree(left, ignore_errors=True)
     goals = print_table(report, options)
     if options.json:
-        about = {"few": options.few, "owners": options.owners, "records": options.records, "large": options.large}
+        about = {"few": options.few, "owners": options.owners, "records": options.records, "large": options.large,
+                 "fieldBytes": sizes[0].field_bytes}
         options.json.write_text(json.dumps(about | report, indent=1, sort_keys=True, ensure_ascii=False))
     goals.end()
 

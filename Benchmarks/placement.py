@@ -4,6 +4,7 @@
 An account's records follow a Pareto distribution that is cut at the largest account: with the exponent 1.16 the largest fifth of the accounts
 has four fifths of the records. For each number of shards it prints the fullest one beside the mean, the median of some rounds with the least
 and the most, and the share of the largest account. A shard holds whole accounts, so no placement by owner can do better than the largest account.
+Beside that it prints what a table of the largest accounts does, each of which was put on the shard that was the emptiest, the others by the hash.
 
 Examples:
   placement.py                                  1,000,000 accounts, 1 to 1024 shards
@@ -11,6 +12,7 @@ Examples:
 """
 
 import argparse
+import heapq
 import json
 import random
 import statistics
@@ -23,14 +25,22 @@ def sizes(count, exponent, mean, most, source):
     return [min(most, smallest * source.paretovariate(exponent)) for _ in range(count)]
 
 
-def placed(accounts, shards, source):
-    """The fullest shard beside the mean one."""
+def placed(accounts, shards, source, known):
+    """The fullest shard beside the mean one: by a hash alone, and with the largest accounts, of which there are `known` at the end, on the
+    emptiest shards."""
     sums = [0.0] * shards
     # A hash of the owner's name is as good as a random number.
     choose = source.randrange if shards > 1 else (lambda _: 0)
-    for size in accounts:
+    for size in accounts[:len(accounts) - known]:
         sums[choose(shards)] += size
-    return max(sums) * shards / sum(sums)
+    best = [(size, shard) for shard, size in enumerate(sums)]
+    heapq.heapify(best)
+    for size in reversed(accounts[len(accounts) - known:]):
+        sums[choose(shards)] += size
+        emptiest, shard = best[0]
+        heapq.heapreplace(best, (emptiest + size, shard))
+    mean = sum(sums) / shards
+    return max(sums) / mean, max(best)[0] / mean
 
 
 def main():
@@ -40,6 +50,7 @@ def main():
     parser.add_argument("--mean", type=float, default=1000, help="records of an account (1000)")
     parser.add_argument("--most", type=float, default=10_000_000, help="records of the largest account (10000000)")
     parser.add_argument("--shards", type=int, nargs="+", default=[2, 4, 16, 64, 256, 1024])
+    parser.add_argument("--known", type=int, default=1000, help="the largest accounts that a table places (1000)")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seed", type=int, default=None)
     parser.add_argument("--json", action="store_true")
@@ -49,25 +60,29 @@ def main():
     seed = options.seed if options.seed is not None else random.randrange(1 << 32)
     source = random.Random(seed)
     print(f"seed {seed}", file=sys.stderr)
-    rows = {shards: [] for shards in options.shards}
+    options.known = min(options.known, options.accounts)
+    rows, tables = ({shards: [] for shards in options.shards} for _ in range(2))
     largest = []
     for number in range(options.rounds):
-        accounts = sizes(options.accounts, options.exponent, options.mean, options.most, source)
+        accounts = sorted(sizes(options.accounts, options.exponent, options.mean, options.most, source))
         largest.append(max(accounts) / sum(accounts))
         for shards in options.shards:
-            rows[shards].append(placed(accounts, shards, source))
+            by_hash, by_table = placed(accounts, shards, source, options.known)
+            rows[shards].append(by_hash)
+            tables[shards].append(by_table)
             if sys.stderr.isatty():
                 print(f"\rround {number + 1} of {options.rounds}, {shards} shards ", end="", file=sys.stderr)
     if sys.stderr.isatty():
         print("\r" + " " * 40 + "\r", end="", file=sys.stderr)
     if options.json:
-        print(json.dumps({"seed": seed, "accounts": options.accounts, "largest": largest, "shards": rows}))
+        print(json.dumps({"seed": seed, "accounts": options.accounts, "exponent": options.exponent, "mean": options.mean, "most": options.most,
+                          "known": options.known, "largest": largest, "shards": rows, "tables": tables}))
         return
     print(f"{options.accounts:,} accounts; the largest has {statistics.median(largest):.2%} of all records")
-    print("| shards | accounts of each | the fullest beside the mean | least – most |")
-    print("|---|---|---|---|")
+    print(f"| shards | accounts of each | the fullest beside the mean | least – most | with a table of {options.known:,} accounts |")
+    print("|---|---|---|---|---|")
     for shards, found in rows.items():
-        print(f"| {shards} | {options.accounts // shards:,} | {statistics.median(found):.2f} | {min(found):.2f} – {max(found):.2f} |")
+        print(f"| {shards} | {options.accounts // shards:,} | {statistics.median(found):.2f} | {min(found):.2f} – {max(found):.2f} | {statistics.median(tables[shards]):.2f} |")
 
 
 if __name__ == "__main__":

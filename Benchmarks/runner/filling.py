@@ -110,7 +110,9 @@ class Filling:
         self.templates = [it for it in rows if len(it["fields"]) <= FIELDS_MAX]
         if not self.templates:
             raise Failure("there is no record to be copied")
-        self.container, self.type = self.zone["container"], self.templates[0]["type"]
+        self.container = self.zone["container"]
+        # Of a record on average.
+        self.field_bytes = sum(len(it["fields"]) for it in self.templates) // len(self.templates)
         self.name, = read(f"SELECT name, environment FROM tidemark_containers WHERE number = {self.container}")
         self.secret = read("SELECT secret FROM credential_state")[0]["secret"]
         self.account, = read("SELECT id, name, quota FROM accounts")
@@ -151,8 +153,7 @@ class Filling:
             self.copy("tidemark_owners", "container, owner, change", (row(self.container, it.owner, records + 1) for it in accounts))
             self.copy("tidemark_writers", "container, owner, began, nonce", (
                 row(self.container, it.owner, self.writer["began"], self.writer["nonce"]) for it in accounts))
-            size = sum(len(it["fields"]) for it in self.templates) // len(self.templates)
-            self.copy("tidemark_usage", "container, owner, bytes", (row(self.container, it.owner, records * size) for it in accounts))
+            self.copy("tidemark_usage", "container, owner, bytes", (row(self.container, it.owner, records * self.field_bytes) for it in accounts))
             self.copy("tidemark_zones", "container, owner, number, scope, name, state, made, changed, sharing, digest", map(self.zone_row, accounts, itertools.repeat(records + 1)))
             self.copy("tidemark_records", "container, owner, zone, name, id, type, fields, parent, changed, created, created_by, modified, modified_by, "
                       "is_deleted, digest", (it for account in accounts for it in self.record_rows(account, records)))
