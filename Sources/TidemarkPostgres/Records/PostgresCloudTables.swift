@@ -26,7 +26,7 @@ package enum PostgresCloudTables {
         """,
     ]
 
-    /// What holds for each record, and has to be said where they are looked up by their changes: PostgreSQL can't tell it of `changed > $4`.
+    /// What holds for each record, and is to be said where records are looked up by their changes: of `changed > $4` PostgreSQL can't tell it.
     static let hasChange = "changed >= 0"
 
     private static let records = [
@@ -52,8 +52,8 @@ package enum PostgresCloudTables {
             CONSTRAINT tidemark_records_by_name PRIMARY KEY (container, owner, zone, name))
         """,
         // Of all records, and yet partial: a look-up of a name, which says nothing of `changed`, can't take it. PostgreSQL often expects one
-        // record in a zone, because it has not seen the zone, or the owner is one of many. Then both indexes seem to cost the same, the flatter
-        // tree is taken, and by this one a look-up of a name reads all records of the zone.
+        // record in a zone, because it has not seen the zone, or its owner is one of many. Then both indexes seem to cost the same, and the
+        // flatter tree is taken: by this one a look-up of a name reads all records of the zone.
         """
         CREATE UNIQUE INDEX tidemark_records_by_change ON tidemark_records (container, owner, zone, changed) WHERE \(hasChange)
         """,
