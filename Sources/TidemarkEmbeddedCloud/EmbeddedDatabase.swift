@@ -18,6 +18,8 @@ public struct EmbeddedDatabase: CloudDatabase {
     let userRecordName: String?
     /// The name of a client that is not signed in: its address. All clients of one name share the time for queries.
     package var client: String?
+    /// The account, where the caller has just looked it up: what the request asks for needs no other look.
+    package var holder: StoredAccount?
 
     /// Returns the limits with which ``EmbeddedCloud/init(at:limits:queries:)`` opened the cloud. Throws nothing.
     public func limits() async throws(CloudError) -> CloudLimits { container.engine.limits }
@@ -43,7 +45,7 @@ public struct EmbeddedDatabase: CloudDatabase {
     ///
     /// - Throws: `CloudError` `notAuthenticated`, `accountTemporarilyUnavailable`.
     func caller() async throws(CloudError) -> CloudEngine.Caller {
-        guard let account, let known = try await accounts.find(id: account), let user = userRecordName else {
+        guard let account, let user = userRecordName, let known = try await known(account) else {
             throw CloudError(.notAuthenticated, "no account is signed in")
         }
         switch known.status {
@@ -53,6 +55,11 @@ public struct EmbeddedDatabase: CloudDatabase {
                 .accountTemporarilyUnavailable, "the account is not available for the moment", retryAfter: .seconds(30))
         default: throw CloudError(.notAuthenticated, "the account can't be used: \(known.status.rawValue)")
         }
+    }
+
+    private func known(_ account: String) async throws(CloudError) -> StoredAccount? {
+        if let holder, holder.id == account { return holder }
+        return try await accounts.find(id: account)
     }
 
     /// The caller of something that takes room, with the quota of the zone's owner, who pays.

@@ -245,6 +245,14 @@ package struct CloudEngine: Sendable {
         {
             return found
         }
+        // What others share is found by rows of its participants, which are not among these.
+        if caller.scope != .shared,
+            let found = try await storage.readTogether(
+                names, in: try place(id, caller),
+                { rows throws(CloudError) in try looked(names, in: id, keys: keys, caller, rows) })
+        {
+            return found
+        }
         return try await storage.read { rows throws(CloudError) in try looked(names, in: id, keys: keys, caller, rows) }
     }
 

@@ -44,6 +44,16 @@ public protocol CloudStorage: Sendable {
         owners: WrittenOwners, _ body: @escaping @Sendable (any CloudTransaction) throws(CloudError) -> Answer
     ) async throws(CloudError) -> Answer
 
+    /// Reads a zone and some of its records, together with what other calls read. The rules of ``read(_:)`` hold.
+    ///
+    /// A storage over a network so has a round trip for many calls. Others return `nil`, as the default implementation does.
+    ///
+    /// - Parameter body: Runs over the zone and the records, and nothing else.
+    /// - Returns: `nil` where the storage can't do so, or the body needs other rows: then the engine calls ``read(_:)``.
+    func readTogether<Answer>(
+        _ names: [String], in place: StoredZone.Place, _ body: (any CloudTransaction) throws(CloudError) -> Answer
+    ) async throws(CloudError) -> Answer?
+
     /// Reads a few rows on the calling thread, where that takes less time than waking another thread. The rules of ``read(_:)`` hold. A
     /// storage over a network returns `nil`.
     ///
@@ -51,6 +61,13 @@ public protocol CloudStorage: Sendable {
     func readInline<Answer>(
         _ body: (any CloudTransaction) throws(CloudError) -> Answer
     ) throws(CloudError) -> Answer?
+}
+
+extension CloudStorage {
+    /// Returns `nil`.
+    public func readTogether<Answer>(
+        _ names: [String], in place: StoredZone.Place, _ body: (any CloudTransaction) throws(CloudError) -> Answer
+    ) async throws(CloudError) -> Answer? { nil }
 }
 
 /// The rows of a storage within a transaction.

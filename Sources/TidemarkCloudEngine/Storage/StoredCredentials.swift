@@ -89,6 +89,8 @@ package struct StoredSession: Hashable, Sendable {
     /// The last use that was noted, and from where; 0 where that is not known.
     package var used: Int64
     package var address: String
+    /// The account, where the storage has looked it up with the session. It is as new as the session.
+    package var holder: StoredAccount?
 
     package init(
         id: [UInt8], account: String, container: String, environment: StoreEnvironment, kind: String, began: Int64, kept: Int64,

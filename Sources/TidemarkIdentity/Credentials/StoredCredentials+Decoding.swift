@@ -106,7 +106,7 @@ struct SessionRow: Sendable {
         Session(
             id: Hexadecimal.text(row.id), account: row.account, container: row.container, environment: row.environment,
             kind: kind, began: row.began, device: row.device, used: row.used, address: row.address, issued: issued,
-            expires: expires)
+            expires: expires, holder: row.holder)
     }
 
     /// Until when the last token is good, by what is known: it was given out with the last use, or since then without one that was noted.

@@ -1,3 +1,4 @@
+package import TidemarkCloudEngine
 public import TidemarkModel
 
 /// That a person is signed in to a container, in a browser or on a device.
@@ -46,6 +47,8 @@ public struct Session: ContainerGrant, Hashable, Identifiable, Sendable {
     public internal(set) var issued: Int64
     /// Until when the token that was shown is good; in a list, the last one that was given out, as exactly as ``used`` is known.
     public internal(set) var expires: Int64
+    /// The account, where it was looked up together with the session. It is as new as the session.
+    package internal(set) var holder: StoredAccount?
 
     /// Whether the caller should be given a new token: in a browser with each answer, on a device once a tenth of the token's time is over.
     public func isDueForRenewal(at now: Int64) -> Bool {

@@ -9,7 +9,7 @@ import TidemarkModel
 /// account that is closed here can't be used anywhere from the commit on.
 package final class PostgresAccountStorage: AccountStorage {
     private let database: PostgresDatabase
-    private let byID: PostgresLookUp<String, [String: StoredAccount]>
+    private let byID: PostgresLookUp<Group, String, [String: StoredAccount]>
     /// Containers whose user record names are in the tables.
     private let named = LockedValue<Set<String>>([])
 
@@ -25,12 +25,14 @@ package final class PostgresAccountStorage: AccountStorage {
         return PostgresAccountStorage(database)
     }
 
+    /// There is one group of accounts.
+    private enum Group { case all }
+
     private init(_ database: PostgresDatabase) {
         self.database = database
-        byID = PostgresLookUp { ids throws(PostgresError) in
-            let rows = try await database.reading { () throws(PostgresError) in
-                try await database.query("SELECT \(Self.columns) FROM accounts WHERE id = ANY($1)", ids)
-            }
+        byID = PostgresLookUp(database) { _, ids in
+            PostgresCommand("SELECT \(Self.columns) FROM accounts WHERE id = ANY($1)", [ids])
+        } found: { rows throws(PostgresError) in
             var found: [String: StoredAccount] = [:]
             for row in rows {
                 let account = try Self.account(row)
@@ -93,7 +95,7 @@ package final class PostgresAccountStorage: AccountStorage {
     package func account(id: String) async throws(CloudError) -> StoredAccount? {
         guard id.isStorable else { return nil }
         do throws(PostgresError) {
-            return try await byID.found(for: id)[id]
+            return try await byID.found(for: [id], in: .all)[id]
         } catch {
             throw CloudError(postgres: error)
         }
@@ -168,12 +170,20 @@ package final class PostgresAccountStorage: AccountStorage {
         return try CloudError.ofPostgres { try account(row) }
     }
 
-    private static func account(_ row: PostgresRow) throws(PostgresError) -> StoredAccount {
-        let name: String? = try row.value(3)
+    /// - Parameter place: That of the column `id`.
+    private static func account(_ row: PostgresRow, from place: Int = 0) throws(PostgresError) -> StoredAccount {
+        let name: String? = try row.value(place + 3)
         return StoredAccount(
-            id: try row.value(0), email: try row.value(1), phone: try row.value(2),
-            name: name.flatMap { try? JSONDecoder().decode(PersonName.self, from: Data($0.utf8)) }, quota: try row.value(4),
-            status: .init(rawValue: try row.value(5)) ?? .couldNotDetermine, isDiscoverable: try row.value(6))
+            id: try row.value(place), email: try row.value(place + 1), phone: try row.value(place + 2),
+            name: name.flatMap { try? JSONDecoder().decode(PersonName.self, from: Data($0.utf8)) },
+            quota: try row.value(place + 4), status: .init(rawValue: try row.value(place + 5)) ?? .couldNotDetermine,
+            isDiscoverable: try row.value(place + 6))
+    }
+
+    /// Reads an account from the columns of a join; `nil` where there was none.
+    static func account(ifAnyIn row: PostgresRow, from place: Int) throws(PostgresError) -> StoredAccount? {
+        guard try row.value(place, as: String?.self) != nil else { return nil }
+        return try account(row, from: place)
     }
 
     /// A name as JSON, in which U+0000 is escaped.

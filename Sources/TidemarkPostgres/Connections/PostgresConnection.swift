@@ -138,12 +138,13 @@ final class PostgresConnection {
     ///
     /// A transaction that sends nothing for as long as a statement may run has lost its client: it is ended, and its locks go. No table is
     /// read as a whole, since each statement of a request has an index to go by, however few rows the server believes the owner to have; and
-    /// nothing is compiled, since no statement is long.
+    /// nothing is compiled, since no statement is long. A statement is planned once, for all parameters: planning takes longer than most
+    /// statements take, and no index fits some parameters better than others.
     static func limits(
         _ configuration: PostgresConfiguration, statementTimeout: Duration? = nil, lockTimeout: Duration? = nil, isLocal: Bool
     ) -> PostgresCommand {
         PostgresCommand(
-            "SELECT set_config('statement_timeout', $1, $3), set_config('lock_timeout', $2, $3), set_config('idle_in_transaction_session_timeout', $1, $3), set_config('enable_seqscan', 'off', $3), set_config('jit', 'off', $3)",
+            "SELECT set_config('statement_timeout', $1, $3), set_config('lock_timeout', $2, $3), set_config('idle_in_transaction_session_timeout', $1, $3), set_config('enable_seqscan', 'off', $3), set_config('jit', 'off', $3), set_config('plan_cache_mode', 'force_generic_plan', $3)",
             [
                 "\((statementTimeout ?? configuration.statementTimeout).milliseconds)",
                 "\((lockTimeout ?? configuration.lockTimeout).milliseconds)", isLocal,
@@ -231,6 +232,13 @@ final class PostgresConnection {
         let failure = try exchange(commands, keepsStatements, within: limit) { results.append($0) }
         if let failure { throw failure }
         return results
+    }
+
+    /// Sends statements that only read, outside of a transaction, and returns the rows of each: one round trip.
+    func read(_ commands: [PostgresCommand]) throws(PostgresError) -> [PostgresRows] {
+        guard !configuration.preparesStatements else { return try run(commands) }
+        // Nothing is kept for a session. All until the synchronisation is one transaction of the server's.
+        return Array(try run([Self.limits(configuration, isLocal: true)] + commands).dropFirst())
     }
 
     /// Sends a statement, and returns its rows one by one: also those that it has found before it failed.

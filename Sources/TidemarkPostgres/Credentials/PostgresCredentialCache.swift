@@ -4,8 +4,8 @@ import TidemarkModel
 
 /// What every request may ask for, in memory, with the number of its state; and sessions, which are always looked up.
 ///
-/// Requests that ask at once share one statement. It returns the sessions, and the number of the state: where that is another one, what is
-/// in memory is read again before the requests go on.
+/// Requests that ask at once share one statement. It returns the sessions with their accounts, which the requests need next, and the number of
+/// the state: where that is another one, what is in memory is read again before the requests go on.
 final class PostgresCredentialCache: Sendable {
     private struct State: Sendable {
         let revision: Int64
@@ -21,47 +21,60 @@ final class PostgresCredentialCache: Sendable {
         func replace(by state: State) { self.state.withLock { $0 = state } }
     }
 
+    /// What a look-up finds.
+    private struct Found: Sendable {
+        let revision: Int64
+        let sessions: [[UInt8]: StoredSession]
+    }
+
+    /// There is one group of sessions.
+    private enum Group { case all }
+
     private let memory: Memory
-    private let lookUp: PostgresLookUp<[UInt8], [[UInt8]: StoredSession]>
+    private let lookUp: PostgresLookUp<Group, [UInt8], Found>
+    private let reading: PostgresSharedTask<Void>
 
     init(_ database: PostgresDatabase) async throws(PostgresError) {
         let memory = Memory(try await Self.load(database))
         // One at a time, and each begins after whoever waits for it has seen another state: nothing newer is replaced by what is older.
-        let reading = PostgresLookUp<Int64, Int64>(atOnce: 1) { _ throws(PostgresError) in
-            let state = try await Self.load(database)
-            memory.replace(by: state)
-            return state.revision
-        }
+        reading = PostgresSharedTask { () throws(PostgresError) in memory.replace(by: try await Self.load(database)) }
         self.memory = memory
-        lookUp = PostgresLookUp { ids throws(PostgresError) in
-            let rows = try await database.reading { () throws(PostgresError) in
-                try await database.query(Self.sessions, ids.map { Data($0) })
+        lookUp = PostgresLookUp(database) { _, ids in
+            PostgresCommand(Self.sessions, [ids.map { Data($0) }])
+        } found: { rows throws(PostgresError) in
+            guard let first = rows.first else {
+                throw PostgresError(.decoding, "the database has no row in credential_state")
             }
-            var (found, revision): ([[UInt8]: StoredSession], Int64?) = ([:], nil)
-            for row in rows {
-                revision = try row.value(0)
-                guard try row.value(1, as: Data?.self) != nil else { continue }
-                let session = try PostgresCredentialTables.session(row, from: 1)
-                found[session.id] = session
+            var sessions: [[UInt8]: StoredSession] = [:]
+            for row in rows where try row.value(1, as: Data?.self) != nil {
+                var session = try PostgresCredentialTables.session(row, from: 1)
+                session.holder = try PostgresAccountStorage.account(ifAnyIn: row, from: 11)
+                sessions[session.id] = session
             }
-            if revision != memory.current.revision { _ = try await reading.found(for: nil) }
-            return found
+            return Found(revision: try first.value(0), sessions: sessions)
         }
+    }
+
+    private func found(for ids: [[UInt8]]) async throws(PostgresError) -> [[UInt8]: StoredSession] {
+        let found = try await lookUp.found(for: ids, in: .all)
+        if found.revision != memory.current.revision { try await reading.run() }
+        return found.sessions
     }
 
     /// What is in memory.
     var current: StoredCredentials { memory.current.credentials }
 
     /// Sees to it that what is in memory is as new as this call.
-    func refresh() async throws(PostgresError) { _ = try await lookUp.found(for: nil) }
+    func refresh() async throws(PostgresError) { _ = try await found(for: []) }
 
     /// Looks a session up; what is in memory is as new as this call then, too.
-    func session(_ id: [UInt8]) async throws(PostgresError) -> StoredSession? { try await lookUp.found(for: id)[id] }
+    func session(_ id: [UInt8]) async throws(PostgresError) -> StoredSession? { try await found(for: [id])[id] }
 
-    /// The number of the state, and each session that there is: one row at the least.
+    /// The number of the state, and each session that there is, with its account: one row at the least.
     private static let sessions = """
-        SELECT c.revision, s.id, s.account, s.container, s.environment, s.kind, s.began, s.kept, s.device, s.used, s.address
-        FROM credential_state AS c LEFT JOIN sessions AS s ON s.id = ANY($1)
+        SELECT c.revision, s.id, s.account, s.container, s.environment, s.kind, s.began, s.kept, s.device, s.used, s.address,
+            a.id, a.email, a.phone, a.name, a.quota, a.status, a.discoverable
+        FROM credential_state AS c LEFT JOIN sessions AS s ON s.id = ANY($1) LEFT JOIN accounts AS a ON a.id = s.account
         """
 
     private static func load(_ database: PostgresDatabase) async throws(PostgresError) -> State {

@@ -29,6 +29,8 @@ package final class PostgresCredentialStorage: CredentialStorage {
     ) async throws(CloudError) -> PostgresCredentialStorage {
         let secret = Data(random(32))
         do {
+            // Sessions are looked up with their accounts.
+            try await PostgresAccountStorage.migrations.run(on: database)
             try await PostgresCredentialTables.migrations.run(on: database)
             let rows = try await database.query("SELECT FROM credential_state")
             if rows.isEmpty {

@@ -14,6 +14,7 @@ package final class PostgresCloudStorage: CloudStorage {
     private let database: PostgresDatabase
     /// How many transactions of this storage have written.
     private let writes = LockedValue(0)
+    private let zoneRows: PostgresLookUp<PostgresZoneRows.Group, Data, PostgresRows>
     let context: PostgresCloudContext
 
     /// Opens the rows of a container, and makes it if there is none. ``PostgresCloudTables/migrations`` have been run.
@@ -34,6 +35,7 @@ package final class PostgresCloudStorage: CloudStorage {
         self.database = database
         context = PostgresCloudContext(
             container: container.number, writer: Data(Self.random(16)), commonChanges: container.commonChanges)
+        zoneRows = PostgresZoneRows.lookUp(database, container: container.number)
     }
 
     private static func random(_ count: Int) -> [UInt8] {
@@ -181,6 +183,31 @@ package final class PostgresCloudStorage: CloudStorage {
         } catch {
             return .unknown
         }
+    }
+
+    /// Reads with what other requests look up of the zone at the moment, and all of it in a round trip with what they look up elsewhere.
+    package func readTogether<Answer>(
+        _ names: [String], in place: StoredZone.Place, _ body: (any CloudTransaction) throws(CloudError) -> Answer
+    ) async throws(CloudError) -> Answer? {
+        let rows: PostgresRows
+        do throws(PostgresError) {
+            rows = try await zoneRows.found(
+                for: names.map(\.key), in: .init(owner: place.owner, name: place.name))
+        } catch {
+            throw CloudError(postgres: error)
+        }
+        let transaction = PostgresTransaction()
+        let together = PostgresCloudTransaction(transaction, context)
+        together.state.together = PostgresZoneRows(place: place, rows: rows, names: Set(names.map(\.key)))
+        let answer: Result<Answer, CloudError>
+        do throws(CloudError) {
+            answer = .success(try body(together))
+        } catch {
+            answer = .failure(error)
+        }
+        // It has asked for other rows.
+        guard transaction.failure == nil else { return nil }
+        return try answer.get()
     }
 
     /// Returns `nil`: a thread that waits for a network is no thread of the caller's.

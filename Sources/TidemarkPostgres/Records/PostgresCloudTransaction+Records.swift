@@ -14,6 +14,7 @@ extension PostgresCloudTransaction {
     func records(_ names: [String], in zone: StoredZone.ID) throws(CloudError) -> [String: StoredCloudRecord] {
         try run {
             guard !names.isEmpty else { return [:] }
+            if let found = try state.together?.records(names, in: zone) { return found }
             let isShared = isShared(zone.owner)
             var keys = Array(Set(names.map(\.key)))
             // Who waits for another's lock does so in an order.

@@ -47,6 +47,8 @@ struct PostgresCloudTransaction: CloudTransaction {
         var hasWritten = false
         /// What tells whether the transaction is committed.
         var kept: StoredReply?
+        /// A zone and records that were read before.
+        var together: PostgresZoneRows?
     }
 
     /// The answer to a request that is kept under its client token.
@@ -184,6 +186,7 @@ struct PostgresCloudTransaction: CloudTransaction {
 
     func zone(_ place: StoredZone.Place) throws(CloudError) -> StoredZone? {
         try run {
+            if let together = state.together, together.place == place { return try together.zone() }
             let sql = "SELECT \(Self.zoneColumns) FROM tidemark_zones WHERE container = $1 AND owner = $2 AND name = $3"
             return try db.query(sql, container, place.owner.key, place.name.key).first.map { try StoredZone(checked: $0) }
         }

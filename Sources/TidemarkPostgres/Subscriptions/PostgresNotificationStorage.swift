@@ -14,11 +14,14 @@ package final class PostgresNotificationStorage: NotificationStorage {
         let hasAny: Bool
     }
 
+    /// There is one group of boxes.
+    private enum Group { case all }
+
     private let database: PostgresDatabase
     private let listener: PostgresListener
     private let limits: NotificationLimits
     private let counted: @Sendable (_ put: Int, _ dropped: Int) -> Void
-    private let lookUp: PostgresLookUp<NotificationBox, [NotificationBox: Found]>
+    private let lookUp: PostgresLookUp<Group, NotificationBox, [NotificationBox: Found]>
 
     /// Makes the storage of a database whose tables a ``PostgresSubscriptionStorage`` has opened.
     ///
@@ -28,15 +31,14 @@ package final class PostgresNotificationStorage: NotificationStorage {
         counted: @escaping @Sendable (_ put: Int, _ dropped: Int) -> Void = { _, _ in }
     ) {
         (self.database, self.listener, self.limits, self.counted) = (database, listener, limits, counted)
-        lookUp = PostgresLookUp { boxes throws(PostgresError) in
-            let rows = try await database.reading { () throws(PostgresError) in
-                try await database.query(
-                    """
-                    SELECT w.account, w.token, w.waiter, EXISTS (
-                        SELECT FROM notifications AS n WHERE n.account = w.account AND n.token = w.token)
-                    FROM unnest($1, $2) AS box (account, token) JOIN notification_waits AS w USING (account, token)
-                    """, boxes.map(\.account), boxes.map { Data($0.token.utf8) })
-            }
+        lookUp = PostgresLookUp(database) { _, boxes in
+            PostgresCommand(
+                """
+                SELECT w.account, w.token, w.waiter, EXISTS (
+                    SELECT FROM notifications AS n WHERE n.account = w.account AND n.token = w.token)
+                FROM unnest($1, $2) AS box (account, token) JOIN notification_waits AS w USING (account, token)
+                """, [boxes.map(\.account), boxes.map { Data($0.token.utf8) }])
+        } found: { rows throws(PostgresError) in
             var found: [NotificationBox: Found] = [:]
             for row in rows {
                 let token = String(decoding: try row.value(1, as: Data.self), as: UTF8.self)
@@ -121,7 +123,7 @@ package final class PostgresNotificationStorage: NotificationStorage {
             while !Task.isCancelled {
                 let found: Found?
                 do throws(PostgresError) {
-                    found = try await lookUp.found(for: box)[box]
+                    found = try await lookUp.found(for: [box], in: .all)[box]
                 } catch {
                     throw CloudError(postgres: error)
                 }

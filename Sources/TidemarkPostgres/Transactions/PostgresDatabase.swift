@@ -4,6 +4,8 @@ import TidemarkModel
 package final class PostgresDatabase: Sendable {
     package let pool: PostgresPool
     package let configuration: PostgresConfiguration
+    /// Sends look-ups of many requests together.
+    let batcher: PostgresQueryBatcher
     private let metrics: PostgresMetrics
     private let clock = ContinuousClock()
 
@@ -11,6 +13,7 @@ package final class PostgresDatabase: Sendable {
     package init(_ configuration: PostgresConfiguration, metrics: PostgresMetrics = PostgresMetrics()) {
         (self.configuration, self.metrics) = (configuration, metrics)
         pool = PostgresPool(configuration, metrics: metrics)
+        batcher = PostgresQueryBatcher(pool)
     }
 
     /// Runs a body that only reads, in one transaction that is read-only.

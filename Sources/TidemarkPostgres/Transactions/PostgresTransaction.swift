@@ -3,7 +3,8 @@
 /// Statements that return nothing wait (``enqueue(_:_:)``) until the next that does, or until the commit, and go with it: a transaction
 /// takes as many round trips as it has answers to wait for.
 package final class PostgresTransaction {
-    private let connection: PostgresConnection
+    /// `nil` where all rows were read before: a statement is one too many then.
+    private let connection: PostgresConnection?
     private let options: PostgresTransactionOptions
     private let limit: Duration?
     private var pending: [PostgresCommand]
@@ -26,8 +27,22 @@ package final class PostgresTransaction {
         }
     }
 
+    /// Makes a transaction over rows that were read before. Each statement fails, and is noted as ``failure``.
+    init() {
+        (connection, options, limit, pending) = (nil, .reading, nil, [])
+    }
+
     /// The database and host, for messages.
-    package var name: String { connection.name }
+    package var name: String { connection?.name ?? "database" }
+
+    private func connected() throws(PostgresError) -> PostgresConnection {
+        guard let connection else {
+            let error = PostgresError(.statement, "a statement is sent where all rows were read before")
+            failure = error
+            throw error
+        }
+        return connection
+    }
 
     /// Sends a statement, after those that wait, and returns its rows.
     ///
@@ -59,12 +74,15 @@ package final class PostgresTransaction {
         within time: Duration, _ command: PostgresCommand
     ) throws(PostgresError) -> (rows: [PostgresRow], isCut: Bool) {
         try enqueue("SAVEPOINT tidemark_query")
-        try enqueue("SELECT set_config('statement_timeout', $1, true)", "\(max(1, time.milliseconds))")
+        // Its conditions differ so much that it is planned for its parameters.
+        try enqueue(
+            "SELECT set_config('statement_timeout', $1, true), set_config('plan_cache_mode', 'auto', true)",
+            "\(max(1, time.milliseconds))")
         // What fails from here on was not caused by what has waited.
         try flush()
         let found: (rows: [PostgresRow], failure: PostgresError?)
         do throws(PostgresError) {
-            found = try connection.stream(command)
+            found = try connected().stream(command)
             if let error = found.failure, error.code != .statementTimeout { throw error }
         } catch {
             failure = error
@@ -98,7 +116,7 @@ package final class PostgresTransaction {
         pending = []
         hasBegun = true
         do throws(PostgresError) {
-            return try connection.run(commands, within: limit)
+            return try connected().run(commands, within: limit)
         } catch {
             failure = error
             throw error
@@ -112,6 +130,7 @@ package final class PostgresTransaction {
         if let failure { throw failure }
         guard hasBegun || pending.count > 1 else { return }
         do throws(PostgresError) {
+            let connection = try connected()
             try connection.beginCommit()
             pending.append(PostgresCommand("COMMIT"))
             let commands = pending
@@ -137,7 +156,7 @@ package final class PostgresTransaction {
 
     /// Ends a transaction that is not to be committed, or that has read only.
     func end() {
-        guard hasBegun, !connection.isBroken else { return }
+        guard hasBegun, let connection, !connection.isBroken else { return }
         _ = try? connection.run([PostgresCommand("ROLLBACK")])
     }
 }

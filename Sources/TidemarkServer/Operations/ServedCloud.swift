@@ -66,6 +66,8 @@ struct ServedCloud: Sendable {
         var database = try cloud.database(
             scope, of: call.container, environment: call.environment, account: call.caller.account)
         database.client = call.address
+        // What comes a piece at a time may come for long.
+        if call.stream == nil { database.holder = call.caller.holder }
         return database
     }
 

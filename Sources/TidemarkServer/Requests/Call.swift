@@ -1,4 +1,5 @@
 import Hummingbird
+import TidemarkCloudEngine
 import TidemarkIdentity
 import TidemarkModel
 
@@ -6,6 +7,8 @@ import TidemarkModel
 struct Caller: Sendable {
     /// The account's identifier in the embedded cloud; `nil` for nobody.
     var account: String?
+    /// The account, where it was looked up with the session.
+    var holder: StoredAccount?
     /// Whether it is a program that signs with a key.
     var isKey = false
     /// The session that it came with.

@@ -182,6 +182,7 @@ final class CloudResponder: Sendable {
             exchange.caller.credential = credentials.apiToken.map { .apiToken($0.id) } ?? .none
         case .user(let session):
             exchange.caller.session = session.id
+            exchange.caller.holder = session.holder
             exchange.caller.credential = .session(session.id)
             exchange.name = session.account
             admission.access.noteUse(of: session, from: exchange.network)
