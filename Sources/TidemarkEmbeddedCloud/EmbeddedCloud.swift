@@ -287,7 +287,7 @@ public final class EmbeddedCloud: Sendable {
                 $0 == 0x2d || $0 == 0x2e || $0 == 0x5f || (0x30...0x39).contains($0) || (0x41...0x5a).contains($0)
                     || (0x61...0x7a).contains($0)
             }
-            && !name.hasPrefix(".") && !name.contains("..")
+            && name.utf8.first != 0x2e && !zip(name.utf8, name.utf8.dropFirst()).contains { $0 == 0x2e && $1 == 0x2e }
         guard isName else {
             throw CloudError(
                 .invalidArguments, "'\(name.prefix(100))' can't identify a container: letters, digits, hyphens and single dots")

@@ -72,14 +72,14 @@ public final class PostgresServer: Sendable {
     }
 
     /// Whom the server runs as: PostgreSQL refuses to run as root.
-    private static let user: (id: uid_t, group: gid_t)? =
+    static let user: (id: uid_t, group: gid_t)? =
         getuid() == 0 ? (getpwnam("postgres") ?? getpwnam("nobody")).map { ($0.pointee.pw_uid, $0.pointee.pw_gid) } : nil
-    private static var asUser: String {
+    static var asUser: String {
         user.map { "setpriv --reuid=\($0.id) --regid=\($0.group) --clear-groups" } ?? ""
     }
 
     /// A port that nobody uses, below those that the system gives to outgoing connections: none of these takes it while the server restarts.
-    private static func freePort() throws -> Int {
+    static func freePort() throws -> Int {
         for _ in 0..<100 {
             let port = Int.random(in: 15_000..<32_000)
             if isFree(port) { return port }
@@ -87,7 +87,7 @@ public final class PostgresServer: Sendable {
         throw Failure(description: "no port from 15000 to 31999 is free")
     }
 
-    private static func isFree(_ port: Int) -> Bool {
+    static func isFree(_ port: Int) -> Bool {
         #if canImport(Glibc)
             let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
         #else

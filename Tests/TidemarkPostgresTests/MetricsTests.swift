@@ -3,7 +3,10 @@ import Metrics
 import TestServers
 import TestSupport
 import Testing
+import TidemarkCloud
 import TidemarkPostgres
+
+@testable import TidemarkCloudEngine
 
 /// Keeps the last value of each metric, or the sum of a counter.
 private final class RecordingFactory: MetricsFactory {
@@ -83,5 +86,61 @@ struct MetricsTests {
         #expect(factory.value("transactions_rerun_total") == 1)
         await database.close()
         await fixture.database.close()
+    }
+
+    @Test("How long writes wait for the locks of their owners is measured, and those that wait for too long are counted")
+    func measuresLocks() async throws {
+        let records = try await RecordsFixture()
+        let factory = RecordingFactory()
+        let database = try Fixture.database(
+            records.fixture.server.address(records.fixture.name), metrics: PostgresMetrics(factory)
+        ) {
+            $0.lockTimeout = .milliseconds(400)
+            $0.attempts = 1
+        }
+        let (here, there) = (try await records.storage(on: database), try await records.storage())
+        /// Writes for an owner while another server holds the owner's lock, for so long.
+        func write(_ owner: String, beside other: String, for time: Duration) async throws {
+            let (held, done) = (Signal(), Signal())
+            let holder = Task {
+                try await there.write(owners: [other]) { rows throws(CloudError) in
+                    try rows.addUsed(1, by: other)
+                    held.send()
+                    done.block()
+                }
+            }
+            await held.wait()
+            let ending = Task {
+                try await Task.sleep(for: time)
+                done.send()
+            }
+            let failure: CloudError?
+            do throws(CloudError) {
+                try await here.write(owners: [owner]) { rows throws(CloudError) in try rows.addUsed(1, by: owner) }
+                failure = nil
+            } catch {
+                failure = error
+            }
+            try await ending.value
+            try await holder.value
+            if let failure { throw failure }
+        }
+        for owner in ["_anna", "_ben"] {
+            try await there.write(owners: [owner]) { rows throws(CloudError) in try rows.addUsed(1, by: owner) }
+        }
+        try await write("_anna", beside: "_ben", for: .milliseconds(300))
+        let alone = factory.value("lock_wait_seconds")
+        #expect(alone > 0 && alone < 250_000_000, "\(alone)")
+        try await write("_anna", beside: "_anna", for: .milliseconds(200))
+        let waited = factory.value("lock_wait_seconds") - alone
+        #expect(waited >= 100_000_000 && waited < 400_000_000, "\(waited)")
+        #expect(factory.value("lock_timeouts_total") == 0)
+        let error = await #expect(throws: CloudError.self) {
+            try await write("_anna", beside: "_anna", for: .milliseconds(1_500))
+        }
+        #expect(error?.code == .zoneBusy)
+        #expect(factory.value("lock_timeouts_total") == 1)
+        #expect(factory.value("lock_wait_seconds") - alone - waited >= 400_000_000)
+        await database.close()
     }
 }

@@ -97,6 +97,8 @@ struct SeveralServersTests {
         try await becomes("ready")
         let figures = try await text("/metrics")
         #expect(figures.contains("\ntidemark_database_connections_opened_total "))
+        #expect(figures.contains("\ntidemark_database_lock_wait_seconds_bucket{"))
+        #expect(figures.contains("\ntidemark_database_lock_timeouts_total 0\n"))
         #expect(!figures.contains("\ntidemark_database_connections_failed_total 0\n"), "\(figures)")
         #expect(try FileManager.default.contentsOfDirectory(atPath: temporary.path).count == 1)
         #expect(await server.terminate() == 0)

@@ -416,6 +416,13 @@ final class PostgresConnection {
         PostgresError(.cancelled, "the task was cancelled before the \(name) had answered")
     }
 
+    private func pooled(_ state: String) -> PostgresError {
+        PostgresError(
+            .unsupported,
+            "the \(name) has other prepared statements than before: a pooler gives each transaction another connection. Give --database-pooler",
+            state: state)
+    }
+
     private func error(of result: OpaquePointer, _ step: Step) -> PostgresError {
         guard let pointer = tide_pg_state(result) else { return lost(PostgresText.line(PQresultErrorMessage(result))) }
         let state = String(cString: pointer)
@@ -429,13 +436,11 @@ final class PostgresConnection {
             // "Cannot set transaction read-write mode during recovery", or "cached plan must not change result type", in the language of
             // the server.
             if state == "0A000" { code = sql.hasPrefix("BEGIN") ? .readOnly : isPrepared ? .staleStatement : code }
-            if state == "26000", isPrepared {
-                return PostgresError(
-                    .unsupported,
-                    "the \(name) has forgotten a prepared statement. A pooler between gives each transaction another connection: switch prepared statements off",
-                    state: state)
-            }
-        case .prepare(let statement): text = statement.sql
+            if state == "26000", isPrepared { return pooled(state) }
+        case .prepare(let statement):
+            // There is one of that name already.
+            if state == "42P05" { return pooled(state) }
+            text = statement.sql
         case .deallocate: break
         }
         let statement = text.split(whereSeparator: \.isWhitespace).joined(separator: " ")

@@ -13,6 +13,8 @@ package final class PostgresMetrics: Sendable {
     private let lost: Counter
     private let reruns: Counter
     private let unknownCommits: Counter
+    private let lockTime: Timer
+    private let lockTimeouts: Counter
 
     /// - Parameter factory: Makes the metrics; `nil` for the one of the process.
     package init(_ factory: (any MetricsFactory)? = nil) {
@@ -25,6 +27,8 @@ package final class PostgresMetrics: Sendable {
         (opened, openingFailed) = (counter("connections_opened_total"), counter("connections_failed_total"))
         (lost, reruns) = (counter("connections_lost_total"), counter("transactions_rerun_total"))
         unknownCommits = counter("commits_unknown_total")
+        lockTime = Timer(label: "tidemark_database_lock_wait_seconds", factory: factory)
+        lockTimeouts = counter("lock_timeouts_total")
     }
 
     /// What kind of a figure a metric is.
@@ -50,6 +54,11 @@ package final class PostgresMetrics: Sendable {
             "Transactions that ran again, after a lock's timeout, a deadlock or a lost connection."
         ),
         ("tidemark_database_commits_unknown_total", .counter, "Commits of which the database did not tell the outcome."),
+        (
+            "tidemark_database_lock_wait_seconds", .timer,
+            "How long writes waited for the locks of their owners, with the round trip that takes them."
+        ),
+        ("tidemark_database_lock_timeouts_total", .counter, "Times that a lock was held by others for too long."),
     ]
 
     func pool(inUse: Int, idle: Int, waiting: Int) {
@@ -68,4 +77,8 @@ package final class PostgresMetrics: Sendable {
     func lostConnection() { lost.increment() }
     func rerun() { reruns.increment() }
     func unknownCommit() { unknownCommits.increment() }
+
+    /// A write has the locks of its owners, or could not have them.
+    func locked(after time: Duration) { lockTime.recordNanoseconds(Int64(time / .nanoseconds(1))) }
+    func lockTimeout() { lockTimeouts.increment() }
 }

@@ -117,9 +117,9 @@ package final class PostgresCloudStorage: CloudStorage {
         while true {
             let last = LockedValue<Attempt<Answer>?>(nil)
             do {
-                let answer = try await database.transaction { [context] transaction in
+                let answer = try await database.transaction { [context, metrics = database.metrics] transaction in
                     let rows = PostgresCloudTransaction(transaction, context, writing: owners)
-                    try rows.lock()
+                    try Self.lock(rows, metrics)
                     let answer = try body(rows)
                     last.withLock { $0 = Attempt(answer: answer, kept: rows.state.kept, hasWritten: rows.state.hasWritten) }
                     return answer
@@ -137,6 +137,14 @@ package final class PostgresCloudStorage: CloudStorage {
                 }
             }
         }
+    }
+
+    /// Locks what is to be written, and notes how long that took, also where it failed.
+    private static func lock(_ rows: PostgresCloudTransaction, _ metrics: PostgresMetrics) throws {
+        let clock = ContinuousClock()
+        let began = clock.now
+        defer { metrics.locked(after: began.duration(to: clock.now)) }
+        try rows.lock()
     }
 
     /// Has a table of records that is new be analyzed, after some writes. Before that PostgreSQL takes all its indexes for equal, and looks a

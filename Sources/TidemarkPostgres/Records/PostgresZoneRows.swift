@@ -19,7 +19,9 @@ struct PostgresZoneRows: Sendable {
     static func lookUp(_ database: PostgresDatabase, container: Int64) -> PostgresLookUp<Group, Data, PostgresRows> {
         PostgresLookUp(database, keysMost: 200) { zone, names in
             PostgresCommand(sql, [container, zone.owner.key, zone.name.key, names])
-        } found: { rows in rows }
+        } found: { rows in
+            rows
+        }
     }
 
     /// Each record is looked up by itself, as ``PostgresCloudTransaction/byName(_:in:_:)`` says.

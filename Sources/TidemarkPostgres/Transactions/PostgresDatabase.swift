@@ -6,7 +6,7 @@ package final class PostgresDatabase: Sendable {
     package let configuration: PostgresConfiguration
     /// Sends look-ups of many requests together.
     let batcher: PostgresQueryBatcher
-    private let metrics: PostgresMetrics
+    let metrics: PostgresMetrics
     private let clock = ContinuousClock()
 
     /// Makes a database. It connects with its first transaction.
@@ -118,6 +118,7 @@ package final class PostgresDatabase: Sendable {
             } catch {
                 let failure = transaction.failure
                 if failure?.code == .commitUnknown { metrics.unknownCommit() }
+                if failure?.code == .lockTimeout { metrics.lockTimeout() }
                 // An error that the body has made of the failure is what the caller knows.
                 let isOwnFault = options.isReadOnly && failure?.code == .readOnly
                 return .failed(error, mayRunAgain: !isOwnFault && failure?.mayRunAgain ?? false)

@@ -12,10 +12,17 @@ final class PostgresQueryBatcher: Sendable {
     }
 
     private struct State {
-        /// What makes the statements that wait, at the moment when they are sent.
-        var waiting: [@Sendable () -> Query] = []
+        /// What makes the statements that wait, at the moment when they are sent; each with its number.
+        var waiting: [(number: Int, make: @Sendable () -> Query)] = []
+        var lastNumber = 0
         /// Connections that send now.
         var running = 0
+
+        /// Returns whether nothing waits; then a connection less sends.
+        mutating func endsRun() -> Bool {
+            if waiting.isEmpty { running -= 1 }
+            return waiting.isEmpty
+        }
     }
 
     private let pool: PostgresPool
@@ -35,7 +42,8 @@ final class PostgresQueryBatcher: Sendable {
     /// - Parameter make: Makes the statement when it is sent, so that it can have what was asked for meanwhile.
     func send(_ make: @escaping @Sendable () -> Query) {
         let begins = state.withLock { state in
-            state.waiting.append(make)
+            state.lastNumber += 1
+            state.waiting.append((state.lastNumber, make))
             guard state.running < Self.atOnce else { return false }
             state.running += 1
             return true
@@ -48,10 +56,12 @@ final class PostgresQueryBatcher: Sendable {
         var isDone = false
         while !isDone {
             let lease: PostgresLease
+            let last = state.withLock { $0.lastNumber }
             do throws(PostgresError) {
                 lease = try await pool.lease()
             } catch {
-                return fail(error)
+                isDone = fail(upTo: last, error)
+                continue
             }
             isDone = await withCheckedContinuation { continuation in
                 _ = lease.use { [self] connection in
@@ -63,14 +73,17 @@ final class PostgresQueryBatcher: Sendable {
         }
     }
 
-    /// There is no connection: nothing that waits can be sent.
-    private func fail(_ error: PostgresError) {
-        let waiting = state.withLock { state in
-            state.running -= 1
-            defer { state.waiting = [] }
-            return state.waiting
+    /// There was no connection for what waited. What came while one was tried for is worth another try.
+    ///
+    /// - Returns: Whether nothing waits any more.
+    private func fail(upTo last: Int, _ error: PostgresError) -> Bool {
+        let (failed, isDone) = state.withLock { state in
+            let failed = state.waiting.prefix { $0.number <= last }.map(\.make)
+            state.waiting.removeFirst(failed.count)
+            return (failed, state.endsRun())
         }
-        for make in waiting { make().reply(.failure(error)) }
+        for make in failed { make().reply(.failure(error)) }
+        return isDone
     }
 
     /// Sends what waits, and what comes meanwhile.
@@ -80,18 +93,15 @@ final class PostgresQueryBatcher: Sendable {
         for _ in 0..<Self.rounds {
             guard let queries = next() else { return true }
             answer(queries, connection)
-            if connection.isBroken || pool.statistics.waiting > 0 { return false }
+            if connection.isBroken || pool.statistics.waiting > 0 { break }
         }
-        return false
+        return state.withLock { $0.endsRun() }
     }
 
     private func next() -> [Query]? {
         let makers: [@Sendable () -> Query]? = state.withLock { state in
-            guard !state.waiting.isEmpty else {
-                state.running -= 1
-                return nil
-            }
-            let some = Array(state.waiting.prefix(Self.most))
+            guard !state.endsRun() else { return nil }
+            let some = state.waiting.prefix(Self.most).map(\.make)
             state.waiting.removeFirst(some.count)
             return some
         }

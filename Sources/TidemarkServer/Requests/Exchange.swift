@@ -4,6 +4,7 @@ import Hummingbird
 import NIOCore
 import TidemarkEmbeddedCloud
 import TidemarkIdentity
+import TidemarkModel
 
 /// What is known of a request while it is answered.
 struct Exchange {
@@ -18,7 +19,7 @@ struct Exchange {
     }
 
     let began = ServerTime.seconds()
-    let uuid = UUID().uuidString.lowercased()
+    let uuid = Self.newID()
     let address: String
     /// The name by which limits know the address.
     let network: String
@@ -58,6 +59,22 @@ struct Exchange {
         } else {
             reading = headers[.expect]?.lowercased() == "100-continue" ? .awaited : .unread
         }
+    }
+
+    /// A random UUID. Foundation's own opens a file for each.
+    private static func newID() -> String {
+        var generator = SystemRandomNumberGenerator()
+        var bytes: [UInt8] = []
+        for _ in 0..<2 { withUnsafeBytes(of: generator.next()) { bytes += $0 } }
+        bytes[6] = bytes[6] & 0x0f | 0x40
+        bytes[8] = bytes[8] & 0x3f | 0x80
+        let digits = Hexadecimal.text(bytes)
+        var text = ""
+        for (place, digit) in digits.utf8.enumerated() {
+            if place == 8 || place == 12 || place == 16 || place == 20 { text.append("-") }
+            text.unicodeScalars.append(Unicode.Scalar(digit))
+        }
+        return text
     }
 
     private static func acceptsGzip(_ value: String) -> Bool {

@@ -215,6 +215,13 @@ struct PostgresPlanTests {
 
     private func readHot(_ storage: PostgresCloudStorage, _ zone: StoredZone.ID) async throws {
         for turn in 0..<Self.repetitions {
+            let names = (0..<200).map { "r\(1000 + turn * 200 + $0)" }
+            let place = StoredZone.Place(scope: .private, owner: "_anna", name: "Zone")
+            let together = try await storage.readTogether(names, in: place) { rows throws(CloudError) in
+                _ = try rows.zone(place)
+                return try rows.records(names, in: zone).count
+            }
+            #expect(together == 200)
             try await storage.read { rows throws(CloudError) in
                 _ = try rows.incarnation()
                 _ = try rows.zone(zone)
