@@ -63,13 +63,6 @@ public protocol CloudStorage: Sendable {
     ) throws(CloudError) -> Answer?
 }
 
-extension CloudStorage {
-    /// Returns `nil`.
-    public func readTogether<Answer>(
-        _ names: [String], in place: StoredZone.Place, _ body: (any CloudTransaction) throws(CloudError) -> Answer
-    ) async throws(CloudError) -> Answer? { nil }
-}
-
 /// The rows of a storage within a transaction.
 ///
 /// Only the thread that runs the body may use it, until the body ends. Every function may throw `CloudError` `internalError`. Functions
