@@ -173,7 +173,7 @@ struct Sync: AsyncParsableCommand {
     /// - Parameter isRefetched: Whether everything was fetched again. What is as it was here is not counted.
     static func tell(_ report: SyncReport, isRefetched: Bool = false) throws {
         let fetched = Wording.count(report.imported, "record")
-        var text = isRefetched ? "fetched everything again, \(fetched) changed by it" : "fetched \(fetched)"
+        var text = isRefetched ? "fetched everything again (\(fetched) changed)" : "fetched \(fetched)"
         text += ", sent \(Wording.count(report.exported))"
         if report.conflicts > 0 { text += ", resolved \(Wording.count(report.conflicts, "conflict"))" }
         try Output.line(text)
