@@ -84,7 +84,7 @@ public final class CloudServer: Service {
         do {
             served = try ServedCloud(storages, metrics: metrics)
         } catch {
-            throw ServerError(.io, "\(configuration.directory.path) can't be used for uploads: \(error)")
+            throw ServerError(.io, "\(configuration.directory.path) can't be used for uploads: \(error.localizedDescription)")
         }
         return try CloudServer(
             configuration, cloud: served.cloud, access: served.access, operations: served.operations, metrics: metrics,
