@@ -43,7 +43,11 @@ class FaultyBucket:
             with lock:
                 if self.left <= 0:
                     return None
-                made = what(method, path, answer)
+                try:
+                    made = what(method, path, answer)
+                except Cut:
+                    self.left -= 1
+                    raise
                 if made is not None:
                     self.left -= 1
                 return made
