@@ -84,7 +84,8 @@ def tables(data):
     if not has_all(data):
         return
     figures, growth, costs = data["cluster"]["figures"], data["growth"], Costs(data)
-    figure = lambda name, what: spread(figures[f"{name}, {what}"])
+    whole = lambda value: f"{value:,.0f}"
+    figure = lambda name, what: spread(figures[f"{name}, {what}"], whole) if figures[f"{name}, {what}"]["max"] >= 1 else "none"
     yield "scale-costs", PAGE, ["request", "server, µs of processor", "database, µs of processor", "bytes of WAL"], [
         [words, figure(name, "µs of the server's processor"), figure(name, "µs of the database's processor"), figure(name, "bytes of the log")]
         for name, words in NAMES.items()]
