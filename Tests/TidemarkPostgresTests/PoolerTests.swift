@@ -42,7 +42,9 @@ struct PoolerTests {
     private static func save(_ number: Int64, of owner: String, on storage: PostgresCloudStorage) async throws(CloudError) {
         try await storage.write(owners: [owner]) { rows throws(CloudError) in
             if try rows.answer(to: "token \(number)", of: owner) != nil { return }
-            let zone = try rows.zone(place(owner)) ?? rows.save(StoredZone(place: place(owner), made: 1, changed: 1))
+            var found = try rows.zone(place(owner))
+            if found == nil { found = try rows.save(StoredZone(place: place(owner), made: 1, changed: 1)) }
+            guard let zone = found else { return }
             let name = "r\(number)"
             _ = try rows.records([name], in: zone.id)
             let change = try rows.lastChange(of: owner) + 1
@@ -59,13 +61,14 @@ struct PoolerTests {
         }
     }
 
-    private static func lookUp(_ names: [String], of owner: String, on storage: PostgresCloudStorage) async throws -> Set<String>
-    {
-        let found = try await storage.readTogether(names, in: place(owner)) { rows throws(CloudError) in
-            guard let zone = try rows.zone(place(owner)) else { return [:] }
-            return try rows.records(names, in: zone.id)
+    private static func lookUp(
+        _ names: [String], of owner: String, on storage: PostgresCloudStorage
+    ) async throws -> Set<String> {
+        let found: Set<String>? = try await storage.readTogether(names, in: place(owner)) { rows throws(CloudError) in
+            guard let zone = try rows.zone(place(owner)) else { return [] }
+            return Set(try rows.records(names, in: zone.id).keys)
         }
-        return Set(try #require(found).keys)
+        return try #require(found)
     }
 
     @Test("Saves, look-ups, queries and sign-ins of many requests pass it, with more connections than it has to the database")

@@ -23,8 +23,15 @@ extension CloudEngine {
     ) async throws(CloudError) -> (outcomes: [RecordOutcome], isUnfinished: Bool) {
         // An answer that is kept is a row of who asks.
         let asks = request.clientToken == nil && caller.scope != .public ? [] : [caller.user]
-        let owners = WrittenOwners([try place(request.zone, caller).owner] + asks)
-        let (outcomes, released, isUnfinished) = try await write(owners: owners) { rows, found throws(CloudError) in
+        let place = try place(request.zone, caller)
+        let owners = WrittenOwners([place.owner] + asks)
+        var reads: ExpectedReads?
+        if caller.scope == .private {
+            reads = ExpectedReads(
+                place: place, names: request.composedNames, user: caller.user, token: request.clientToken)
+        }
+        let (outcomes, released, isUnfinished) = try await write(owners: owners, expecting: reads) {
+            rows, found throws(CloudError) in
             // Who is out gets no answer, not even one that was given before.
             let access = try accessToWrite(request.zone, caller, rows)
             if let token = request.clientToken, let answer = try rows.answer(to: token, of: caller.user) {
@@ -125,4 +132,9 @@ extension CloudEngine {
         }
         return outcomes
     }
+}
+
+extension ModifyRecordsRequest {
+    /// The names of the records. Nothing is called by the others; to a dictionary they would be what is spelled another way.
+    var composedNames: [String] { operations.map(\.record.id.recordName).filter(\.isComposed) }
 }

@@ -31,13 +31,16 @@ final class FoundOwners: Sendable {
 extension CloudEngine {
     /// Runs a write that may find out only as it reads whose rows it writes.
     func write<Answer: Sendable>(
-        owners: WrittenOwners, finding body: @escaping @Sendable (any CloudTransaction, FoundOwners) throws(CloudError) -> Answer
+        owners: WrittenOwners, expecting reads: ExpectedReads? = nil,
+        finding body: @escaping @Sendable (any CloudTransaction, FoundOwners) throws(CloudError) -> Answer
     ) async throws(CloudError) -> Answer {
         var owners = owners
         while true {
             let found = FoundOwners(owners)
             do throws(CloudError) {
-                return try await storage.write(owners: owners) { rows throws(CloudError) in try body(rows, found) }
+                return try await storage.write(owners: owners, expecting: reads) { rows throws(CloudError) in
+                    try body(rows, found)
+                }
             } catch {
                 guard let all = found.all else { throw error }
                 owners = all

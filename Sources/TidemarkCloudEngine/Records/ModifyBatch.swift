@@ -45,10 +45,8 @@ struct ModifyBatch {
         self.found = found
         self.request = request
         self.access = access
-        let names = request.operations.map(\.record.id.recordName)
-        outcomes = Array(repeating: nil, count: names.count)
-        // Nothing is called by the others; to a dictionary they would be what is spelled another way.
-        let composed = names.filter(\.isComposed)
+        outcomes = Array(repeating: nil, count: request.operations.count)
+        let composed = request.composedNames
         records = try RecordCache(composed, in: access.zone.id, rows)
         if access.zone.sharing == .hierarchies {
             hierarchies = ShareHierarchyIndex(zone: access.zone.id)
@@ -57,7 +55,7 @@ struct ModifyBatch {
         pending = try rows.removals(in: access.zone.id)
         change = try engine.changeBefore(requestOf: access.zone.place.owner, rows)
         stamp = CloudRecord.Stamp(time: engine.now(), userRecordName: access.caller.user)
-        changed.reserveCapacity(names.count)
+        changed.reserveCapacity(request.operations.count)
     }
 
     /// Whether something was written.

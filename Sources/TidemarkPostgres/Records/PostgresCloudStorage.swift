@@ -112,6 +112,14 @@ package final class PostgresCloudStorage: CloudStorage {
     package func write<Answer: Sendable>(
         owners: WrittenOwners, _ body: @escaping @Sendable (any CloudTransaction) throws(CloudError) -> Answer
     ) async throws(CloudError) -> Answer {
+        try await write(owners: owners, expecting: nil, body)
+    }
+
+    /// As ``write(owners:_:)``, with what the body will read in the round trip of the locks.
+    package func write<Answer: Sendable>(
+        owners: WrittenOwners, expecting reads: ExpectedReads?,
+        _ body: @escaping @Sendable (any CloudTransaction) throws(CloudError) -> Answer
+    ) async throws(CloudError) -> Answer {
         let clock = ContinuousClock()
         let end = clock.now + database.configuration.patience
         while true {
@@ -119,7 +127,7 @@ package final class PostgresCloudStorage: CloudStorage {
             do {
                 let answer = try await database.transaction { [context, metrics = database.metrics] transaction in
                     let rows = PostgresCloudTransaction(transaction, context, writing: owners)
-                    try Self.lock(rows, metrics)
+                    try Self.lock(rows, expecting: reads, metrics)
                     let answer = try body(rows)
                     last.withLock { $0 = Attempt(answer: answer, kept: rows.state.kept, hasWritten: rows.state.hasWritten) }
                     return answer
@@ -140,11 +148,13 @@ package final class PostgresCloudStorage: CloudStorage {
     }
 
     /// Locks what is to be written, and notes how long that took, also where it failed.
-    private static func lock(_ rows: PostgresCloudTransaction, _ metrics: PostgresMetrics) throws {
+    private static func lock(
+        _ rows: PostgresCloudTransaction, expecting reads: ExpectedReads?, _ metrics: PostgresMetrics
+    ) throws {
         let clock = ContinuousClock()
         let began = clock.now
         defer { metrics.locked(after: began.duration(to: clock.now)) }
-        try rows.lock()
+        try rows.lock(expecting: reads)
     }
 
     /// Has a table of records that is new be analyzed, after some writes. Before that PostgreSQL takes all its indexes for equal, and looks a
@@ -229,7 +239,9 @@ extension PostgresCloudTransaction {
     private static let lockSpace = 1_953_064_037
 
     /// Locks what is to be written. It takes one round trip, where the owners are known.
-    func lock() throws {
+    ///
+    /// - Parameter reads: What is read with it: once the locks are there, nobody else changes it.
+    func lock(expecting reads: ExpectedReads? = nil) throws {
         guard let written else { return }
         let mode = written == .all ? "" : "_shared"
         let all = PostgresCommand("SELECT pg_advisory_xact_lock\(mode)(\(Self.lockSpace), $1::int4)", [container])
@@ -246,9 +258,11 @@ extension PostgresCloudTransaction {
                 WHERE w.container = o.container AND w.owner = o.owner AND w.nonce = \(Self.nonce(of: "$3")))
             FROM tidemark_owners o WHERE o.container = $1 AND o.owner = ANY($2) ORDER BY o.owner FOR UPDATE OF o
             """, [container, keys, context.writer])
-        var found = try db.run([all, first, owners])
+        var found = try db.run([all, first, owners], ahead: reads.map { commands(of: $0) } ?? [])
         state.firstChange = max(context.commonChanges, try found[1][0].value(0))
         if found[2].count < names.count {
+            // Who was not locked may have been changed since.
+            db.forgetAhead()
             let missing = PostgresCommand(
                 """
                 INSERT INTO tidemark_owners (container, owner, change)

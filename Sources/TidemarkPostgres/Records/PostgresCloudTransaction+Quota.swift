@@ -7,8 +7,7 @@ import TidemarkModel
 extension PostgresCloudTransaction {
     func used(by user: String) throws(CloudError) -> Int64 {
         try run {
-            let sql = "SELECT bytes FROM tidemark_usage WHERE container = $1 AND owner = $2"
-            return try db.query(sql, container, user.key).first?.value(0) ?? 0
+            try db.query(command(usedBy: user)).first?.value(0) ?? 0
         }
     }
 
@@ -27,10 +26,7 @@ extension PostgresCloudTransaction {
 
     func reserved(by payer: String) throws(CloudError) -> (bytes: Int64, count: Int) {
         try run {
-            let sql = """
-                SELECT coalesce(sum(bytes), 0)::int8, count(*) FROM tidemark_reservations WHERE container = $1 AND owner = $2
-                """
-            let row = try db.query(sql, container, payer.key)[0]
+            let row = try db.query(command(reservedBy: payer))[0]
             return (try row.value(0), Int(try row.value(1, as: Int64.self)))
         }
     }

@@ -16,11 +16,10 @@ extension PostgresCloudTransaction {
             guard !names.isEmpty else { return [:] }
             if let found = try state.together?.records(names, in: zone) { return found }
             let isShared = isShared(zone.owner)
-            var keys = Array(Set(names.map(\.key)))
+            var keys = Self.keys(of: names)
             // Who waits for another's lock does so in an order.
             if isShared { keys.sort { $0.lexicographicallyPrecedes($1) } }
-            let sql = Self.byName(Self.recordColumns, in: "tidemark_records", isShared ? "FOR UPDATE OF r" : "OFFSET 0")
-            let rows = try db.query(sql, container, zone.owner.key, zone.number, keys)
+            let rows = try db.query(command(records: keys, in: zone, isShared ? "FOR UPDATE OF r" : "OFFSET 0"))
             if written != nil { state.absent.formUnion(keys.map { RecordKey(zone: zone, name: $0) }) }
             var found: [String: StoredCloudRecord] = [:]
             found.reserveCapacity(rows.count)

@@ -5,7 +5,7 @@ import TidemarkModel
 
 /// Removals that take more than one transaction.
 extension PostgresCloudTransaction {
-    private static let removalColumns = "id, zone, kind, target, change, account"
+    static let removalColumns = "id, zone, kind, target, change, account"
 
     private static func removal(_ row: PostgresRow, of owner: String) throws(PostgresError) -> StoredRemoval {
         StoredRemoval(
@@ -44,10 +44,7 @@ extension PostgresCloudTransaction {
 
     func removals(in zone: StoredZone.ID) throws(CloudError) -> [StoredRemoval] {
         try run {
-            let sql = """
-                SELECT \(Self.removalColumns) FROM tidemark_removals WHERE container = $1 AND owner = $2 AND zone = $3 ORDER BY id
-                """
-            return try db.query(sql, container, zone.owner.key, zone.number).map { try Self.removal($0, of: zone.owner) }
+            try db.query(command(removalsIn: zone)).map { try Self.removal($0, of: zone.owner) }
         }
     }
 

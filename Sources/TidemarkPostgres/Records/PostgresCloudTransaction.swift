@@ -8,6 +8,7 @@ struct PostgresCloudContext: Sendable {
     /// The container's number.
     let container: Int64
     let schemas = PostgresSchemaCache()
+    let zones = PostgresZoneNumbers()
     /// Random bytes of this storage.
     let writer: Data
     /// As ``CloudStorage/commonChanges``.
@@ -187,8 +188,9 @@ struct PostgresCloudTransaction: CloudTransaction {
     func zone(_ place: StoredZone.Place) throws(CloudError) -> StoredZone? {
         try run {
             if let together = state.together, together.place == place { return try together.zone() }
-            let sql = "SELECT \(Self.zoneColumns) FROM tidemark_zones WHERE container = $1 AND owner = $2 AND name = $3"
-            return try db.query(sql, container, place.owner.key, place.name.key).first.map { try StoredZone(checked: $0) }
+            guard let zone = try db.query(command(zone: place)).first.map({ try StoredZone(checked: $0) }) else { return nil }
+            if written != nil { context.zones.keep(zone) }
+            return zone
         }
     }
 
@@ -284,8 +286,7 @@ struct PostgresCloudTransaction: CloudTransaction {
 
     func answer(to token: String, of user: String) throws(CloudError) -> Data? {
         try run {
-            let sql = "SELECT answer FROM tidemark_answers WHERE container = $1 AND owner = $2 AND token = $3"
-            return try db.query(sql, container, user.key, token.key).first?.value(0)
+            try db.query(command(answerTo: token, of: user)).first?.value(0)
         }
     }
 

@@ -19,7 +19,7 @@ final class PostgresSchemaCache: Sendable {
 extension PostgresCloudTransaction {
     func schema() throws(CloudError) -> CloudSchema {
         try run {
-            let row = try db.query("SELECT version FROM tidemark_schemas WHERE container = $1", container).first
+            let row = try db.query(commandOfSchema).first
             guard let version: Int64 = try row?.value(0) else {
                 state.schema = 0
                 return CloudSchema()

@@ -98,7 +98,7 @@ extension [UInt8] {
 }
 
 /// A statement with its parameters, ready to be sent.
-package struct PostgresCommand: Sendable {
+package struct PostgresCommand: Hashable, Sendable {
     package let sql: String
     let types: [UInt32]
     /// Where each parameter begins in ``bytes``; -1 for NULL.

@@ -8,6 +8,10 @@ package final class PostgresTransaction {
     private let options: PostgresTransactionOptions
     private let limit: Duration?
     private var pending: [PostgresCommand]
+    /// What statements have returned that were sent before the body asked for it. Nothing was written since.
+    private var ahead: [PostgresCommand: PostgresRows] = [:]
+    /// How many answers it has waited for.
+    private(set) var roundTrips = 0
     /// Whether the server knows of the transaction.
     private var hasBegun = false
     /// What has failed first. It decides whether the transaction runs again, whatever the body makes of it.
@@ -49,20 +53,35 @@ package final class PostgresTransaction {
     /// - Throws: `PostgresError`, also of a statement that has waited.
     @discardableResult
     package func query(_ sql: String, _ parameters: any PostgresParameter...) throws(PostgresError) -> PostgresRows {
-        pending.append(PostgresCommand(sql, parameters))
+        try query(PostgresCommand(sql, parameters))
+    }
+
+    /// Sends a statement, as ``query(_:_:)`` does.
+    @discardableResult
+    package func query(_ command: PostgresCommand) throws(PostgresError) -> PostgresRows {
+        if !ahead.isEmpty {
+            if failure == nil, let rows = ahead[command] { return rows }
+            keepAhead(beside: command)
+        }
+        pending.append(command)
         return try flush().last!
+    }
+
+    /// What was read ahead is of no use once something is written.
+    private func keepAhead(beside command: PostgresCommand) {
+        if !command.sql.hasPrefix("SELECT") { ahead = [:] }
     }
 
     /// Has a statement wait for the next that is sent. Its failure is thrown there.
     ///
     /// - Throws: `PostgresError` where so many wait that they are sent.
     package func enqueue(_ sql: String, _ parameters: any PostgresParameter...) throws(PostgresError) {
-        pending.append(PostgresCommand(sql, parameters))
-        if pending.count >= Self.pendingLimit { try flush() }
+        try enqueue(PostgresCommand(sql, parameters))
     }
 
     /// Has a statement wait, as ``enqueue(_:_:)`` does.
     package func enqueue(_ command: PostgresCommand) throws(PostgresError) {
+        keepAhead(beside: command)
         pending.append(command)
         if pending.count >= Self.pendingLimit { try flush() }
     }
@@ -103,10 +122,21 @@ package final class PostgresTransaction {
     }
 
     /// Sends statements together, after those that wait, and returns the rows of each: one round trip for all of them.
-    package func run(_ commands: [PostgresCommand]) throws(PostgresError) -> [PostgresRows] {
-        pending += commands
-        return Array(try flush().suffix(commands.count))
+    ///
+    /// - Parameter others: Statements that only read, and that the body will send: they go along, and it finds what they have returned,
+    ///   unless it has written before. They see what is committed when the commands are done.
+    package func run(
+        _ commands: [PostgresCommand], ahead others: [PostgresCommand] = []
+    ) throws(PostgresError) -> [PostgresRows] {
+        for command in commands { keepAhead(beside: command) }
+        pending += commands + others
+        let rows = try flush().suffix(commands.count + others.count)
+        for (command, rows) in zip(others, rows.suffix(others.count)) { ahead[command] = rows }
+        return Array(rows.prefix(commands.count))
     }
+
+    /// Has the body send all statements itself.
+    func forgetAhead() { ahead = [:] }
 
     /// Sends what waits.
     @discardableResult
@@ -115,6 +145,7 @@ package final class PostgresTransaction {
         let commands = pending
         pending = []
         hasBegun = true
+        roundTrips += 1
         do throws(PostgresError) {
             return try connected().run(commands, within: limit)
         } catch {
