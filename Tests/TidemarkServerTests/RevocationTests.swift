@@ -15,6 +15,10 @@ import TidemarkPostgres
 struct RevocationTests {
     private static let container = "iCloud.org.example.journal"
 
+    private final class Flood: Sendable {
+        let isDone = LockedValue(false)
+    }
+
     private struct Answer: Equatable {
         let status: Int
         let isFound: Bool
@@ -64,12 +68,12 @@ struct RevocationTests {
         }
         var (anna, token) = try await session(of: "anna")
         let other = try await session(of: "ben").token.text
-        let isDone = LockedValue(false)
+        let flood = Flood()
         let good = Answer(status: 200, isFound: true)
         try await withThrowingTaskGroup(of: Void.self) { group in
             for number in 0..<8 {
                 group.addTask {
-                    while !isDone.withLock({ $0 }) {
+                    while !flood.isDone.withLock({ $0 }) {
                         let answer = try await Self.lookUp(at: ports[number % 2], with: other)
                         #expect(answer == good)
                     }
@@ -90,7 +94,7 @@ struct RevocationTests {
             }
             try await accounts.remove(anna)
             for port in ports { #expect(try await Self.lookUp(at: port, with: token.text).status == 401) }
-            isDone.withLock { $0 = true }
+            flood.isDone.withLock { $0 = true }
             try await group.waitForAll()
         }
         await database.close()
