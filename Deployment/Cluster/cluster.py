@@ -23,6 +23,7 @@ import tempfile
 import threading
 import urllib.error
 import urllib.request
+import zlib
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parent))
 from nodes import ClusterError, Machine, Network, have_namespaces, run, wait_until  # noqa: E402
@@ -194,8 +195,8 @@ END
         path = self.write(machine, "s3.json", json.dumps(identities, indent=2))
         machine.start(
             "weed",
-            [self.weed, "server", f"-dir={machine.directory}", f"-ip={machine.address}", f"-ip.bind={machine.address}", "-s3", "-s3.port=8333",
-             f"-s3.config={path}", "-master.volumeSizeLimitMB=256", "-volume.max=40"],
+            [self.weed, "server", f"-dir={machine.directory}", f"-ip={machine.address}", f"-ip.bind={machine.address}", "-s3",
+             *(f"-{part}.port={port}" for part, port in self.bucket_ports.items()), f"-s3.config={path}", "-master.volumeSizeLimitMB=256", "-volume.max=40"],
             user=self.user)
         self.say("SeaweedFS …")
         wait_until("SeaweedFS", 90, lambda: fetch(f"{self.bucket_endpoint}/") in (200, 403), lambda: self.died(machine, "weed"))
@@ -284,7 +285,13 @@ listen statistics
 
     @property
     def bucket_endpoint(self):
-        return f"http://{self['s3'].address}:8333"
+        return f"http://{self['s3'].address}:{self.bucket_ports['s3']}"
+
+    @property
+    def bucket_ports(self):
+        """Ports of SeaweedFS's parts. Each cluster has its own, since the sockets in /tmp are named after them, in whichever network namespace."""
+        first = 10_000 + zlib.crc32(str(self.directory).encode()) % 2_000 * 4
+        return {part: first + number for number, part in enumerate(("s3", "master", "volume", "filer"))}
 
     @property
     def environment(self):

@@ -14,7 +14,7 @@ import start_server
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path += [str(ROOT / "Deployment" / "Cluster"), str(ROOT / "Benchmarks")]
 import cluster as clusters  # noqa: E402
-from nodes import wait_until  # noqa: E402
+from nodes import ClusterError, wait_until  # noqa: E402, F401
 from runner.postgres import Postgres  # noqa: E402
 
 

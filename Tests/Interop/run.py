@@ -118,7 +118,10 @@ def secrets(credentials):
 def main():
     options = parse_arguments()
     shutil.rmtree(options.folder, ignore_errors=True)
-    failed = [name for name in options.only.split(",") if not run(name, options)]
+    try:
+        failed = [name for name in options.only.split(",") if not run(name, options)]
+    except places.ClusterError as error:
+        sys.exit(f"NOT OK the cluster: {error}")
     print(f"failed: {', '.join(failed)}; see {options.folder}" if failed else "all is well")
     sys.exit(1 if failed else 0)
 
@@ -126,8 +129,8 @@ def main():
 def run(name, options):
     """Whether a driver ends well, at a cloud of its own, and with it what serves that."""
     folder = options.folder / name
+    print(f"== {name}, over {places.PLACES[options.place].name}", flush=True)
     place = places.PLACES[options.place](options, folder)
-    print(f"== {name}, over {place.name}", flush=True)
     try:
         # A container is there before a server: over a directory it would not start.
         given = start_server.fill(place.cloud) if not options.place == "cluster" else None
