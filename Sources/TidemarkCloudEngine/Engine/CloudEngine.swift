@@ -245,7 +245,7 @@ package struct CloudEngine: Sendable {
         {
             return found
         }
-        // What others share is found by rows of its participants, which are not among these.
+        // A zone that others share is found by the rows of its participants, and this reads the zone and its records only.
         if caller.scope != .shared,
             let found = try await storage.readTogether(
                 names, in: try place(id, caller),

@@ -1,6 +1,6 @@
 public import TidemarkCloud
 
-/// What a request that saves will read of the owner's rows, before it writes: the zone, records by their names, what is being removed, the
+/// The rows of an owner that a saving request reads before it writes: the zone, records by their names, what is being removed, the
 /// schema, what the account has used, and an answer that was given before.
 public struct ExpectedReads: Sendable {
     /// The zone, which is the user's own.

@@ -16,7 +16,7 @@ public enum IndexValue: Hashable, Sendable {
 
 /// A query, as a storage gets it: by the numbers of indexes instead of field names. The engine has checked that the indexes exist.
 public struct IndexQuery: Hashable, Sendable {
-    /// What a condition or an order looks at.
+    /// The part of a record that a condition or an order uses.
     public enum Key: Hashable, Sendable {
         /// The values of an index, by its number. A record has none, one or several.
         case index(Int64)

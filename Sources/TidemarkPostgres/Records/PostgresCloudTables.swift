@@ -26,7 +26,8 @@ package enum PostgresCloudTables {
         """,
     ]
 
-    /// What holds for each record, and is to be said where records are looked up by their changes: of `changed > $4` PostgreSQL can't tell it.
+    /// The condition of the index of changes, which each record fulfils. A statement that looks records up by their changes has to contain
+    /// it: PostgreSQL does not derive it from `changed > $4`.
     static let hasChange = "changed >= 0"
 
     private static let records = [
