@@ -39,6 +39,8 @@ import TidemarkTesting
         #expect(try await heard.next()?.origin == .cloud)
         #expect(try await phone.captions() == ["theirs": "from the laptop"])
 
+        // Both databases have sent what there was. What is saved from now on waits until the clock moves.
+        await clock.waitForSleepers(2, within: .milliseconds(500))
         let before = clock.now
         try await phone.container.save(Destination("a", caption: "a"))
         try await phone.container.save(Destination("b", caption: "b"))
