@@ -266,7 +266,7 @@ public actor EditingContext {
         let places = try await places(of: edits, homes)
         let committed = try await container.commit { assets in
             let preparation = RecordPreparation(assets)
-            let prepared = try zip(edits, places).map { try $0.record.prepare($0.name, in: $1?.zone, preparation) }
+            let prepared = try RegisteredRecord.prepare(edits, zones: places.map { $0?.zone }, preparation)
             var parts: [StoreScope: [Int]] = [:]
             for (index, scope) in homes.enumerated() { parts[scope, default: []].append(index) }
             return parts.map { scope, indices in

@@ -25,6 +25,11 @@ import TidemarkStore
         var trips: [Reference<Trip>]
     }
 
+    struct Peak: Tidemark.Record, Identifiable, Equatable {
+        var id: String
+        var height: Double
+    }
+
     private static func trips(_ count: Int) -> [Trip] {
         (0..<count).map { Trip(id: "t\($0)", title: "trip \($0)", days: $0 % 9) }
     }
@@ -221,6 +226,29 @@ import TidemarkStore
         trips[15].title = ""
         await #expect(throws: ValidationError.self) { try await journal.saveInBatches(trips, batchSize: 10) }
         #expect(try await journal.fetchAll(Trip.self) == Array(trips[..<10]))
+    }
+
+    @Test(arguments: [255, 512, 8_191, 8_193, 20_001])
+    func `many records are saved in their order, and of two that can't be stored the first is told`(count: Int) async throws {
+        let scratch = try Scratch()
+        let journal = try scratch.journal()
+        let peaks = (0..<count).map { Peak(id: "p\($0)", height: Double($0)) }
+        var broken = peaks
+        broken[count / 3].height = .nan
+        broken[count - 1].height = .infinity
+        let context = journal.newContext()
+        for peak in broken { await context.insert(peak) }
+        for save in [{ try await journal.save(broken) }, { try await context.save() }] {
+            let error = await #expect(throws: EncodingError.self) { try await save() }
+            guard case .invalidValue(_, let place) = error else {
+                Issue.record("\(String(describing: error))")
+                continue
+            }
+            #expect(place.debugDescription == "nan can't be stored")
+        }
+        #expect(try await journal.count(Peak.self) == 0)
+        try await journal.save(peaks)
+        #expect(try await journal.fetchAll(Peak.self) == peaks)
     }
 
     @Test func `others save between the batches`() async throws {

@@ -110,8 +110,31 @@ final class RecordPreparation {
     /// - Throws: `EncodingError` that names the property; ``StoreError`` `invalid` for an asset that can't be ingested, `schema`
     ///   when another Swift type uses the record type.
     func prepare<R: Record>(_ record: R) throws -> PreparedRecord {
+        try prepare(record, RecordEncoder().encode(record))
+    }
+
+    /// Prepares records, in their order. Many records are encoded on all cores.
+    ///
+    /// - Throws: The error of the first record that has one; see ``prepare(_:)``.
+    func prepare(_ records: [any Record]) throws -> [PreparedRecord] {
+        var prepared: [PreparedRecord] = []
+        prepared.reserveCapacity(records.count)
+        // In parts, so that only one part is in memory in its encoded form.
+        for begin in stride(from: 0, to: records.count, by: Self.partSize) {
+            let part = records[begin..<min(begin + Self.partSize, records.count)]
+            for (record, encoded) in zip(part, RecordEncoder.encode(part)) {
+                prepared.append(try prepare(record, encoded.get()))
+            }
+        }
+        return prepared
+    }
+
+    /// The number of records that are encoded before the next ones.
+    private static let partSize = 8_192
+
+    private func prepare<R: Record>(_ record: R, _ encoded: RecordEncoder.Output) throws -> PreparedRecord {
         let name = record.recordName
-        let (fields, hasName) = try RecordEncoder().encode(record)
+        let (fields, hasName) = encoded
         let shape = try shape(R.self, fields, hasName: hasName)
         var values: [FieldValue?] = []
         values.reserveCapacity(fields.count)

@@ -33,6 +33,8 @@ public import TidemarkModel
 ///
 /// A property that is added later must be optional, or ``prototype`` must have its value for older records. ``formerFieldNames``
 /// has the former names of properties that were renamed.
+///
+/// A save of many records encodes them on all cores: an `encode(to:)` of one's own runs on any thread, for several records at once.
 public protocol Record: Codable, Sendable {
     /// The name of the record type; by default the name of the Swift type. If two Swift types of the same name are used with one
     /// container, at most one of them may have the default. Otherwise the container throws ``StoreError`` `schema`.

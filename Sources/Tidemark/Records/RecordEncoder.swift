@@ -15,11 +15,34 @@ struct EncodedField: Hashable, Sendable {
 /// Turns a record into its fields, through `Codable`.
 struct RecordEncoder {
     /// The fields, and whether the record's name is found under the name field.
+    typealias Output = (fields: [EncodedField], hasName: Bool)
+
+    /// Encodes a record.
     ///
     /// - Throws: `EncodingError` that names the property.
-    func encode<R: Record>(_ record: R) throws -> (fields: [EncodedField], hasName: Bool) {
+    func encode<R: Record>(_ record: R) throws -> Output {
         let output = try encode(record, keepsRequired: false)
         return (output.fields, output.hasName)
+    }
+
+    /// Encodes records, and returns them in their order. Many records are encoded on all cores.
+    static func encode(_ records: ArraySlice<any Record>) -> [Result<Output, any Error>] {
+        let count = min(ProcessInfo.processInfo.activeProcessorCount, records.count / smallestShare)
+        guard count > 1 else { return records.map { encoded($0) } }
+        let shares = LockedValue([[Result<Output, any Error>]](repeating: [], count: count))
+        DispatchQueue.concurrentPerform(iterations: count) { number in
+            let (begin, end) = (records.count * number / count, records.count * (number + 1) / count)
+            let share = records[records.startIndex + begin..<records.startIndex + end].map { encoded($0) }
+            shares.withLock { $0[number] = share }
+        }
+        return shares.withLock { Array($0.joined()) }
+    }
+
+    /// The number of records below which a core has too little to do.
+    private static let smallestShare = 256
+
+    private static func encoded(_ record: some Record) -> Result<Output, any Error> {
+        Result { try RecordEncoder().encode(record) }
     }
 
     /// Encodes a record into fields.

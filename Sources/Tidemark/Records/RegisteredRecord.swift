@@ -131,15 +131,26 @@ struct RegisteredRecord: Sendable {
         edit = loaded.map { _ in Edit(deleting: type) }
     }
 
+    /// What the store is to do for edits, each in its zone.
+    static func prepare(
+        _ edits: [(name: RecordName, record: RegisteredRecord)], zones: [Int64?], _ preparation: RecordPreparation
+    ) throws -> [(edit: RecordEdit, shape: RecordShape?)] {
+        var saved = try preparation.prepare(edits.compactMap(\.record.edit?.record)).makeIterator()
+        return try zip(edits, zones).map { edit, zone in
+            try edit.record.prepare(edit.name, in: zone, edit.record.edit?.record == nil ? nil : saved.next(), preparation)
+        }
+    }
+
     /// What the store is to do.
-    func prepare(
-        _ name: RecordName, in zone: Int64?, _ preparation: RecordPreparation
+    ///
+    /// - Parameter prepared: The edited record; `nil` for its deletion.
+    private func prepare(
+        _ name: RecordName, in zone: Int64?, _ prepared: PreparedRecord?, _ preparation: RecordPreparation
     ) throws -> (edit: RecordEdit, shape: RecordShape?) {
         let base: RecordEdit.Base = loaded.map { .loaded(version: $0.state.version, values: $0.state.values) } ?? .none
-        guard let record = edit?.record else {
+        guard let record = edit?.record, let prepared else {
             return (RecordEdit(record: name, base: base, values: nil, fields: []), nil)
         }
-        let prepared = try preparation.prepare(record)
         // A value that stands for one that the store does not have is no edit.
         if let loaded, let original = try record.asLoaded(loaded, preparation) {
             return (prepared.edit(since: original, base, in: zone), prepared.shape)

@@ -158,8 +158,7 @@ extension PersistentContainer {
             types: Dictionary(
                 types.values.map { ($0.recordType, $0.mergePolicy) }, uniquingKeysWith: { one, other in one ?? other }))
         return try write(tellingStates: tellingStates) { assets in
-            let preparation = RecordPreparation(assets)
-            let prepared = try records.map { try preparation.prepare($0) }
+            let prepared = try RecordPreparation(assets).prepare(records)
             var parts: [StoreScope: [Int]] = [:]
             let replaced = Self.replaced(prepared)
             let homes = try homes(of: prepared, records, in: scope, isShared: share != nil)

@@ -22,7 +22,9 @@ import TidemarkTesting
 
     /// The line, as soon as it is this: the cloud may tell of what was just sent, and that is fetched first.
     private func line(of container: PersistentContainer, becomes wanted: String) async throws -> String {
-        for _ in 0..<6_000 where SyncLine.text(try container.syncStatus()) != wanted { try await Task.sleep(for: .milliseconds(10)) }
+        for _ in 0..<6_000 where SyncLine.text(try container.syncStatus()) != wanted {
+            try await Task.sleep(for: .milliseconds(10))
+        }
         return SyncLine.text(try container.syncStatus())
     }
 
