@@ -187,6 +187,21 @@ let package = Package(
                 .product(name: "GRDB", package: "GRDB.swift"),
             ],
             swiftSettings: layered),
+        // What those do who administer a served cloud, whether by commands or by the console.
+        .target(
+            name: "TidemarkAdministration",
+            dependencies: [
+                "TidemarkCloud", "TidemarkCloudEngine", "TidemarkEmbeddedCloud", "TidemarkIdentity", "TidemarkModel", "TidemarkWire",
+            ],
+            swiftSettings: layered),
+        // The console's pages. It knows no server.
+        .target(
+            name: "TidemarkConsole",
+            dependencies: [
+                "TidemarkAdministration", "TidemarkCloud", "TidemarkCloudEngine", "TidemarkEmbeddedCloud", "TidemarkIdentity",
+                "TidemarkModel", "TidemarkWire",
+            ],
+            swiftSettings: layered),
         // A cloud behind HTTP.
         .target(
             name: "TidemarkHTTP",
@@ -203,7 +218,8 @@ let package = Package(
         .target(
             name: "TidemarkServer",
             dependencies: [
-                "TidemarkIdentity", "TidemarkCloud", "TidemarkCloudEngine", "TidemarkEmbeddedCloud", "TidemarkModel",
+                "TidemarkAdministration", "TidemarkConsole", "TidemarkIdentity", "TidemarkCloud", "TidemarkCloudEngine",
+                "TidemarkEmbeddedCloud", "TidemarkModel",
                 "TidemarkPostgres", "TidemarkS3", "TidemarkSQLite",
                 "TidemarkWire", .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "HTTPTypes", package: "swift-http-types", condition: served),
@@ -260,7 +276,7 @@ let package = Package(
                 "Tidemark", "TidemarkCloud", "TidemarkCloudEngine", "TidemarkEmbeddedCloud", "TidemarkModel", "TidemarkSQLite",
                 "TidemarkContainers", "TidemarkStore",
                 "TidemarkSync",
-                "TidemarkIdentity", "TidemarkHTTP", "TidemarkTransfer", "TidemarkWire",
+                "TidemarkAdministration", "TidemarkIdentity", "TidemarkHTTP", "TidemarkTransfer", "TidemarkWire",
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
@@ -424,6 +440,13 @@ let package = Package(
             dependencies: [
                 "COpenSSL", "TestSupport", "TidemarkIdentity", "TidemarkCloud", "TidemarkCloudEngine", "TidemarkEmbeddedCloud",
                 "TidemarkModel", .product(name: "GRDB", package: "GRDB.swift"),
+            ],
+            swiftSettings: strict),
+        .testTarget(
+            name: "TidemarkConsoleTests",
+            dependencies: [
+                "TestSupport", "TidemarkAdministration", "TidemarkCloud", "TidemarkCloudEngine", "TidemarkConsole",
+                "TidemarkEmbeddedCloud", "TidemarkIdentity", "TidemarkModel",
             ],
             swiftSettings: strict),
         .testTarget(

@@ -81,6 +81,8 @@ public struct CloudError: Error, Sendable {
     public var remedy: ErrorRemedy?
     /// The failure on this device that the error carries to the code that ends the transfer. A cloud never sends it.
     package var localCause: (any Error)?
+    /// With ``Code/invalidArguments``, of a query: the index that it would need. A server does not send it.
+    package var missingIndex: MissingIndex?
     /// With ``Code/notAuthenticated``, of a server: `false` where it does not have the container, whoever asks.
     package var containerIsServed = true
 
@@ -101,6 +103,16 @@ public struct CloudError: Error, Sendable {
         self.serverRecord = serverRecord
         self.remedy = remedy
     }
+}
+
+/// An index that a field of a record type lacks for a query.
+package struct MissingIndex: Hashable, Sendable {
+    /// The field's name; `recordName` for the type itself.
+    package let field: String
+    /// The index, as the schema calls it: `queryable`, `sortable` or `searchable`.
+    package let index: String
+
+    package init(field: String, index: String) { (self.field, self.index) = (field, index) }
 }
 
 extension CloudError {

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Foundation
+import TidemarkAdministration
 import TidemarkCloud
 import TidemarkIdentity
 import TidemarkModel
@@ -47,6 +48,23 @@ enum ExitStatus: Int32 {
         }
     }
 
+    init(_ error: AdministrationError) {
+        switch error.cause {
+        case let cause as CloudError: self = cause.exitStatus
+        case let cause as CredentialError: self.init(cause)
+        default:
+            switch error.code {
+            case .notFound: self = .noInput
+            case .forbidden: self = .noPermission
+            case .invalid, .missingIndex: self = .usage
+            case .exists: self = .cannotCreate
+            case .conflict, .damaged: self = .dataError
+            case .busy: self = .temporaryFailure
+            case .failed: self = .ioError
+            }
+        }
+    }
+
     init(_ error: ImportError) {
         switch error.code {
         case .options: self = .usage
@@ -78,6 +96,8 @@ func reportingErrors(_ body: () async throws -> Void) async throws {
         throw ending(error.description + remedy + waiting(error), error.exitStatus)
     } catch let error as CredentialError {
         throw ending(error.message, .init(error))
+    } catch let error as AdministrationError {
+        throw ending(error.message + ((error.cause as? CloudError).map(waiting) ?? ""), .init(error))
     } catch let failure as AdminFailure {
         Output.error("tidemark: \(failure.message)")
         throw ExitCode(failure.status)

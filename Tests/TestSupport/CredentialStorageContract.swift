@@ -42,7 +42,7 @@ package enum CredentialStorageContract {
     }
 
     /// All checks.
-    package static let checks: [StorageCheck<Subject>] = lookedUp + sessions + others
+    package static let checks: [StorageCheck<Subject>] = lookedUp + sessions + others + operatorChecks
 
     private static let lookedUp: [StorageCheck<Subject>] = [
         StorageCheck("all servers have one secret, also when they start at once") { open in
@@ -197,12 +197,12 @@ package enum CredentialStorageContract {
                 try await storage.add(session(1), ifPasswordIs: password(2), auditing: event("a")), .passwordIsAnother,
                 "another password")
             try requireEqual(try await storage.session(session(1).id), nil, "a session that was refused")
-            try requireEqual(try await storage.auditLog(since: 0, account: nil, limit: 10).count, 0, "entries of refused ones")
+            try requireEqual(try await storage.auditLog(.init(since: 0), limit: 10).count, 0, "entries of refused ones")
             try requireEqual(try await storage.isKnown("192.0.2.1", to: "anna", at: now), false, "a refused one's address")
             try requireEqual(
                 try await storage.add(session(1), ifPasswordIs: password(1), auditing: event("b")), .added, "the password")
             try requireEqual(
-                try await other.auditLog(since: 0, account: nil, limit: 10).map(\.event), [event("b")], "the audit log")
+                try await other.auditLog(.init(since: 0), limit: 10).map(\.event), [event("b")], "the audit log")
             try requireEqual(try await other.isKnown("192.0.2.1", to: "anna", at: now), true, "its address")
             try requireEqual(try await other.isKnown("192.0.2.1", to: "ben", at: now), false, "its address, of another")
         },
@@ -312,7 +312,7 @@ package enum CredentialStorageContract {
             try requireEqual(try await storage.sessions(keptFrom: 0).map(\.account), ["ben"], "sessions")
             try requireEqual(try await storage.isKnown("192.0.2.1", to: "anna", at: now), false, "addresses of anna")
             try requireEqual(try await storage.isKnown("192.0.2.1", to: "ben", at: now), true, "addresses of ben")
-            try requireEqual(try await storage.auditLog(since: 0, account: "anna", limit: 9).count, 1, "entries")
+            try requireEqual(try await storage.auditLog(.init(since: 0, account: "anna"), limit: 9).count, 1, "entries")
             try await other.removeAccount("\0")
         },
         StorageCheck("the audit log is read from the newest entry back, and lets go of what is too old") { open in
@@ -323,14 +323,14 @@ package enum CredentialStorageContract {
             try await other.audit(event("a", account: "ben", actor: "anna"), at: now)
             try await storage.audit(event("b", account: "ben"), at: now + 1)
             func actions(_ since: Int64, _ account: String?, _ limit: Int) async throws -> [String] {
-                try await other.auditLog(since: since, account: account, limit: limit).map(\.event.action)
+                try await other.auditLog(.init(since: since, account: account), limit: limit).map(\.event.action)
             }
             try requireEqual(try await actions(0, nil, 9), ["b", "a", "kept"], "all")
             try requireEqual(try await actions(0, nil, 2), ["b", "a"], "two")
             try requireEqual(try await actions(now + 1, nil, 9), ["b"], "since then")
             try requireEqual(try await actions(0, "anna", 9), ["a", "kept"], "of anna")
             try requireEqual(try await actions(0, "nobody", 9), [], "of nobody")
-            let entries = try await storage.auditLog(since: 0, account: nil, limit: 9)
+            let entries = try await storage.auditLog(.init(since: 0), limit: 9)
             try require(zip(entries, entries.dropFirst()).allSatisfy { $0.number > $1.number }, "numbers don't grow")
             try requireEqual(entries.first?.at, now + 1, "time")
             try requireEqual(entries.first?.event, event("b", account: "ben"), "event")

@@ -92,7 +92,7 @@ extension CloudSchema.RecordType {
     /// - Throws: `CloudError` `invalidArguments` for what is not queryable, and for a value that can't be compared so.
     func translate(_ query: CloudQuery) throws(CloudError) -> IndexQuery {
         guard isQueryable || !query.filters.isEmpty else {
-            throw Self.notQueryable("recordName")
+            throw Self.notMarked("recordName", .queryable)
         }
         guard query.filters.count <= CloudQuery.conditions, query.sorts.count <= CloudQuery.conditions else {
             throw CloudError(.limitExceeded, "a query has \(CloudQuery.conditions) filters and as many sorts at the most")
@@ -107,14 +107,16 @@ extension CloudSchema.RecordType {
         return IndexQuery(type: query.recordType, conditions: conditions, order: order, after: nil)
     }
 
-    private static func notQueryable(_ field: String) -> CloudError {
-        CloudError(.invalidArguments, "Field '\(field)' is not marked queryable")
+    private static func notMarked(_ field: String, _ index: CloudSchema.Index) -> CloudError {
+        var error = CloudError(.invalidArguments, "Field '\(field)' is not marked \(index.rawValue)")
+        error.missingIndex = MissingIndex(field: field, index: index.rawValue)
+        return error
     }
 
     private func key(_ key: CloudQuery.Key, _ index: CloudSchema.Index) throws(CloudError) -> IndexQuery.Key {
         switch key {
         case .recordName:
-            guard index != .queryable || isQueryable else { throw Self.notQueryable("recordName") }
+            guard index != .queryable || isQueryable else { throw Self.notMarked("recordName", .queryable) }
             return .recordName
         case .created: return .created
         case .createdBy: return .createdBy
@@ -123,7 +125,7 @@ extension CloudSchema.RecordType {
         case .parent: return .parent
         case .field(let name):
             guard let number = fields[name]?.indexes[index] else {
-                throw CloudError(.invalidArguments, "Field '\(name)' is not marked \(index.rawValue)")
+                throw Self.notMarked(name, index)
             }
             return .index(number)
         }

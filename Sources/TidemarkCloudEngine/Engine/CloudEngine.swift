@@ -41,6 +41,8 @@ package struct CloudEngine: Sendable {
         var account: StoredAccount?
         /// Whose share of the time for queries counts, where it is not the user: the address of who is not signed in.
         var client: String?
+        /// Whether they administer the cloud: they may change whatever is in the public database.
+        package var isAdministrator = false
 
         package init(
             user: String, scope: DatabaseScope, quota: Int64, account: StoredAccount? = nil, client: String? = nil

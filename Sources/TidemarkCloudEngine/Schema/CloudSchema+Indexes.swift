@@ -1,8 +1,8 @@
 import TidemarkCloud
-import TidemarkModel
+package import TidemarkModel
 
 extension CloudSchema.Index {
-    func suits(_ type: FieldType) -> Bool {
+    package func suits(_ type: FieldType) -> Bool {
         switch self {
         case .queryable: type.scalar.isOrdered
         case .sortable: !type.isList && type.scalar.isOrdered

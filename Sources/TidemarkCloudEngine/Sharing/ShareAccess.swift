@@ -64,7 +64,9 @@ package struct ShareAccess {
         _ operation: SharePolicy.Operation, share: StoredShare.ID? = nil, isRoot: Bool = false, isOwn: Bool = false
     ) -> ShareDecision {
         switch caller.scope {
-        case .public: SharePolicy.decide(operation, on: .init(scope: .public, isOwn: isOwn), by: .stranger)
+        case .public:
+            SharePolicy.decide(
+                operation, on: .init(scope: .public, isOwn: isOwn || caller.isAdministrator), by: .stranger)
         case .private:
             SharePolicy.decide(
                 operation, on: .init(scope: .private, isShared: zone.sharing != .nothing, isRoot: isRoot), by: .owner)

@@ -76,7 +76,7 @@ public protocol CloudStorage: Sendable {
 /// that read one zone, share or participant throw `recordDamaged` where its row is not what was written; a damaged record is returned
 /// with its ``StoredCloudRecord/damage``. Names and digests are compared by their bytes. What is missing is `nil`, empty or 0, and
 /// removing it is no error.
-public protocol CloudTransaction: SharingTransaction, IncarnationTransaction, DamageTransaction {
+public protocol CloudTransaction: SharingTransaction, IncarnationTransaction, DamageTransaction, CountingTransaction {
     /// Returns the number of an owner's last change. Before there is one it is ``CloudStorage/commonChanges``, and since a later incarnation
     /// began ``CloudIncarnation/began`` at the least.
     ///

@@ -5,7 +5,7 @@
 /// that was committed before they were called, by whatever process.
 ///
 /// A storage throws what it likes; the rules make a `CredentialError` of it. A text that a storage can't hold is one that it doesn't have.
-package protocol CredentialStorage: Sendable {
+package protocol CredentialStorage: OperatorStorage {
     // For every request
 
     /// Returns containers, tokens, keys and the secret, in some microseconds: as they were when ``session(_:)`` or ``refresh()`` was
@@ -92,8 +92,23 @@ package protocol CredentialStorage: Sendable {
     func audit(_ event: StoredAuditEvent, at time: Int64) async throws
     /// Returns entries, the newest first.
     ///
-    /// - Parameter account: Only entries of an account that did something or that it concerns.
-    func auditLog(since time: Int64, account: String?, limit: Int) async throws -> [AuditLogEntry]
+    func auditLog(_ filter: AuditLogFilter, limit: Int) async throws -> [AuditLogEntry]
+}
+
+/// Which entries of the audit log are read.
+package struct AuditLogFilter: Hashable, Sendable {
+    /// Only entries from then on: microseconds since 1970 UTC.
+    package var since: Int64
+    /// Only entries of an account that did something or that it concerns.
+    package var account: String?
+    /// Only entries of a container, in whatever environment.
+    package var container: String?
+    /// Only entries with a smaller number.
+    package var before: Int64?
+
+    package init(since: Int64 = 0, account: String? = nil, container: String? = nil, before: Int64? = nil) {
+        (self.since, self.account, self.container, self.before) = (since, account, container, before)
+    }
 }
 
 /// What became of a token or a key that was to be added.

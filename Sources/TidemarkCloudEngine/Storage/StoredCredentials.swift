@@ -114,15 +114,19 @@ package struct SessionUse: Hashable, Sendable {
     }
 }
 
-/// What an entry of the audit log says, beside its number and its time. Each text is a short line.
+/// What an entry of the audit log says, beside its number and its time. Each text is a short line, but for the values.
 package struct StoredAuditEvent: Hashable, Sendable {
     package var action, actor, account, address, container, subject, outcome: String
+    /// What was there before a change, and what is there after it; empty where the action has no such values.
+    package var before, after: String
 
     package init(
-        action: String, actor: String, account: String, address: String, container: String, subject: String, outcome: String
+        action: String, actor: String, account: String, address: String, container: String, subject: String, outcome: String,
+        before: String = "", after: String = ""
     ) {
         (self.action, self.actor, self.account, self.address) = (action, actor, account, address)
         (self.container, self.subject, self.outcome) = (container, subject, outcome)
+        (self.before, self.after) = (before, after)
     }
 }
 

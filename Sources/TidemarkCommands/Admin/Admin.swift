@@ -4,7 +4,7 @@ import ArgumentParser
 struct Admin: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract:
-            "Administers a cloud that is served: containers, accounts, tokens, keys, sessions, schemas, backups, secrets and the audit log.",
+            "Administers a cloud that is served: containers, accounts, operators, records, tokens, keys, sessions, schemas, backups, secrets and the audit log.",
         discussion: """
             The commands work on a cloud's directory, or on its database and bucket, whether or not 'tidemark serve' is running, and take \
             effect at once. They take the options of 'tidemark serve' that say where the cloud is, also from the environment and from its \
@@ -23,7 +23,8 @@ struct Admin: AsyncParsableCommand {
             already; 75 other processes use the cloud; 77 the files belong to another user.
             """,
         subcommands: [
-            AdminContainer.self, AdminAccount.self, AdminToken.self, AdminKey.self, AdminSession.self, AdminSchema.self,
+            AdminContainer.self, AdminAccount.self, AdminOperator.self, AdminRecords.self, AdminZones.self, AdminShares.self,
+            AdminUsage.self, AdminToken.self, AdminKey.self, AdminSession.self, AdminSchema.self,
             AdminVerify.self, AdminBackup.self, AdminRestore.self, AdminMove.self,
             AdminAudit.self, AdminSecrets.self,
         ])

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Foundation
+import TidemarkAdministration
 import TidemarkCloudEngine
 import TidemarkEmbeddedCloud
 import TidemarkIdentity
@@ -28,8 +29,8 @@ struct AdminAudit: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "audit", abstract: "Shows sign-ins, changes of shares and administration of the cloud.",
         discussion: """
-            Each line has the time, the action, the actor, the account, the address, the object and the result. Entries stay for 180 \
-            days and are never changed. A sign-in attempt for an unknown account has a digest of the typed text; equal texts have equal \
+            Each line has the time, the action, the actor, the account, the address, the object and the result; --json adds what was \
+            there before a change of administration, and what is there after it. Entries stay for 180 days and are never changed. A sign-in attempt for an unknown account has a digest of the typed text; equal texts have equal \
             digests.
 
             Examples:
@@ -46,6 +47,9 @@ struct AdminAudit: AsyncParsableCommand {
     @Option(help: ArgumentHelp("Only entries by or about this account.", valueName: "address"))
     var account: String?
 
+    @Option(help: ArgumentHelp("Only entries of this container.", valueName: "name"))
+    var container: String?
+
     @Option(help: ArgumentHelp("The maximum number of lines, newest first.", valueName: "n"))
     var limit = 1_000
 
@@ -55,6 +59,7 @@ struct AdminAudit: AsyncParsableCommand {
         let at, action: String
         let actor, account, address, container, subject: String?
         let outcome: String
+        let before, after: String?
 
         /// - Parameter addresses: The accounts' addresses, by their identifiers.
         init(_ entry: AuditEntry, _ addresses: [String: String]) {
@@ -62,6 +67,7 @@ struct AdminAudit: AsyncParsableCommand {
             at = Timestamp.text(microseconds: entry.at)
             (action, outcome) = (entry.event.action.rawValue, entry.event.outcome)
             (actor, account) = (text(entry.event.actor), text(entry.event.account))
+            (before, after) = (text(entry.event.before), text(entry.event.after))
             (address, container, subject) = (text(entry.event.address), text(entry.event.container), text(entry.event.subject))
         }
     }
@@ -72,11 +78,10 @@ struct AdminAudit: AsyncParsableCommand {
 
     func run() async throws {
         try await reportingErrors {
-            let (cloud, credentials) = try await listing.place.open()
-            var only: String?
-            if let account { only = try await cloud.demandAccount(account).id }
-            let addresses = try await cloud.addresses()
-            let entries = try await credentials.auditLog(since: since?.time ?? 0, account: only, limit: limit)
+            let administration = try await listing.place.administration()
+            let addresses = try await administration.cloud.addresses()
+            let entries = try await administration.auditLog(
+                container: container, account: account, since: since?.time ?? 0, limit: limit)
             // The oldest first, as a log has it.
             try listing.show(
                 entries.reversed().map { Line($0, addresses) },
@@ -93,14 +98,19 @@ struct AdminAudit: AsyncParsableCommand {
 }
 
 extension CredentialStore {
-    /// Adds to the audit log what a command of `tidemark admin` has done, and who ran it.
-    func auditAdministration(_ command: String, account: String = "", container: String = "", subject: String = "") async throws {
+    /// Who runs the command, as the audit log has it.
+    static var systemUser: String {
         let name = getpwuid(geteuid()).flatMap { $0.pointee.pw_name }.map { String(cString: $0) } ?? String(geteuid())
         // Who has become another user by sudo is told as well.
         let before = ProcessInfo.processInfo.environment["SUDO_USER"].map { " (sudo by \($0))" } ?? ""
+        return "user:\(name)\(before)"
+    }
+
+    /// Adds to the audit log what a command of `tidemark admin` has done, and who ran it.
+    func auditAdministration(_ command: String, account: String = "", container: String = "", subject: String = "") async throws {
         try await audit(
             AuditEvent(
-                .administration(command), actor: "user:\(name)\(before)", account: account, container: container, subject: subject
+                .administration(command), actor: Self.systemUser, account: account, container: container, subject: subject
             ))
     }
 }

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Foundation
+import TidemarkAdministration
 import TidemarkCloud
 import TidemarkCloudEngine
 import TidemarkEmbeddedCloud
@@ -38,6 +39,12 @@ struct AdminData: ParsableArguments {
             return (try EmbeddedCloud(at: url), try CredentialStore(at: url))
         }
         return (database.cloud, database.credentials)
+    }
+
+    /// What whoever runs the command may do with it.
+    func administration() async throws -> Administration {
+        let (cloud, credentials) = try await open()
+        return Administration(cloud, credentials, by: .system(name: CredentialStore.systemUser))
     }
 
     /// The same, made if there are none; that is told.

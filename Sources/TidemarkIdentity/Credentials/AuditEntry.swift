@@ -40,6 +40,11 @@ public struct AuditEvent: Hashable, Sendable {
         /// An account allowed or forbade that other accounts find it.
         public static let discoverable = Action(rawValue: "account.discoverable")
 
+        /// An operator signed in to the console.
+        public static let consoleSignIn = Action(rawValue: "console.sign-in")
+        /// An operator signed out of the console.
+        public static let consoleSignOut = Action(rawValue: "console.sign-out")
+
         /// An action of `tidemark admin`, such as `admin.account.add`.
         public static func administration(_ command: String) -> Action { Action(rawValue: "admin.\(command)") }
     }
@@ -50,7 +55,7 @@ public struct AuditEvent: Hashable, Sendable {
     public var actor: String
     /// The account that it concerns, by its identifier; empty when there is none.
     public var account: String
-    /// From where, as limits know it; empty for administration.
+    /// From where, as limits know it; empty for administration by commands.
     public var address: String
     /// The container and its environment; empty where the action concerns none.
     public var container: String
@@ -58,13 +63,18 @@ public struct AuditEvent: Hashable, Sendable {
     public var subject: String
     /// `done`, or the code of the error.
     public var outcome: String
+    /// What was there before a change of administration; empty where the action has no such value.
+    public var before: String
+    /// What is there after it.
+    public var after: String
 
     /// Makes an event; the audit log adds its time.
     public init(
         _ action: Action, actor: String = "", account: String = "", address: String = "", container: String = "",
-        subject: String = "", outcome: String = "done"
+        subject: String = "", outcome: String = "done", before: String = "", after: String = ""
     ) {
         (self.action, self.actor, self.account, self.address) = (action, actor, account, address)
         (self.container, self.subject, self.outcome) = (container, subject, outcome)
+        (self.before, self.after) = (before, after)
     }
 }

@@ -19,13 +19,16 @@ extension CredentialStore {
     /// - Parameters:
     ///   - time: Only entries from then on: microseconds since 1970 UTC.
     ///   - account: Only entries of an account that did something or that it concerns, by its identifier.
+    ///   - container: Only entries of a container, in whatever environment.
+    ///   - before: Only entries with a smaller ``AuditEntry/id``.
     ///   - limit: How many at the most.
     /// - Throws: ``CredentialError`` `storage`, `busy`.
     /// - Complexity: O(entries since `time`).
     public func auditLog(
-        since time: Int64 = 0, account: String? = nil, limit: Int = 1_000
+        since time: Int64 = 0, account: String? = nil, container: String? = nil, before: Int64? = nil, limit: Int = 1_000
     ) async throws(CredentialError) -> [AuditEntry] {
-        try await stored { try await storage.auditLog(since: time, account: account, limit: limit) }.map { AuditEntry($0) }
+        let filter = AuditLogFilter(since: time, account: account, container: container, before: before)
+        return try await stored { try await storage.auditLog(filter, limit: limit) }.map { AuditEntry($0) }
     }
 
     /// Names an account that there is not, so that attempts to one name can be told from attempts to many and the log keeps nothing that

@@ -78,7 +78,8 @@ extension AuditEntry {
             id: row.number, at: row.at,
             event: AuditEvent(
                 .init(rawValue: event.action), actor: event.actor, account: event.account, address: event.address,
-                container: event.container, subject: event.subject, outcome: event.outcome))
+                container: event.container, subject: event.subject, outcome: event.outcome, before: event.before,
+                after: event.after))
     }
 }
 
@@ -88,7 +89,21 @@ extension AuditEvent {
         StoredAuditEvent(
             action: action.rawValue, actor: CredentialStore.line(actor), account: CredentialStore.line(account),
             address: CredentialStore.line(address), container: CredentialStore.line(container),
-            subject: CredentialStore.line(subject), outcome: CredentialStore.line(outcome))
+            subject: CredentialStore.line(subject), outcome: CredentialStore.line(outcome), before: Self.value(before),
+            after: Self.value(after))
+    }
+}
+
+extension AuditEvent {
+    /// A value as the log keeps it: at most 4,000 bytes, without U+0000, and with a mark where it was longer.
+    private static func value(_ text: String) -> String {
+        guard text.utf8.count > 4_000 || text.utf8.contains(0) else { return text }
+        var kept = ""
+        for scalar in text.unicodeScalars where scalar.value != 0 {
+            guard kept.utf8.count + UTF8.width(scalar) <= 4_000 else { return kept + "…" }
+            kept.unicodeScalars.append(scalar)
+        }
+        return kept
     }
 }
 

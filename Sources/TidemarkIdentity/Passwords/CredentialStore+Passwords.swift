@@ -93,7 +93,7 @@ extension CredentialStore {
     /// The hash that is kept of an account's password, if it is this one.
     ///
     /// A hash of a lower cost than ``cost`` is replaced by one of that cost, which takes the same turn.
-    private func matchingHash(
+    func matchingHash(
         _ password: String, of account: String?, from origin: SignInOrigin, isAgain: Bool = false
     ) async throws(CredentialError) -> PasswordHash? {
         // Of the text alone, so that it tells nothing.

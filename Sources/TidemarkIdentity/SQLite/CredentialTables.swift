@@ -45,28 +45,43 @@ enum CredentialTables {
         CREATE TRIGGER IF NOT EXISTS audit_is_kept BEFORE DELETE ON audit
             WHEN OLD.at >= (SELECT max(at) FROM audit) - 86400000000
             BEGIN SELECT RAISE(ABORT, 'the audit log is append-only'); END;
+        CREATE TABLE IF NOT EXISTS operators (account TEXT PRIMARY KEY, role TEXT NOT NULL, containers TEXT NOT NULL,
+            added INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+        CREATE TABLE IF NOT EXISTS console_sessions (id BLOB PRIMARY KEY, account TEXT NOT NULL, began INTEGER NOT NULL,
+            expires INTEGER NOT NULL, used INTEGER NOT NULL, confirmed INTEGER NOT NULL, device TEXT NOT NULL,
+            address TEXT NOT NULL) STRICT, WITHOUT ROWID;
+        CREATE INDEX IF NOT EXISTS console_sessions_by_account ON console_sessions (account);
         """
-    private static let addedNames: Set = ["known_addresses", "audit", "audit_by_at", "audit_is_not_changed", "audit_is_kept"]
+    private static let addedNames: Set = [
+        "known_addresses", "audit", "audit_by_at", "audit_is_not_changed", "audit_is_kept", "operators", "console_sessions",
+        "console_sessions_by_account",
+    ]
 
-    /// Columns of `sessions` that came later: files that were made before get them when they are opened.
-    private static let addedToSessions = [
-        ("device", "TEXT NOT NULL DEFAULT ''"), ("used", "INTEGER NOT NULL DEFAULT 0"), ("address", "TEXT NOT NULL DEFAULT ''"),
+    /// Columns that came later: files that were made before get them when they are opened.
+    private static let addedColumns = [
+        ("sessions", "device", "TEXT NOT NULL DEFAULT ''"), ("sessions", "used", "INTEGER NOT NULL DEFAULT 0"),
+        ("sessions", "address", "TEXT NOT NULL DEFAULT ''"), ("audit", "before_change", "TEXT NOT NULL DEFAULT ''"),
+        ("audit", "after_change", "TEXT NOT NULL DEFAULT ''"),
     ]
 
     /// Whether the file has all tables and columns.
     static func areComplete(_ db: Database) throws -> Bool {
-        let names = Set(try db.columns(in: "sessions").map(\.name))
         let objects = try String.fetchSet(db, sql: "SELECT name FROM sqlite_master")
-        return addedToSessions.allSatisfy { names.contains($0.0) } && addedNames.isSubset(of: objects)
+        return try addedNames.isSubset(of: objects) && missingColumns(db).isEmpty
     }
 
     /// Gives the tables what they miss.
     static func complete(_ db: Database) throws {
-        let names = Set(try db.columns(in: "sessions").map(\.name))
-        for (name, type) in addedToSessions where !names.contains(name) {
-            try db.execute(sql: "ALTER TABLE sessions ADD COLUMN \(name) \(type)")
-        }
         try db.execute(sql: added)
+        for (table, name, type) in try missingColumns(db) {
+            try db.execute(sql: "ALTER TABLE \(table) ADD COLUMN \(name) \(type)")
+        }
+    }
+
+    private static func missingColumns(_ db: Database) throws -> [(String, String, String)] {
+        var known: [String: Set<String>] = [:]
+        for table in Set(addedColumns.map(\.0)) { known[table] = Set(try db.columns(in: table).map(\.name)) }
+        return addedColumns.filter { known[$0.0]?.contains($0.1) == false }
     }
 
     /// Deletes a row, and tells the caches of the credential store.

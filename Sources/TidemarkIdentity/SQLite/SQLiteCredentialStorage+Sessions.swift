@@ -107,6 +107,7 @@ extension SQLiteCredentialStorage {
         try await writer.write { db in
             try db.execute(sql: "DELETE FROM sessions")
             let count = db.changesCount
+            try db.execute(sql: "DELETE FROM console_sessions")
             try CredentialTables.bump(db)
             return count
         }
@@ -116,6 +117,7 @@ extension SQLiteCredentialStorage {
     private static func endSessions(of account: String, _ db: Database) throws -> Int {
         try db.execute(sql: "DELETE FROM sessions WHERE account = ?", arguments: [account])
         let count = db.changesCount
+        try endConsoleSessions(of: account, db)
         try CredentialTables.bump(db)
         return count
     }
@@ -129,7 +131,7 @@ extension SQLiteCredentialStorage {
 
     func removeAccount(_ account: String) async throws {
         try await writer.write { db in
-            for table in ["passwords", "sessions", "known_addresses", "keys"] {
+            for table in ["passwords", "sessions", "known_addresses", "keys", "operators", "console_sessions"] {
                 try db.execute(sql: "DELETE FROM \(table) WHERE account = ?", arguments: [account])
             }
             try CredentialTables.bump(db)
@@ -182,33 +184,39 @@ extension SQLiteCredentialStorage {
         try await writer.write { db in try Self.record(event, at: time, db) }
     }
 
-    func auditLog(since time: Int64, account: String?, limit: Int) async throws -> [AuditLogEntry] {
+    func auditLog(_ filter: AuditLogFilter, limit: Int) async throws -> [AuditLogEntry] {
         try await writer.read { db in
             try Row.fetchAll(
                 db,
                 sql: """
-                    SELECT number, at, action, actor, account, address, container, subject, outcome FROM audit
-                    WHERE at >= ?1 AND (?2 IS NULL OR actor = ?2 OR account = ?2) ORDER BY number DESC LIMIT ?3
+                    SELECT number, at, action, actor, account, address, container, subject, outcome, before_change, after_change
+                    FROM audit
+                    WHERE at >= ?1 AND (?2 IS NULL OR actor = ?2 OR account = ?2)
+                        AND (?3 IS NULL OR container IN (?3, ?3 || '/development', ?3 || '/production'))
+                        AND (?4 IS NULL OR number < ?4)
+                    ORDER BY number DESC LIMIT ?5
                     """,
-                arguments: [time, account, limit]
+                arguments: [filter.since, filter.account, filter.container, filter.before, limit]
             ).map { row in
                 AuditLogEntry(
                     number: row[0], at: row[1],
                     event: StoredAuditEvent(
                         action: row[2], actor: row[3], account: row[4], address: row[5], container: row[6], subject: row[7],
-                        outcome: row[8]))
+                        outcome: row[8], before: row[9], after: row[10]))
             }
         }
     }
 
     /// Adds an entry in a transaction, and removes those whose time is over.
-    private static func record(_ event: StoredAuditEvent, at now: Int64, _ db: Database) throws {
+    static func record(_ event: StoredAuditEvent, at now: Int64, _ db: Database) throws {
         try db.execute(
             sql: """
-                INSERT INTO audit (at, action, actor, account, address, container, subject, outcome) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+                INSERT INTO audit (at, action, actor, account, address, container, subject, outcome, before_change, after_change)
+                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
                 """,
             arguments: [
                 now, event.action, event.actor, event.account, event.address, event.container, event.subject, event.outcome,
+                event.before, event.after,
             ])
         let number = db.lastInsertedRowID
         try db.execute(

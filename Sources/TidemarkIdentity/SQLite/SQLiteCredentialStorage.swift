@@ -166,6 +166,7 @@ final class SQLiteCredentialStorage: CredentialStorage {
                 try db.execute(sql: "DELETE FROM secrets WHERE name = ?", arguments: [CredentialTables.previousSecret])
                 try db.execute(sql: "DELETE FROM sessions")
                 ended = db.changesCount
+                try db.execute(sql: "DELETE FROM console_sessions")
             }
             try db.execute(
                 sql: "UPDATE secrets SET content = ? WHERE name = ?", arguments: [Data(secret), CredentialTables.secret])

@@ -12,7 +12,7 @@ extension PostgresCredentialStorage {
         return try rows.first.map { try Self.password($0) }
     }
 
-    private static func password(_ row: PostgresRow) throws -> StoredPassword {
+    static func password(_ row: PostgresRow) throws -> StoredPassword {
         StoredPassword(
             logN: try row.value(0), r: try row.value(1), p: try row.value(2), salt: [UInt8](try row.value(3, as: Data.self)),
             digest: [UInt8](try row.value(4, as: Data.self)))
@@ -36,6 +36,7 @@ extension PostgresCredentialStorage {
                 try transaction.enqueue("DELETE FROM passwords WHERE account = $1", account)
             }
             try transaction.enqueue("DELETE FROM sessions WHERE account = $1", account)
+            try transaction.enqueue("DELETE FROM console_sessions WHERE account = $1", account)
         }
     }
 
@@ -116,12 +117,16 @@ extension PostgresCredentialStorage {
     package func endSessions(of account: String) async throws -> Int {
         guard account.isStorable else { return 0 }
         return try await database.write { transaction in
-            try transaction.query("DELETE FROM sessions WHERE account = $1", account).affected
+            try transaction.enqueue("DELETE FROM console_sessions WHERE account = $1", account)
+            return try transaction.query("DELETE FROM sessions WHERE account = $1", account).affected
         }
     }
 
     package func endAllSessions() async throws -> Int {
-        try await database.write { transaction in try transaction.query("DELETE FROM sessions").affected }
+        try await database.write { transaction in
+            try transaction.enqueue("DELETE FROM console_sessions")
+            return try transaction.query("DELETE FROM sessions").affected
+        }
     }
 
     package func sessions(keptFrom time: Int64) async throws -> [StoredSession] {
@@ -133,7 +138,7 @@ extension PostgresCredentialStorage {
     package func removeAccount(_ account: String) async throws {
         guard account.isStorable else { return }
         try await change { transaction in
-            for table in ["passwords", "sessions", "known_addresses"] {
+            for table in ["operators", "passwords", "sessions", "known_addresses", "console_sessions"] {
                 try transaction.enqueue("DELETE FROM \(table) WHERE account = $1", account)
             }
             let keys = try transaction.query("DELETE FROM server_keys WHERE account = $1", account)
@@ -164,7 +169,7 @@ extension PostgresCredentialStorage {
     /// - Parameters:
     ///   - account: The account in SQL, made of the parameter `$1`.
     ///   - parameter: The value of that parameter.
-    private static func keepKnown(
+    static func keepKnown(
         _ address: String, to account: String, _ parameter: any PostgresParameter, at now: Int64,
         _ transaction: PostgresTransaction
     ) throws {
@@ -188,29 +193,36 @@ extension PostgresCredentialStorage {
         try await database.write { transaction in try Self.record(event, at: time, transaction) }
     }
 
-    package func auditLog(since time: Int64, account: String?, limit: Int) async throws -> [AuditLogEntry] {
-        guard account?.isStorable ?? true else { return [] }
+    package func auditLog(_ filter: AuditLogFilter, limit: Int) async throws -> [AuditLogEntry] {
+        guard filter.account?.isStorable ?? true, filter.container?.isStorable ?? true else { return [] }
         return try await database.rows(
             """
-            SELECT number, at, action, actor, account, address, container, subject, outcome FROM audit_log
-            WHERE at >= $1 AND ($2::text IS NULL OR actor = $2 OR account = $2) ORDER BY number DESC LIMIT $3
-            """, time, account, Int64(limit)
+            SELECT number, at, action, actor, account, address, container, subject, outcome, before_change, after_change
+            FROM audit_log
+            WHERE at >= $1 AND ($2::text IS NULL OR actor = $2 OR account = $2)
+                AND ($3::text IS NULL OR container IN ($3, $3 || '/development', $3 || '/production'))
+                AND ($4::int8 IS NULL OR number < $4)
+            ORDER BY number DESC LIMIT $5
+            """, filter.since, filter.account, filter.container, filter.before, Int64(limit)
         ).map { row in
             AuditLogEntry(
                 number: try row.value(0), at: try row.value(1),
                 event: StoredAuditEvent(
                     action: try row.value(2), actor: try row.value(3), account: try row.value(4), address: try row.value(5),
-                    container: try row.value(6), subject: try row.value(7), outcome: try row.value(8)))
+                    container: try row.value(6), subject: try row.value(7), outcome: try row.value(8), before: try row.value(9),
+                    after: try row.value(10)))
         }
     }
 
     /// Adds an entry in a transaction, and removes those whose time is over; of these it looks at the oldest, and at no others.
-    private static func record(_ event: StoredAuditEvent, at now: Int64, _ transaction: PostgresTransaction) throws {
+    static func record(_ event: StoredAuditEvent, at now: Int64, _ transaction: PostgresTransaction) throws {
         try transaction.enqueue(
             """
-            INSERT INTO audit_log (at, action, actor, account, address, container, subject, outcome)
-            VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
-            """, now, event.action, event.actor, event.account, event.address, event.container, event.subject, event.outcome)
+            INSERT INTO audit_log
+                (at, action, actor, account, address, container, subject, outcome, before_change, after_change)
+            VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
+            """, now, event.action, event.actor, event.account, event.address, event.container, event.subject, event.outcome,
+            event.before, event.after)
         try transaction.enqueue(
             """
             DELETE FROM audit_log WHERE number IN (

@@ -201,6 +201,7 @@ package final class PostgresCredentialStorage: CredentialStorage {
                 UPDATE credential_state SET previous = CASE WHEN $2::int8 IS NULL THEN NULL ELSE secret END, previous_until = $2,
                     secret = $1
                 """, Data(secret), until)
+            if until == nil { try transaction.enqueue("DELETE FROM console_sessions") }
             let ended = until == nil ? try transaction.query("DELETE FROM sessions").affected : 0
             return (ended, true)
         }

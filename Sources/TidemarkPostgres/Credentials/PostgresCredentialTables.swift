@@ -76,7 +76,24 @@ enum PostgresCredentialTables {
                         full_at float8 NOT NULL)
                     """,
                     "CREATE INDEX sign_in_rates_by_full_at ON sign_in_rates (full_at)",
-                ])
+                ]),
+            PostgresMigration(
+                2, "operators", oldestUser: 1,
+                [
+                    "ALTER TABLE audit_log ADD COLUMN before_change text NOT NULL DEFAULT ''",
+                    "ALTER TABLE audit_log ADD COLUMN after_change text NOT NULL DEFAULT ''",
+                    """
+                    CREATE TABLE operators (
+                        account text COLLATE "C" PRIMARY KEY, role text NOT NULL, containers text[] NOT NULL, added int8 NOT NULL)
+                    """,
+                    """
+                    CREATE TABLE console_sessions (
+                        id bytea PRIMARY KEY, account text COLLATE "C" NOT NULL, began int8 NOT NULL, expires int8 NOT NULL,
+                        used int8 NOT NULL, confirmed int8 NOT NULL, device text NOT NULL, address text NOT NULL)
+                    """,
+                    "CREATE INDEX console_sessions_by_account ON console_sessions (account)",
+                    "CREATE INDEX console_sessions_by_expires ON console_sessions (expires)",
+                ]),
         ], of: "credentials")
 
     // Rows

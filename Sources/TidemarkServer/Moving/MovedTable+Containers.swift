@@ -158,8 +158,12 @@ extension MovedTable {
             name: "audit", postgres: "audit_log",
             columns: [
                 integer("number"), integer("at"), text("action"), text("actor"), text("account"), text("address"),
-                text("container"), text("subject"), text("outcome"),
+                text("container"), text("subject"), text("outcome"), text("before_change"), text("after_change"),
             ], sqliteKey: ["number"], postgresKey: ["number"], hasIdentity: true),
+        MovedTable(
+            name: "operators", postgres: "operators",
+            columns: [text("account"), text("role"), .init("containers", .texts), integer("added")], sqliteKey: ["account"],
+            postgresKey: ["account"]),
     ]
 
     static let ofSubscriptions: [MovedTable] = [

@@ -3,10 +3,12 @@ import TidemarkModel
 /// The text of addresses and forms, as they come from outside.
 enum TextCoding {
     /// Names and values of a query or a form; of a name that comes twice, the first. What is no text is passed over.
-    static func pairs(_ text: Substring) -> [String: String] {
+    ///
+    /// - Parameter most: How many are read.
+    static func pairs(_ text: Substring, most: Int = 100) -> [String: String] {
         guard !text.isEmpty else { return [:] }
         var pairs: [String: String] = [:]
-        for pair in text.utf8.split(separator: UInt8(ascii: "&"), maxSplits: 100) {
+        for pair in text.utf8.split(separator: UInt8(ascii: "&"), maxSplits: most) {
             let end = pair.firstIndex(of: UInt8(ascii: "=")) ?? pair.endIndex
             guard let name = PercentCoding.decoded(Substring(pair[..<end]).utf8, plusIsSpace: true) else { continue }
             let rest = end == pair.endIndex ? pair[end...] : pair[pair.index(after: end)...]

@@ -121,7 +121,8 @@ public final class CloudServer: Service {
         let pages = ServerPages(
             metrics: metrics, bodies: bodies, readiness: readiness, metricsToken: configuration.metricsToken)
         responder = CloudResponder(
-            operations: operations + signIn.operations + SignInPage(signIn: signIn).operations + pages.operations, signIn: signIn,
+            operations: operations + signIn.operations + SignInPage(signIn: signIn).operations
+                + ServedConsole(signIn: signIn, logger: logger).operations + pages.operations, signIn: signIn,
             bodies: bodies, configuration: configuration, logger: logger)
         // A proxy has all of them.
         let addresses = AddressConnections(most: configuration.trustsProxy ? 0 : limits.connectionsOfAddress)

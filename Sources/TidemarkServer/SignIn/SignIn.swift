@@ -60,15 +60,7 @@ struct SignIn: Sendable {
         email: String, password: String, container: String, environment: StoreEnvironment, kind: Session.Kind, device: String,
         address: String, deviceToken: String? = nil
     ) async throws -> SessionToken? {
-        let now = self.now()
-        let network = NetworkAddress(address)?.network ?? address
-        // Counted whoever the account may be, or may not be.
-        let name = String(decoding: email.lowercased().utf8.prefix(255), as: UTF8.self)
-        if let wait = try await limits.wait(for: name, from: address, network: network, at: now) { throw tooMany(wait) }
-        let account = try await cloud.account(email)
-        let isKnown = try await isKnown(account?.id, address, deviceToken, at: now)
-        // From where the account is in use nobody waits.
-        if try await limits.isCrowded(name, at: now), !isKnown { try await slowDown(name, network) }
+        let (name, account, isKnown) = try await attempt(email: email, address: address, deviceToken: deviceToken)
         let token: SessionToken?
         do throws(CredentialError) {
             token = try await access.signIn(
@@ -80,6 +72,25 @@ struct SignIn: Sendable {
         }
         token == nil ? metrics.signInRefused() : metrics.signedIn()
         return token
+    }
+
+    /// Counts an attempt to sign in, and has it wait where too many come.
+    ///
+    /// - Returns: What was typed, as it is counted; the account, if there is one; and whether somebody signed in to it from there before.
+    /// - Throws: ``Refusal``, for too many attempts.
+    func attempt(
+        email: String, address: String, deviceToken: String?
+    ) async throws -> (name: String, account: StoredAccount?, isKnown: Bool) {
+        let now = self.now()
+        let network = NetworkAddress(address)?.network ?? address
+        // Counted whoever the account may be, or may not be.
+        let name = String(decoding: email.lowercased().utf8.prefix(255), as: UTF8.self)
+        if let wait = try await limits.wait(for: name, from: address, network: network, at: now) { throw tooMany(wait) }
+        let account = try await cloud.account(email)
+        let isKnown = try await isKnown(account?.id, address, deviceToken, at: now)
+        // From where the account is in use nobody waits.
+        if try await limits.isCrowded(name, at: now), !isKnown { try await slowDown(name, network) }
+        return (name, account, isKnown)
     }
 
     /// Whether somebody signed in to the account from the address, or on the device, before.

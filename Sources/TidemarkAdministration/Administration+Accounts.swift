@@ -1,0 +1,198 @@
+import TidemarkCloud
+package import TidemarkCloudEngine
+package import TidemarkIdentity
+import TidemarkModel
+package import TidemarkEmbeddedCloud
+
+/// Accounts, their devices and sessions, and operators.
+extension Administration {
+    /// Returns accounts whose address, name, phone number or identifier contains a text, by their addresses. O(accounts).
+    package func accounts(matching text: String = "", limit: Int = 100) async throws(AdministrationError) -> [StoredAccount] {
+        try demandOperator("the list of accounts")
+        let wanted = text.lowercased()
+        let all = try await wrapped { try await cloud.allAccounts() }
+        let found = all.lazy.filter { account in
+            wanted.isEmpty || account.email.contains(wanted) || account.id.lowercased().contains(wanted)
+                || account.name?.title.lowercased().contains(wanted) ?? false || account.phone?.contains(wanted) ?? false
+        }
+        return Array(found.prefix(limit))
+    }
+
+    /// What is known of an account.
+    package struct AccountDetails: Sendable {
+        package let account: StoredAccount
+        package let usage: [EmbeddedCloud.Usage]
+        package let sessions: [Session]
+        package let hasPassword: Bool
+        package let role: Operator?
+        /// Sign-ins and what was done to the account, the newest first.
+        package let entries: [AuditEntry]
+    }
+
+    /// Returns what is known of an account.
+    package func details(of name: String) async throws(AdministrationError) -> AccountDetails {
+        try demandOperator("an account")
+        let account = try await account(name)
+        return try await wrapped {
+            AccountDetails(
+                account: account, usage: try await cloud.usage(of: account),
+                sessions: try await credentials.sessions().filter { $0.account == account.id },
+                hasPassword: try await credentials.accountsWithPassword().contains(account.id),
+                role: try await credentials.operatorRole(of: account.id),
+                entries: try await credentials.auditLog(account: account.id, limit: 50))
+        }
+    }
+
+    /// Changes an account's name, quota or status.
+    ///
+    /// - Parameter change: Changes all that is to be another.
+    package func update(
+        _ name: String, _ change: @Sendable (inout StoredAccount) -> Void
+    ) async throws(AdministrationError) -> StoredAccount {
+        try demandOperator("changing an account")
+        let before = try await account(name)
+        var changed = before
+        change(&changed)
+        guard changed != before else { return before }
+        let after = changed
+        try await wrapped { try await cloud.update(after) }
+        try await audit("account.set", account: after.id, before: Self.text(before), after: Self.text(after))
+        return after
+    }
+
+    /// Ends all sessions of an account, those of the console among them.
+    ///
+    /// - Returns: How many sessions of devices and browsers there were.
+    package func signOutEverywhere(_ name: String) async throws(AdministrationError) -> Int {
+        try demandOperator("ending sessions")
+        let account = try await account(name)
+        let count = try await wrapped { try await credentials.endSessions(of: account.id) }
+        try await audit("session.end", account: account.id, subject: "all of the account", before: "\(count) sessions")
+        return count
+    }
+
+    /// Ends one session.
+    package func endSession(_ id: String, of name: String) async throws(AdministrationError) {
+        try demandOperator("ending sessions")
+        let account = try await account(name)
+        let session = try await wrapped { try await credentials.sessions().first { $0.id == id && $0.account == account.id } }
+        guard let session else { throw AdministrationError(.notFound, "there is no such session; it may have ended") }
+        try await wrapped { try await credentials.endSession(id: id) }
+        try await audit("session.end", account: account.id, subject: id, before: session.device)
+    }
+
+    private static func text(_ account: StoredAccount) -> String {
+        var json = JSONWriter()
+        json.object {
+            $0.member("name", account.name?.title)
+            $0.member("phone", account.phone)
+            $0.member("quota", account.quota == .max ? nil : account.quota)
+            $0.member("status", account.status.rawValue)
+            $0.member("discoverable", account.isDiscoverable)
+        }
+        return String(decoding: json.bytes, as: UTF8.self)
+    }
+
+    // Operators
+
+    /// An operator with its account; `nil` where the account is gone.
+    package struct NamedOperator: Sendable {
+        package let role: Operator
+        package let account: StoredAccount?
+    }
+
+    /// Returns all operators.
+    package func operators() async throws(AdministrationError) -> [NamedOperator] {
+        try demandOperator("the list of operators")
+        return try await wrapped {
+            var found: [NamedOperator] = []
+            for role in try await credentials.operators() {
+                found.append(NamedOperator(role: role, account: try await cloud.account(id: role.id)))
+            }
+            return found
+        }
+    }
+
+    /// Gives an account a role.
+    ///
+    /// - Parameter containers: Those of a developer.
+    package func setOperator(
+        _ name: String, role: Operator.Role, containers: [String] = []
+    ) async throws(AdministrationError) -> StoredAccount {
+        try demandOperator("giving roles")
+        let account = try await account(name)
+        let before = try await wrapped { try await credentials.operatorRole(of: account.id) }
+        try await wrapped { try await credentials.setOperator(account.id, role: role, containers: containers) }
+        let after = try await wrapped { try await credentials.operatorRole(of: account.id) }
+        try await audit(
+            "operator.add", account: account.id, subject: account.email, before: before.map(Self.text) ?? "",
+            after: after.map(Self.text) ?? "")
+        return account
+    }
+
+    /// Takes an account's role away, and ends its sessions of the console.
+    package func removeOperator(_ name: String) async throws(AdministrationError) -> StoredAccount {
+        try demandOperator("taking roles")
+        let account = try await account(name)
+        let before = try await wrapped { try await credentials.operatorRole(of: account.id) }
+        try await wrapped { try await credentials.removeOperator(account.id) }
+        try await audit("operator.remove", account: account.id, subject: account.email, before: before.map(Self.text) ?? "")
+        return account
+    }
+
+    private static func text(_ role: Operator) -> String {
+        role.role == .operator ? role.role.rawValue : "\(role.role.rawValue) of \(role.containers.joined(separator: ", "))"
+    }
+
+    // Tokens and keys
+
+    /// Returns the API tokens of the actor's containers.
+    package func apiTokens() async throws(AdministrationError) -> [APIToken] {
+        let containers = Set(try await containers())
+        return try await wrapped { try credentials.apiTokens().filter { containers.contains($0.container) } }
+    }
+
+    /// Returns the keys of the actor's containers.
+    package func keys() async throws(AdministrationError) -> [ServerKey] {
+        let containers = Set(try await containers())
+        return try await wrapped { try credentials.keys().filter { containers.contains($0.container) } }
+    }
+
+    /// Revokes an API token of one of the actor's containers.
+    package func revokeAPIToken(_ id: String) async throws(AdministrationError) {
+        guard let token = try await apiTokens().first(where: { $0.id == id }) else {
+            throw AdministrationError(.notFound, "there is no such token; it may be revoked")
+        }
+        try await wrapped { try await credentials.revokeAPIToken(id: id) }
+        try await audit(
+            "token.revoke", container: token.container, environment: token.environment, subject: id, before: token.name)
+    }
+
+    /// Revokes a server's key of one of the actor's containers.
+    package func revokeKey(_ id: String) async throws(AdministrationError) {
+        guard let key = try await keys().first(where: { $0.id == id }) else {
+            throw AdministrationError(.notFound, "there is no such key; it may be revoked")
+        }
+        try await wrapped { try await credentials.revokeKey(id: id) }
+        try await audit("key.revoke", container: key.container, environment: key.environment, subject: id, before: key.name)
+    }
+
+    // The audit log
+
+    /// Returns entries of the audit log, the newest first: for a developer those of one of their containers.
+    ///
+    /// - Parameters:
+    ///   - container: Only entries of this container; a developer names one.
+    ///   - before: Only entries with a smaller number.
+    package func auditLog(
+        container: String? = nil, account: String? = nil, since: Int64 = 0, before: Int64? = nil, limit: Int = 100
+    ) async throws(AdministrationError) -> [AuditEntry] {
+        if let container { try await demand(container) } else { try demandOperator("the audit log of the whole cloud") }
+        var only: String?
+        if let account { only = try await self.account(account).id }
+        let (wanted, from) = (only, since)
+        return try await wrapped {
+            try await credentials.auditLog(since: from, account: wanted, container: container, before: before, limit: limit)
+        }
+    }
+}

@@ -1,0 +1,135 @@
+package import Foundation
+package import TidemarkCloud
+import TidemarkCloudEngine
+import TidemarkEmbeddedCloud
+import TidemarkModel
+import TidemarkWire
+
+/// Records.
+extension Administration {
+    /// Some of the records that a query has found.
+    package struct RecordPage: Sendable {
+        package let records: [CloudRecord]
+        /// Records that would be among them and are damaged.
+        package let failed: [RecordFailure]
+        /// Where the next page begins; `nil` after the last.
+        package let continuation: QueryContinuation?
+    }
+
+    /// Runs a query.
+    ///
+    /// - Throws: ``AdministrationError`` `missingIndex` with the index that a field lacks; `invalid`, `notFound`, `forbidden`, `busy`.
+    package func records(
+        _ query: RecordQuery, in place: RecordPlace, limit: Int = 50, continuation: QueryContinuation? = nil
+    ) async throws(AdministrationError) -> RecordPage {
+        let opened = try await open(place)
+        let schema = try await schema(of: place.container, environment: place.environment)
+        let wanted = try query.cloudQuery(schema)
+        let answer = try await wrapped {
+            try await opened.database.query(wanted, in: place.zoneID, limit: limit, continuation: continuation)
+        }
+        if continuation == nil { try await auditReading(place, opened, query.type) }
+        return RecordPage(records: answer.records, failed: answer.failed, continuation: answer.continuation)
+    }
+
+    /// Returns the request by which a client would run a query.
+    package func request(
+        of query: RecordQuery, in place: RecordPlace, limit: Int = 50
+    ) async throws(AdministrationError) -> RecordRequest {
+        try await demand(place.container)
+        return RecordRequest(
+            try query.cloudQuery(try await schema(of: place.container, environment: place.environment)), in: place, limit: limit)
+    }
+
+    /// Returns a record.
+    package func record(_ name: String, in place: RecordPlace) async throws(AdministrationError) -> CloudRecord {
+        let opened = try await open(place)
+        let record = try await wrapped { try await opened.database.record(name, in: place.zoneID) }
+        try await auditReading(place, opened, name)
+        return record
+    }
+
+    /// Makes a record, or changes one.
+    ///
+    /// - Parameters:
+    ///   - record: With the tag that it is to have still; without one it is new. Fields that are not in it stay.
+    ///   - cleared: Fields that lose their values.
+    /// - Returns: The record as it is now.
+    /// - Throws: ``AdministrationError`` `conflict` with the record that is there; `invalid`, `notFound`, `forbidden`, `busy`.
+    package func save(
+        _ record: CloudRecord, clearing cleared: Set<String> = [], in place: RecordPlace
+    ) async throws(AdministrationError) -> CloudRecord {
+        let opened = try await open(place)
+        let name = record.id.recordName
+        var before: CloudRecord?
+        if record.changeTag != nil { before = try await known(name, in: place, opened) }
+        do throws(AdministrationError) {
+            let saved = try await wrapped {
+                try await opened.database.modify(.save(record, clearing: cleared), in: place.zoneID)
+            }
+            guard let saved else { throw AdministrationError(.failed, "the cloud has saved the record, and not answered with it") }
+            try await auditChange("records.save", place, opened, name, before: before, after: saved)
+            return saved
+        } catch {
+            try await auditChange("records.save", place, opened, name, before: before, after: nil, outcome: error.code.rawValue)
+            throw error
+        }
+    }
+
+    /// Deletes a record.
+    ///
+    /// - Parameter tag: The tag that it is to have still; `nil` for any.
+    package func delete(_ name: String, ifTag tag: String?, in place: RecordPlace) async throws(AdministrationError) {
+        let opened = try await open(place)
+        let before = try await known(name, in: place, opened)
+        do throws(AdministrationError) {
+            _ = try await wrapped {
+                try await opened.database.modify(
+                    .delete(CloudRecordID(name, in: place.zoneID), changeTag: tag), in: place.zoneID)
+            }
+        } catch {
+            try await auditChange("records.delete", place, opened, name, before: before, after: nil, outcome: error.code.rawValue)
+            throw error
+        }
+        try await auditChange("records.delete", place, opened, name, before: before, after: nil)
+    }
+
+    /// Reads a part of an asset of a record.
+    package func piece(
+        of asset: CloudAsset, in place: RecordPlace, at offset: Int64, count: Int
+    ) async throws(AdministrationError) -> Data {
+        let opened = try await open(place)
+        return try await wrapped {
+            try await opened.database.piece(of: asset, in: place.zoneID, at: offset, count: count)
+        }
+    }
+
+    /// The record as it is before a change; `nil` where it is not there, or is damaged.
+    private func known(
+        _ name: String, in place: RecordPlace, _ opened: OpenedPlace
+    ) async throws(AdministrationError) -> CloudRecord? {
+        do throws(AdministrationError) {
+            return try await wrapped { try await opened.database.record(name, in: place.zoneID) }
+        } catch {
+            guard error.code == .notFound || error.code == .damaged else { throw error }
+            return nil
+        }
+    }
+
+    private func auditChange(
+        _ action: String, _ place: RecordPlace, _ opened: OpenedPlace, _ name: String, before: CloudRecord?, after: CloudRecord?,
+        outcome: String = "done"
+    ) async throws(AdministrationError) {
+        try await audit(
+            action, account: opened.account, container: place.container, environment: place.environment,
+            subject: "\(place.scope.name)/\(place.zone)/\(name)", outcome: outcome, before: before.map(Self.json) ?? "",
+            after: after.map(Self.json) ?? "")
+    }
+
+    /// A record as answers of the protocol have it.
+    package static func json(_ record: CloudRecord) -> String {
+        var json = JSONWriter()
+        record.write(&json, WireDialect(isExtended: true))
+        return String(decoding: json.bytes, as: UTF8.self)
+    }
+}

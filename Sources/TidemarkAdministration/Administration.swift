@@ -1,0 +1,121 @@
+import TidemarkCloud
+package import TidemarkCloudEngine
+package import TidemarkEmbeddedCloud
+package import TidemarkIdentity
+import TidemarkModel
+
+/// What those do who administer a served cloud, for one of them: who may do it, what it does, and its entry in the audit log.
+///
+/// The commands of `tidemark admin` and the console call it, over a directory or a database alike. Each function that concerns a container
+/// throws ``AdministrationError`` `notFound` for one that the actor may not use, as for one that is not there.
+package struct Administration: Sendable {
+    /// Who administers.
+    package enum Actor: Sendable {
+        /// A user of the machine's system, who runs a command.
+        case system(name: String)
+        /// An operator in the console, and from where.
+        case console(Operator, address: String)
+    }
+
+    package let cloud: EmbeddedCloud
+    package let credentials: CredentialStore
+    package let actor: Actor
+
+    package init(_ cloud: EmbeddedCloud, _ credentials: CredentialStore, by actor: Actor) {
+        (self.cloud, self.credentials, self.actor) = (cloud, credentials, actor)
+    }
+
+    // Who may do what
+
+    /// Whether the actor may do what concerns the cloud as a whole: accounts, operators, and all containers.
+    package var isOperator: Bool {
+        switch actor {
+        case .system: true
+        case .console(let person, _): person.role == .operator
+        }
+    }
+
+    /// Returns the served containers that the actor may use, by name.
+    package func containers() async throws(AdministrationError) -> [String] {
+        try await wrapped {
+            try await credentials.refresh()
+            return try credentials.containers().filter(mayUse)
+        }
+    }
+
+    private func mayUse(_ container: String) -> Bool {
+        switch actor {
+        case .system: true
+        case .console(let person, _): person.mayUse(container)
+        }
+    }
+
+    /// Makes sure that a container is served, and the actor's.
+    func demand(_ container: String) async throws(AdministrationError) {
+        let isThere = try await wrapped {
+            try await credentials.refresh()
+            return try credentials.hasContainer(container)
+        }
+        guard isThere, mayUse(container) else {
+            throw AdministrationError(.notFound, "no container '\(container.prefix(100))' is served; add it with 'tidemark admin container add'")
+        }
+    }
+
+    /// Makes sure that the actor administers the whole cloud.
+    func demandOperator(_ what: String) throws(AdministrationError) {
+        guard isOperator else { throw AdministrationError(.forbidden, "\(what) is for operators; you are a developer") }
+    }
+
+    // Accounts by name
+
+    /// Returns the account of an address or an identifier.
+    package func account(_ name: String) async throws(AdministrationError) -> StoredAccount {
+        let found: StoredAccount? = try await wrapped {
+            if let account = try await cloud.account(id: name) { return account }
+            return try await cloud.account(name)
+        }
+        guard let found else {
+            throw AdministrationError(.notFound, "the cloud has no account \(name.prefix(255)); see 'tidemark admin account list'")
+        }
+        return found
+    }
+
+    /// Returns the address of an account by its identifier; `nil` where it leads to none.
+    package func email(of id: String) async throws(AdministrationError) -> String? {
+        try await wrapped { try await cloud.account(id: id)?.email }
+    }
+
+    // The audit log
+
+    /// Adds an entry.
+    ///
+    /// - Parameters:
+    ///   - action: Such as `records.save`.
+    ///   - before: What was there; empty for nothing.
+    func audit(
+        _ action: String, account: String = "", container: String = "", environment: StoreEnvironment? = nil, subject: String = "",
+        outcome: String = "done", before: String = "", after: String = ""
+    ) async throws(AdministrationError) {
+        let (name, address): (String, String) =
+            switch actor {
+            case .system(let name): (name, "")
+            case .console(let person, let address): (person.id, address)
+            }
+        try await wrapped {
+            try await credentials.audit(
+                AuditEvent(
+                    .administration(action), actor: name, account: account, address: address,
+                    container: environment.map { "\(container)/\($0.rawValue)" } ?? container, subject: subject, outcome: outcome,
+                    before: before, after: after))
+        }
+    }
+
+    /// Calls a body, and makes an ``AdministrationError`` of what it throws.
+    func wrapped<Result>(_ body: () async throws -> Result) async throws(AdministrationError) -> Result {
+        do {
+            return try await body()
+        } catch {
+            throw AdministrationError(error)
+        }
+    }
+}

@@ -1,0 +1,86 @@
+package import TidemarkCloud
+import TidemarkIdentity
+
+/// Why administration did not do what it was asked to.
+package struct AdministrationError: Error, Sendable, CustomStringConvertible {
+    /// The kind of error.
+    package enum Code: String, Sendable {
+        /// It is not there, or not the actor's.
+        case notFound
+        /// The actor may not do it.
+        case forbidden
+        /// What was given can't be.
+        case invalid
+        /// It is there already.
+        case exists
+        /// The record was changed meanwhile.
+        case conflict
+        /// A query needs an index that the field lacks.
+        case missingIndex
+        /// The cloud can't do it for the moment.
+        case busy
+        /// What the cloud has of it is damaged.
+        case damaged
+        /// The cloud has failed.
+        case failed
+    }
+
+    package let code: Code
+    /// What is wrong and what helps: a sentence without a final period.
+    package let message: String
+    /// With `conflict`: the record that is there; `nil` where it was deleted.
+    package var record: CloudRecord?
+    /// With `missingIndex`.
+    package var index: MissingIndex?
+    /// What a part of the cloud has said, where it was that.
+    package var cause: (any Error)?
+
+    package init(_ code: Code, _ message: String) { (self.code, self.message) = (code, message) }
+
+    package var description: String { message }
+
+    package init(_ error: any Error) {
+        switch error {
+        case let error as AdministrationError: self = error
+        case let error as CloudError:
+            self.init(Code(error), error.reason)
+            (record, index) = (error.serverRecord, error.missingIndex)
+            cause = error
+        case let error as CredentialError:
+            self.init(Code(error), error.message)
+            cause = error
+        default:
+            self.init(.failed, "\(error)")
+            cause = error
+        }
+    }
+}
+
+extension AdministrationError.Code {
+    fileprivate init(_ error: CloudError) {
+        self =
+            switch error.code {
+            case .unknownItem, .zoneNotFound, .userDeletedZone: .notFound
+            case .permissionFailure, .notAuthenticated: .forbidden
+            case .serverRecordChanged: .conflict
+            case .invalidArguments: error.missingIndex == nil ? .invalid : .missingIndex
+            case .limitExceeded, .referenceViolation, .quotaExceeded, .assetNotAvailable: .invalid
+            case .alreadyShared: .exists
+            case .recordDamaged: .damaged
+            case .zoneBusy, .serviceUnavailable, .networkFailure, .networkUnavailable, .requestRateLimited,
+                .accountTemporarilyUnavailable: .busy
+            default: .failed
+            }
+    }
+
+    fileprivate init(_ error: CredentialError) {
+        self =
+            switch error.code {
+            case .invalid: .invalid
+            case .notFound: .notFound
+            case .exists: .exists
+            case .busy: .busy
+            default: .failed
+            }
+    }
+}

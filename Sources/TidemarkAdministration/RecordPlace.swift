@@ -1,0 +1,86 @@
+package import TidemarkCloud
+import TidemarkCloudEngine
+import TidemarkEmbeddedCloud
+import TidemarkIdentity
+package import TidemarkModel
+
+/// A zone of a database, as those name it who administer a cloud.
+package struct RecordPlace: Hashable, Sendable {
+    package var container: String
+    package var environment: StoreEnvironment
+    package var scope: DatabaseScope
+    /// Whose private or shared database: an address or an identifier. Without effect for the public database.
+    package var account: String
+    /// The zone's name.
+    package var zone: String
+    /// The user record name of the zone's owner, in a shared database; empty otherwise.
+    package var zoneOwner: String
+
+    package init(
+        container: String, environment: StoreEnvironment = .development, scope: DatabaseScope = .public, account: String = "",
+        zone: String = CloudZoneID.default.zoneName, zoneOwner: String = ""
+    ) {
+        (self.container, self.environment, self.scope) = (container, environment, scope)
+        (self.account, self.zone, self.zoneOwner) = (account, zone, zoneOwner)
+    }
+
+    /// The zone's identifier.
+    package var zoneID: CloudZoneID { zoneOwner.isEmpty ? CloudZoneID(zone) : CloudZoneID(zone, owner: zoneOwner) }
+}
+
+extension Administration {
+    /// A database that was opened, and whose it is.
+    struct OpenedPlace: Sendable {
+        let database: AdministeredDatabase
+        /// The account's identifier; empty for the public database.
+        let account: String
+    }
+
+    /// Opens the database of a place for who may see it.
+    ///
+    /// Private records in production are for operators: a developer would need the account's consent, which no account can give yet.
+    ///
+    /// - Throws: ``AdministrationError`` `notFound`, `forbidden`, `invalid`, `busy`, `failed`.
+    func open(_ place: RecordPlace) async throws(AdministrationError) -> OpenedPlace {
+        try await demand(place.container)
+        guard place.scope != .public else {
+            // Who changes records of the public database.
+            let person: String? = if case .console(let person, _) = actor { person.id } else { nil }
+            let database = try await wrapped {
+                let account = try await person.mapped { try await cloud.account(id: $0) } ?? nil
+                return try await cloud.administeredDatabase(
+                    .public, of: place.container, environment: place.environment, account: account)
+            }
+            return OpenedPlace(database: database, account: "")
+        }
+        guard place.environment == .development || isOperator else {
+            throw AdministrationError(
+                .forbidden,
+                "private records in production are for operators; a developer sees them in development, or needs the account's consent")
+        }
+        guard !place.account.isEmpty else {
+            throw AdministrationError(.invalid, "say whose \(place.scope.name) database: name an account")
+        }
+        let account = try await account(place.account)
+        let database = try await wrapped {
+            try await cloud.administeredDatabase(
+                place.scope, of: place.container, environment: place.environment, account: account)
+        }
+        return OpenedPlace(database: database, account: account.id)
+    }
+
+    /// Notes that somebody's own records were looked at.
+    func auditReading(_ place: RecordPlace, _ opened: OpenedPlace, _ subject: String) async throws(AdministrationError) {
+        guard place.scope != .public else { return }
+        try await audit(
+            "records.read", account: opened.account, container: place.container, environment: place.environment,
+            subject: "\(place.scope.name)/\(place.zone)/\(subject)")
+    }
+}
+
+extension Optional {
+    fileprivate func mapped<Result>(_ transform: (Wrapped) async throws -> Result) async throws -> Result? {
+        guard let self else { return nil }
+        return try await transform(self)
+    }
+}

@@ -1,0 +1,76 @@
+/// Stores who administers a served cloud, and their sessions of the console, as rows.
+///
+/// What ends a password or an account's sessions ends its console sessions in the same transaction.
+package protocol OperatorStorage: Sendable {
+    /// Returns all operators, by the identifiers of their accounts.
+    func operators() async throws -> [StoredOperator]
+    func storedOperator(_ account: String) async throws -> StoredOperator?
+    /// Adds an operator, or gives one another role. The account's console sessions stay.
+    func setOperator(_ row: StoredOperator) async throws
+    /// Removes an operator, and ends the account's console sessions.
+    ///
+    /// - Returns: Whether there was one.
+    func removeOperator(_ account: String) async throws -> Bool
+
+    /// Adds a console session, and removes those that have expired.
+    ///
+    /// - Parameters:
+    ///   - password: What the account's password has to be still.
+    ///   - event: What the audit log gets in the same transaction.
+    func add(
+        _ session: StoredConsoleSession, ifPasswordIs password: StoredPassword, auditing event: StoredAuditEvent
+    ) async throws -> ConsoleSessionAddition
+    /// Returns a console session's row; `nil` where there is none any more.
+    func consoleSession(_ id: [UInt8]) async throws -> StoredConsoleSession?
+    /// Notes when a console session was used, and when its account's password was entered.
+    func noteConsoleSession(_ id: [UInt8], used: Int64, confirmed: Int64) async throws
+    /// - Returns: Whether there was one.
+    func endConsoleSession(_ id: [UInt8]) async throws -> Bool
+    /// Returns an account's console sessions that have not expired, by when they began.
+    func consoleSessions(of account: String, at now: Int64) async throws -> [StoredConsoleSession]
+}
+
+/// A row of an operator.
+package struct StoredOperator: Hashable, Sendable {
+    package let account: String
+    /// `operator` or `developer`.
+    package let role: String
+    /// The containers of a developer.
+    package let containers: [String]
+    /// Microseconds since 1970 UTC.
+    package let added: Int64
+
+    package init(account: String, role: String, containers: [String], added: Int64) {
+        (self.account, self.role, self.containers, self.added) = (account, role, containers, added)
+    }
+}
+
+/// A row of a session of the console.
+package struct StoredConsoleSession: Hashable, Sendable {
+    /// SHA-256 of what its cookie has.
+    package let id: [UInt8]
+    package let account: String
+    /// Microseconds since 1970 UTC, as all times.
+    package let began: Int64
+    package let expires: Int64
+    /// The last use that was noted.
+    package var used: Int64
+    /// When the password was entered last.
+    package var confirmed: Int64
+    package let device, address: String
+
+    package init(
+        id: [UInt8], account: String, began: Int64, expires: Int64, used: Int64, confirmed: Int64, device: String, address: String
+    ) {
+        (self.id, self.account, self.began, self.expires) = (id, account, began, expires)
+        (self.used, self.confirmed, self.device, self.address) = (used, confirmed, device, address)
+    }
+}
+
+/// What became of a console session that was to be added.
+package enum ConsoleSessionAddition: Hashable, Sendable {
+    case added
+    /// The account administers nothing.
+    case isNoOperator
+    case passwordIsAnother
+}

@@ -1,0 +1,135 @@
+import ArgumentParser
+import TidemarkAdministration
+import TidemarkCloudEngine
+import TidemarkIdentity
+import TidemarkModel
+
+extension Operator.Role: ExpressibleByArgument {}
+
+struct AdminOperator: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "operator", abstract: "Adds, shows and removes those who may use the console.",
+        discussion: """
+            An operator is an account that signs in at /console of the server with its password. The role 'operator' has all containers, \
+            accounts and operators; the role 'developer' has the named containers, and private records in development only.
+
+            Examples:
+              tidemark admin operator add anna@example.org --data ~/cloud
+              tidemark admin operator add ben@example.org --role developer \\
+                  --container iCloud.org.example.journal --data ~/cloud
+              tidemark admin operator list --data ~/cloud
+              tidemark admin operator remove ben@example.org --data ~/cloud
+            """,
+        subcommands: [AdminOperatorAdd.self, AdminOperatorList.self, AdminOperatorRemove.self])
+}
+
+struct AdminOperatorAdd: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "add", abstract: "Gives an account a role in the console, in place of the one it has.",
+        discussion: """
+            The account needs a password to sign in: 'tidemark admin account password' sets one.
+
+            Examples:
+              tidemark admin operator add anna@example.org --data ~/cloud
+              tidemark admin operator add ben@example.org --role developer \\
+                  --container iCloud.org.example.journal --data ~/cloud
+            """)
+
+    @Argument(help: "The account's address.")
+    var email: String
+
+    @Option(help: "operator or developer.")
+    var role = Operator.Role.operator
+
+    @Option(help: ArgumentHelp("A container of a developer; can be repeated.", valueName: "name"))
+    var container: [String] = []
+
+    @OptionGroup var outcome: Outcome
+
+    @OptionGroup var place: AdminData
+
+    func validate() throws {
+        guard role == .developer || container.isEmpty else {
+            throw ValidationError("an operator has all containers; --container is for --role developer")
+        }
+        guard role == .operator || !container.isEmpty else {
+            throw ValidationError("say which containers the developer has: --container")
+        }
+    }
+
+    func run() async throws {
+        try await reportingErrors {
+            let administration = try await place.administration()
+            let account = try await administration.setOperator(email, role: role, containers: container)
+            let containers = Set(container).sorted()
+            try outcome.tell(
+                "admin operator add",
+                ["account": account.id, "email": account.email, "role": role.rawValue, "containers": containers],
+                text: "\(account.email) is \(role == .operator ? "an operator" : "a developer of \(containers.joined(separator: ", "))")")
+        }
+    }
+}
+
+struct AdminOperatorList: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "list", abstract: "Shows the operators.",
+        discussion: """
+            Examples:
+              tidemark admin operator list --data ~/cloud
+              tidemark admin operator list --data ~/cloud --json
+            """)
+
+    @OptionGroup var listing: AdminListing
+
+    private struct Line: Encodable {
+        let account: String
+        let email: String?
+        let role: String
+        let containers: [String]
+        let added: String
+    }
+
+    func run() async throws {
+        try await reportingErrors {
+            let lines = try await listing.place.administration().operators().map {
+                Line(
+                    account: $0.role.id, email: $0.account?.email, role: $0.role.role.rawValue, containers: $0.role.containers,
+                    added: Timestamp.text(microseconds: $0.role.added))
+            }
+            try listing.show(
+                lines, columns: ["address", "role", "containers", "since"],
+                none: "nobody may use the console; add an account with 'tidemark admin operator add'"
+            ) { line in
+                [
+                    line.email ?? line.account, line.role, line.containers.isEmpty ? "all" : line.containers.joined(separator: " "),
+                    Wording.moment(line.added),
+                ]
+            }
+        }
+    }
+}
+
+struct AdminOperatorRemove: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "remove", abstract: "Takes an account's role away, and ends its sessions of the console.",
+        discussion: """
+            Examples:
+              tidemark admin operator remove ben@example.org --data ~/cloud
+            """)
+
+    @Argument(help: "The account's address.")
+    var email: String
+
+    @OptionGroup var outcome: Outcome
+
+    @OptionGroup var place: AdminData
+
+    func run() async throws {
+        try await reportingErrors {
+            let account = try await place.administration().removeOperator(email)
+            try outcome.tell(
+                "admin operator remove", ["account": account.id, "email": account.email],
+                text: "\(account.email) is no operator any more")
+        }
+    }
+}

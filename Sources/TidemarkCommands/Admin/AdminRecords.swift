@@ -1,0 +1,281 @@
+public import ArgumentParser
+import TidemarkAdministration
+import TidemarkCloud
+import TidemarkCloudEngine
+public import TidemarkModel
+
+extension DatabaseScope: ExpressibleByArgument {
+    public init?(argument: String) {
+        guard let scope = Self.allCases.first(where: { $0.name == argument }) else { return nil }
+        self = scope
+    }
+
+    public static var allValueStrings: [String] { allCases.map(\.name) }
+}
+
+/// A zone of a database in a cloud.
+struct AdminPlace: ParsableArguments {
+    @Option(help: ArgumentHelp("The container.", valueName: "name"))
+    var container: String
+
+    @Option(help: "development or production.")
+    var environment: StoreEnvironment = .development
+
+    @Option(help: "public, private or shared.")
+    var database = DatabaseScope.public
+
+    @Option(help: ArgumentHelp("Whose private or shared database.", valueName: "address"))
+    var account: String?
+
+    @Option(help: ArgumentHelp("The zone.", valueName: "name"))
+    var zone = CloudZoneID.default.zoneName
+
+    @Option(help: ArgumentHelp("The user record name of the zone's owner, in a shared database.", valueName: "name"))
+    var zoneOwner: String?
+
+    func validate() throws {
+        guard database == .public || account != nil else { throw ValidationError("say whose \(database.name) database: --account") }
+        guard database != .public || account == nil else {
+            throw ValidationError("the public database is everybody's; --account is for --database private or shared")
+        }
+        guard zoneOwner == nil || database == .shared else { throw ValidationError("--zone-owner is for --database shared") }
+    }
+
+    var place: RecordPlace {
+        RecordPlace(
+            container: container, environment: environment, scope: database, account: account ?? "", zone: zone,
+            zoneOwner: zoneOwner ?? "")
+    }
+}
+
+struct AdminRecords: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "records", abstract: "Finds, shows, sets and deletes records of a cloud.",
+        discussion: """
+            The audit log has every change with the record before and after it, and every look into a private or shared database.
+
+            Examples:
+              tidemark admin records list --container journal --type City --data ~/cloud
+              tidemark admin records show oslo --container journal --data ~/cloud
+              tidemark admin records set oslo --container journal --type City title=Oslo --data ~/cloud
+              tidemark admin records delete oslo --container journal --data ~/cloud
+            """,
+        subcommands: [AdminRecordsList.self, AdminRecordsShow.self, AdminRecordsSet.self, AdminRecordsDelete.self])
+}
+
+/// A condition: `title BEGINS_WITH Os`.
+struct AdminFilter: ExpressibleByArgument {
+    let filter: RecordQuery.Filter
+
+    init?(argument: String) {
+        let parts = argument.split(separator: " ", maxSplits: 2, omittingEmptySubsequences: true)
+        guard parts.count >= 2, let comparator = CloudQuery.Comparator(rawValue: parts[1].uppercased()) else { return nil }
+        filter = RecordQuery.Filter(String(parts[0]), comparator, parts.count == 3 ? String(parts[2]) : "")
+    }
+}
+
+struct AdminRecordsList: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "list", abstract: "Shows the records that a query finds.",
+        discussion: """
+            A query needs the indexes that it would need over HTTP; 'tidemark admin schema index' adds them. Values are as in 'records \
+            set'; of a comparator that takes several they stand between commas.
+
+            Examples:
+              tidemark admin records list --container journal --type City --data ~/cloud
+              tidemark admin records list --container journal --type City \\
+                  --filter 'title BEGINS_WITH Os' --sort -createdTimestamp --data ~/cloud
+              tidemark admin records list --container journal --type Destination \\
+                  --database private --account anna@example.org --zone Trips --data ~/cloud --json
+            """)
+
+    @Option(help: ArgumentHelp("The record type.", valueName: "name"))
+    var type: String
+
+    @Option(
+        help: ArgumentHelp(
+            "A condition: a field, a comparator of CloudKit Web Services, and a value; can be repeated.", valueName: "condition"))
+    var filter: [AdminFilter] = []
+
+    @Option(
+        parsing: .unconditionalSingleValue,
+        help: ArgumentHelp("A field to sort by, with - before it for the opposite order; can be repeated.", valueName: "field"))
+    var sort: [String] = []
+
+    @Option(help: ArgumentHelp("The maximum number of records.", valueName: "n"))
+    var limit = 100
+
+    @OptionGroup var zone: AdminPlace
+
+    @OptionGroup var listing: AdminListing
+
+    func validate() throws {
+        guard (1...1_000_000).contains(limit) else { throw ValidationError("--limit takes a number from 1 to 1000000") }
+    }
+
+    func run() async throws {
+        try await reportingErrors {
+            let administration = try await listing.place.administration()
+            let query = RecordQuery(
+                type: type, filters: filter.map(\.filter),
+                sorts: sort.map { $0.hasPrefix("-") ? .init(String($0.dropFirst()), isAscending: false) : .init($0) })
+            var (records, continuation): ([CloudRecord], QueryContinuation?) = ([], nil)
+            repeat {
+                let page = try await administration.records(
+                    query, in: zone.place, limit: min(limit - records.count, 200), continuation: continuation)
+                records += page.records
+                for failure in page.failed { Output.error("damaged: \(failure.id.recordName)") }
+                continuation = page.continuation
+            } while continuation != nil && records.count < limit
+            if listing.json {
+                for record in records { try Output.write(Array("\(Administration.json(record))\n".utf8)) }
+                return
+            }
+            guard !records.isEmpty else { return try Output.line("no record is found") }
+            let fields = Set(records.flatMap(\.fields.keys)).sorted()
+            var table = TextTable(columns: ["name"] + fields + ["modified"])
+            for record in records {
+                let values = fields.map { record.fields[$0].map(FieldText.text) ?? "" }
+                let modified = record.modified.map { Wording.moment(Timestamp.text(microseconds: $0.time)) } ?? ""
+                try table.add([record.id.recordName] + values + [modified])
+            }
+            try table.finish()
+        }
+    }
+}
+
+struct AdminRecordsShow: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "show", abstract: "Shows a record.",
+        discussion: """
+            Examples:
+              tidemark admin records show oslo --container journal --data ~/cloud
+              tidemark admin records show oslo --container journal --data ~/cloud --json
+            """)
+
+    @Argument(help: "The record's name.")
+    var name: String
+
+    @OptionGroup var zone: AdminPlace
+
+    @OptionGroup var place: AdminData
+
+    @Flag(help: "Prints the record as one JSON object.")
+    var json = false
+
+    func run() async throws {
+        try await reportingErrors {
+            let record = try await place.administration().record(name, in: zone.place)
+            if json { return try Output.write(Array("\(Administration.json(record))\n".utf8)) }
+            var table = TextTable(columns: ["field", "type", "value"], cutsLast: false)
+            try table.add(["recordName", "", record.id.recordName])
+            try table.add(["recordType", "", record.type])
+            try table.add(["recordChangeTag", "", record.changeTag ?? ""])
+            if let parent = record.parent { try table.add(["parent", "", parent]) }
+            for (what, stamp) in [("created", record.created), ("modified", record.modified)] {
+                if let stamp { try table.add([what, "", "\(Timestamp.text(microseconds: stamp.time)) \(stamp.userRecordName)"]) }
+            }
+            for (field, value) in record.fields.sorted(by: { $0.key < $1.key }) {
+                try table.add([field, "\(value.type)", FieldText.text(value)])
+            }
+            try table.finish()
+        }
+    }
+}
+
+struct AdminRecordsSet: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "set", abstract: "Makes a record, or sets fields of one.",
+        discussion: """
+            A field without a value loses the one that it has. The schema says what type a value is of: a time is ISO 8601, bytes are \
+            base64, a location is 'latitude, longitude', a reference is a record's name, a list is a JSON array. In development, a field \
+            that the schema lacks becomes a string.
+
+            Examples:
+              tidemark admin records set oslo --container journal --type City title=Oslo --data ~/cloud
+              tidemark admin records set oslo --container journal title= --data ~/cloud
+            """)
+
+    @Argument(help: "The record's name.")
+    var name: String
+
+    @Argument(help: ArgumentHelp("Fields with their values.", valueName: "field=value"))
+    var fields: [String]
+
+    @Option(help: ArgumentHelp("The record type, of a new record.", valueName: "name"))
+    var type: String?
+
+    @OptionGroup var zone: AdminPlace
+
+    @OptionGroup var outcome: Outcome
+
+    @OptionGroup var place: AdminData
+
+    func validate() throws {
+        guard fields.allSatisfy({ $0.contains("=") && !$0.hasPrefix("=") }) else {
+            throw ValidationError("write each field as field=value")
+        }
+    }
+
+    func run() async throws {
+        try await reportingErrors {
+            let administration = try await place.administration()
+            var record: CloudRecord
+            do {
+                record = try await administration.record(name, in: zone.place)
+                guard type == nil || type == record.type else {
+                    throw ending("\(name) is a \(record.type), and stays one; leave --type out", .usage)
+                }
+                record.fields = [:]
+            } catch let error as AdministrationError where error.code == .notFound {
+                guard let type else { throw ending("there is no record \(name); say which type it is to have: --type", .noInput) }
+                record = CloudRecord(CloudRecordID(name, in: zone.place.zoneID), type: type)
+            }
+            let known = try await administration.schema(of: zone.container, environment: zone.environment).types[record.type]?.fields
+            var cleared: Set<String> = []
+            for text in fields {
+                let parts = text.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
+                guard parts.count == 2, !parts[1].isEmpty else {
+                    cleared.insert(parts[0])
+                    continue
+                }
+                record.fields[parts[0]] = try FieldText.value(
+                    parts[1], as: known?[parts[0]]?.fieldType ?? .string, field: parts[0])
+            }
+            let isNew = record.changeTag == nil
+            let saved = try await administration.save(record, clearing: cleared, in: zone.place)
+            try outcome.tell(
+                "admin records set", ["record": saved.id.recordName, "type": saved.type, "isNew": isNew, "changeTag": saved.changeTag],
+                text: "\(isNew ? "made" : "changed") \(saved.id.recordName)")
+        }
+    }
+}
+
+struct AdminRecordsDelete: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "delete", abstract: "Deletes a record.",
+        discussion: """
+            Records that refer to it with the action DELETE_SELF go with it.
+
+            Examples:
+              tidemark admin records delete oslo --container journal --data ~/cloud
+            """)
+
+    @Argument(help: "The record's name.")
+    var name: String
+
+    @OptionGroup var zone: AdminPlace
+
+    @OptionGroup var outcome: Outcome
+
+    @OptionGroup var place: AdminData
+
+    func run() async throws {
+        try await reportingErrors {
+            let administration = try await place.administration()
+            let record = try await administration.record(name, in: zone.place)
+            try await administration.delete(name, ifTag: record.changeTag, in: zone.place)
+            try outcome.tell("admin records delete", ["record": name, "type": record.type], text: "deleted \(name)")
+        }
+    }
+}

@@ -1,0 +1,46 @@
+import TidemarkModel
+
+/// An address within the console: a path of parts and a query, each encoded.
+package struct Address: Hashable, Sendable {
+    /// The address, for an attribute or a header.
+    package private(set) var text: String
+    private var hasQuery = false
+
+    /// The path at which a server has the console.
+    package static let root = "/console"
+
+    /// - Parameter parts: The path below the console's.
+    package init(_ parts: [String] = [], query: [(name: String, value: String?)] = []) {
+        text = Self.root + parts.map { "/" + Self.encoded($0) }.joined()
+        for (name, value) in query { if let value { add(name, value) } }
+    }
+
+    /// Adds a name with its value to the query.
+    package mutating func add(_ name: String, _ value: String) {
+        text += (hasQuery ? "&" : "?") + Self.encoded(name) + "=" + Self.encoded(value)
+        hasQuery = true
+    }
+
+    /// The address with another value in its query.
+    package func with(_ name: String, _ value: String?) -> Address {
+        guard let value else { return self }
+        var address = self
+        address.add(name, value)
+        return address
+    }
+
+    /// Encodes all but letters, digits and what has no meaning in any part of an address.
+    static func encoded(_ text: String) -> String {
+        var result = ""
+        for byte in text.utf8 {
+            switch byte {
+            case 0x30...0x39, 0x41...0x5a, 0x61...0x7a, UInt8(ascii: "-"), UInt8(ascii: "_"), UInt8(ascii: "~"):
+                result.unicodeScalars.append(Unicode.Scalar(byte))
+            // A part of dots alone would name another folder.
+            case UInt8(ascii: ".") where text.contains(where: { $0 != "." }): result += "."
+            default: result += "%" + Hexadecimal.text([byte]).uppercased()
+            }
+        }
+        return result
+    }
+}

@@ -1,0 +1,159 @@
+import TidemarkAdministration
+import TidemarkCloudEngine
+import TidemarkModel
+
+/// What all pages have around them.
+enum Layout {
+    /// A page of somebody who is signed in.
+    static func page(
+        _ context: Context, _ section: Section?, title: String, status: Int = 200, _ content: HTML
+    ) -> ConsoleReply {
+        let body: HTML = """
+            <header class="top">
+            <a class="brand" href="\(Address())">Tidemark</a>
+            \(chooser(context, section))
+            <div class="person"><span class="email">\(context.account.email)</span>
+            <form method="post" action="\(Address(["sign-out"]))">\(context.hiddenFields)<button class="quiet">Sign out</button></form></div>
+            </header>
+            <div class="frame">
+            <nav aria-label="Sections"><ul>
+            \(Section.allCases.filter { !$0.needsOperator || context.administration.isOperator }.html { item in
+                """
+                <li><a href="\(context.address(item.rawValue))"\(HTML.when(item == section, " aria-current=\"page\""))>\(item.title)</a></li>
+                """
+            })
+            </ul></nav>
+            <main id="content" tabindex="-1">
+            <h1>\(title)</h1>
+            \(content)
+            </main>
+            </div>
+            """
+        return ConsoleReply(status, document(title, body))
+    }
+
+    /// The choice of a container and an environment.
+    private static func chooser(_ context: Context, _ section: Section?) -> HTML {
+        guard let container = context.container else { return .none }
+        return """
+            <form class="chooser" method="get" action="\(Address(section.map { $0 == .overview ? [] : [$0.rawValue] } ?? []))">
+            <label><span class="hidden">Container</span>
+            <select name="c">\(context.containers.html { option($0, isChosen: $0 == container) })</select></label>
+            <label><span class="hidden">Environment</span>
+            <select name="e">\(StoreEnvironment.allCases.html { option($0.rawValue, isChosen: $0 == context.environment) })</select></label>
+            <button class="quiet">Show</button>
+            </form>
+            """
+    }
+
+    /// A whole document.
+    static func document(_ title: String, _ body: HTML) -> HTML {
+        """
+        <!DOCTYPE html>
+        <html lang="en">
+        <head>
+        <meta charset="utf-8">
+        <meta name="viewport" content="width=device-width, initial-scale=1">
+        <meta name="color-scheme" content="light dark">
+        <title>\(title) – Tidemark console</title>
+        <link rel="stylesheet" href="\(Address(["style.css"]))">
+        <link rel="icon" href="data:,">
+        </head>
+        <body>
+        <a class="skip" href="#content">Skip to the content</a>
+        \(body)
+        </body>
+        </html>
+
+        """
+    }
+
+    /// The page of an error.
+    ///
+    /// - Parameter context: `nil` where nobody is signed in.
+    static func failure(_ error: AdministrationError, _ context: Context?) -> ConsoleReply {
+        let (status, title): (Int, String) =
+            switch error.code {
+            case .notFound: (404, "Not found")
+            case .forbidden: (403, "Not allowed")
+            case .invalid, .missingIndex: (400, "That can't be")
+            case .exists, .conflict: (409, "It was changed meanwhile")
+            case .busy: (503, "Busy")
+            case .damaged, .failed: (500, "It has failed")
+            }
+        // What has failed inside is for the log: it may name what is not a developer's.
+        let message = error.code == .failed ? "The server has failed; its log says why." : sentence(error.message)
+        let content = notice(.error, message)
+        guard let context else {
+            return ConsoleReply(
+                status,
+                document(
+                    title,
+                    """
+                    <main id="content" class="narrow" tabindex="-1"><h1>\(title)</h1>\(content)
+                    <p><a href="\(Address())">To the console</a></p></main>
+                    """))
+        }
+        return page(context, nil, title: title, status: status, content)
+    }
+
+    /// A message as a sentence.
+    static func sentence(_ message: String) -> String {
+        let text = message.prefix(1).uppercased() + message.dropFirst()
+        return text.hasSuffix(".") ? text : text + "."
+    }
+
+    // Pieces
+
+    enum Tone: String { case info, good, warning, error }
+
+    /// A message above what it is about.
+    static func notice(_ tone: Tone, _ text: String, _ more: HTML = .none) -> HTML {
+        """
+        <div class="notice \(tone.rawValue)" role="\(tone == .error ? "alert" : "status")"><p>\(text)</p>\(more)</div>
+        """
+    }
+
+    static func option(_ value: String, _ title: String? = nil, isChosen: Bool) -> HTML {
+        """
+        <option value="\(value)"\(HTML.when(isChosen, " selected"))>\(title ?? value)</option>
+        """
+    }
+
+    /// A table that scrolls by itself where it is too wide.
+    static func table(_ label: String, _ columns: [String], _ rows: [HTML]) -> HTML {
+        """
+        <div class="scroll" role="region" aria-label="\(label)" tabindex="0"><table>
+        <thead><tr>\(columns.html { "<th scope=\"col\">\($0)</th>" })</tr></thead>
+        <tbody>\(rows)</tbody>
+        </table></div>
+        """
+    }
+
+    static func row(_ cells: [HTML]) -> HTML { "<tr>\(cells.html { "<td>\($0)</td>" })</tr>" }
+
+    /// A moment, in UTC.
+    static func time(_ microseconds: Int64) -> HTML {
+        let text = Timestamp.text(microseconds: microseconds)
+        return "<time datetime=\"\(text)\">\(String(text.prefix(16)).replacing("T", with: " "))</time>"
+    }
+
+    static func count(_ number: Int) -> String {
+        var (text, digits) = ("", Array(String(number)))
+        while digits.count > 3 {
+            text = "," + String(digits.suffix(3)) + text
+            digits.removeLast(3)
+        }
+        return String(digits) + text
+    }
+
+    /// A number of bytes, for people.
+    static func bytes(_ number: Int64) -> String {
+        var (value, unit) = (Double(number), 0)
+        let units = ["bytes", "kB", "MB", "GB", "TB", "PB"]
+        while value >= 999.5, unit < units.count - 1 { (value, unit) = (value / 1000, unit + 1) }
+        if unit == 0 { return "\(number) \(number == 1 ? "byte" : "bytes")" }
+        let tenths = Int((value * 10).rounded())
+        return value < 10 ? "\(tenths / 10).\(tenths % 10) \(units[unit])" : "\(Int(value.rounded())) \(units[unit])"
+    }
+}

@@ -1,0 +1,136 @@
+import TidemarkAdministration
+import TidemarkCloudEngine
+import TidemarkIdentity
+import TidemarkModel
+
+/// API tokens, keys of servers, and operators.
+struct AccessPage {
+    let context: Context
+    private let console: Console
+
+    init(_ context: Context, _ console: Console) { (self.context, self.console) = (context, console) }
+
+    func reply() async throws -> ConsoleReply {
+        if context.request.isPost { return try await change() }
+        let (tokens, keys) = (try await context.administration.apiTokens(), try await context.administration.keys())
+        let operators: HTML = context.administration.isOperator ? try await self.operators() : .none
+        let done: HTML = context.value("done") == nil ? .none : Layout.notice(.good, "It is done.")
+        return Layout.page(
+            context, .access, title: "Access",
+            """
+            \(done)
+            <h2>API tokens</h2>
+            \(tokens.isEmpty ? "<div class=\"card empty\">There is no token. ‘tidemark admin token add’ makes one.</div>" : table(tokens))
+            <h2>Keys of servers</h2>
+            \(keys.isEmpty ? "<div class=\"card empty\">There is no key. ‘tidemark admin key add’ adds one.</div>" : table(keys))
+            \(operators)
+            """)
+    }
+
+    private func table(_ tokens: [APIToken]) -> HTML {
+        Layout.table(
+            "API tokens", ["Name", "Container", "Made", "Comes back to", "Origins", ""],
+            tokens.map { token in
+                let place =
+                    switch token.callback {
+                    case .redirect(let address): address
+                    case .popup(let origin): origin
+                    }
+                return Layout.row([
+                    HTML(token.name.isEmpty ? token.id : token.name), HTML("\(token.container) (\(token.environment.rawValue))"),
+                    Layout.time(token.made), HTML(place), HTML(token.origins.isEmpty ? "any" : token.origins.joined(separator: " ")),
+                    revocation("token", token.id),
+                ])
+            })
+    }
+
+    private func table(_ keys: [ServerKey]) -> HTML {
+        Layout.table(
+            "Keys of servers", ["Name", "Container", "Made", "Key ID", ""],
+            keys.map { key in
+                Layout.row([
+                    HTML(key.name), HTML("\(key.container) (\(key.environment.rawValue))"), Layout.time(key.made),
+                    "<code>\(key.id)</code>", revocation("key", key.id),
+                ])
+            })
+    }
+
+    private func revocation(_ what: String, _ id: String) -> HTML {
+        """
+        <form method="post" action="\(Address(["access"]))">\(context.hiddenFields)\
+        <input type="hidden" name="action" value="revoke-\(what)"><input type="hidden" name="id" value="\(id)">\
+        <button class="danger">Revoke…</button></form>
+        """
+    }
+
+    // Operators
+
+    private func operators() async throws -> HTML {
+        let rows = try await context.administration.operators().map { person in
+            let name = person.account?.email ?? person.role.id
+            let remove: HTML = """
+                <form method="post" action="\(Address(["access"]))">\(context.hiddenFields)\
+                <input type="hidden" name="action" value="remove-operator"><input type="hidden" name="id" value="\(person.role.id)">\
+                <button class="danger">Remove<span class="hidden"> \(name)</span>…</button></form>
+                """
+            return Layout.row([
+                HTML(name), HTML(person.role.role.rawValue),
+                HTML(person.role.containers.isEmpty ? "all" : person.role.containers.joined(separator: ", ")),
+                Layout.time(person.role.added), person.role.id == context.account.id ? "<span class=\"quiet-text\">you</span>" : remove,
+            ])
+        }
+        return """
+            <h2>Operators</h2>
+            \(Layout.table("Operators", ["Account", "Role", "Containers", "Since", ""], rows))
+            <form class="card" method="post" action="\(Address(["access"]))">\(context.hiddenFields)
+            <input type="hidden" name="action" value="add-operator">
+            <div class="row"><div class="field"><label for="account">Account <span class="hint">its address</span></label>
+            <input id="account" name="account" type="email" autocomplete="off" required></div>
+            <div class="field"><label for="role">Role</label><select id="role" name="role">
+            \(Layout.option("developer", "Developer of some containers", isChosen: true))\(Layout.option("operator", "Operator of everything", isChosen: false))</select></div>
+            </div>
+            <fieldset><legend>Containers of a developer</legend>
+            \(context.containers.enumerated().html { number, name in
+                "<label class=\"choice\"><input type=\"checkbox\" name=\"container\(number)\" value=\"\(name)\">\(name)</label>"
+            })</fieldset>
+            <button class="quiet">Give the role…</button>
+            </form>
+            """
+    }
+
+    private func change() async throws -> ConsoleReply {
+        let administration = context.administration
+        let id = context.value("id") ?? ""
+        switch context.value("action") {
+        case "revoke-token":
+            let question = "The API token \(id) is revoked: programs that use it are refused at once."
+            if let page = try await console.confirmation(context, question, "Revoke the token") { return page }
+            try await administration.revokeAPIToken(id)
+        case "revoke-key":
+            let question = "The key \(id) is revoked: the server that has it is refused at once."
+            if let page = try await console.confirmation(context, question, "Revoke the key") { return page }
+            try await administration.revokeKey(id)
+        case "add-operator":
+            guard let role = context.value("role").flatMap(Operator.Role.init(rawValue:)), let name = context.value("account") else {
+                throw AdministrationError(.invalid, "say which account gets which role")
+            }
+            let containers = context.request.form.filter { $0.key.hasPrefix("container") }.map(\.value)
+            let what = role == .operator ? "of the whole cloud" : "of \(containers.sorted().joined(separator: ", "))"
+            if let page = try await console.confirmation(context, "\(name) becomes \(role.rawValue) \(what).", "Give the role") { return page }
+            _ = try await administration.setOperator(name, role: role, containers: containers)
+        case "remove-operator":
+            guard id != context.account.id else {
+                throw AdministrationError(.invalid, "nobody takes their own role; another operator does, or 'tidemark admin operator remove'")
+            }
+            let name = try await administration.account(id).email
+            if let page = try await console.confirmation(
+                context, "\(name) is no operator any more, and is signed out of the console.", "Remove the operator")
+            {
+                return page
+            }
+            _ = try await administration.removeOperator(id)
+        default: throw AdministrationError(.invalid, "say what is to be changed")
+        }
+        return .redirect(to: context.address("access", query: [("done", "1")]))
+    }
+}

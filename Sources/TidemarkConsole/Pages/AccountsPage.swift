@@ -1,0 +1,164 @@
+import TidemarkAdministration
+import TidemarkCloud
+import TidemarkCloudEngine
+import TidemarkEmbeddedCloud
+import TidemarkIdentity
+import TidemarkModel
+
+/// The accounts of the cloud.
+struct AccountsPage {
+    let context: Context
+
+    init(_ context: Context) { self.context = context }
+
+    private static let most = 100
+
+    func reply() async throws(AdministrationError) -> ConsoleReply {
+        let text = context.value("q") ?? ""
+        let accounts = try await context.administration.accounts(matching: text, limit: Self.most + 1)
+        let rows = accounts.prefix(Self.most).map { account in
+            Layout.row([
+                "<a href=\"\(context.address("account", query: [("id", account.email)]))\">\(account.email)</a>",
+                HTML(account.name?.title ?? ""), HTML(account.phone ?? ""), HTML(Self.quota(account.quota)), Self.status(account.status),
+            ])
+        }
+        return Layout.page(
+            context, .accounts, title: "Accounts",
+            """
+            <form class="card" method="get" action="\(Address(["accounts"]))" role="search">
+            <input type="hidden" name="c" value="\(context.container ?? "")"><input type="hidden" name="e" value="\(context.environment.rawValue)">
+            <div class="row"><div class="field"><label for="q">Address, name, phone number or identifier</label>
+            <input id="q" name="q" type="search" autocomplete="off" value="\(text)"></div><div class="field"><button>Search</button></div></div>
+            </form>
+            \(rows.isEmpty ? "<div class=\"card empty\">No account matches.</div>" : Layout.table("Accounts", ["Address", "Name", "Phone", "Quota", "Status"], rows))
+            \(HTML.when(accounts.count > Self.most, "<p class=\"quiet-text\">The first \(Self.most) are shown. Search for others.</p>"))
+            """)
+    }
+
+    static func quota(_ bytes: Int64) -> String { bytes == .max ? "no limit" : Layout.bytes(bytes) }
+
+    static func status(_ status: CloudAccount.Status) -> HTML {
+        status == .available ? "available" : "<span class=\"tag\">\(status.rawValue)</span>"
+    }
+}
+
+/// One account: what it uses, where it is signed in, and what can be done about that.
+struct AccountPage {
+    let context: Context
+    private let console: Console
+
+    init(_ context: Context, _ console: Console) { (self.context, self.console) = (context, console) }
+
+    func reply() async throws -> ConsoleReply {
+        guard let id = context.value("id") else { throw AdministrationError(.invalid, "say which account") }
+        if context.request.isPost { return try await change(id) }
+        let details = try await context.administration.details(of: id)
+        let account = details.account
+        let done: HTML = context.value("done") == nil ? .none : Layout.notice(.good, "The account is changed.")
+        return Layout.page(
+            context, .accounts, title: account.email,
+            """
+            \(done)
+            \(HTML.when(account.status != .available, Layout.notice(.warning, "The account can't be used: \(account.status.rawValue).")))
+            <div class="card"><dl class="facts">
+            <dt>Name</dt><dd>\(account.name?.title ?? "–")</dd>
+            <dt>Phone</dt><dd>\(account.phone ?? "–")</dd>
+            <dt>Password</dt><dd>\(details.hasPassword ? "set" : "none: nobody can sign in")</dd>
+            <dt>Console</dt><dd>\(details.role.map { $0.role.rawValue } ?? "no role")</dd>
+            <dt>Identifier</dt><dd><code>\(account.id)</code></dd>
+            </dl></div>
+            <h2>Use and quota</h2>
+            \(usage(details))
+            <form class="card" method="post" action="\(Address(["account"]))">\(fields("quota", id))
+            <div class="row"><div class="field"><label for="quota">Quota in each container <span class="hint">such as 5GB; empty for no limit</span></label>
+            <input id="quota" name="quota" autocomplete="off" value="\(account.quota == .max ? "" : Self.short(account.quota))"></div>
+            <div class="field"><button class="quiet">Set the quota</button></div></div></form>
+            <h2>Devices and sessions</h2>
+            \(sessions(details, id))
+            <div class="actions">
+            <form method="post" action="\(Address(["account"]))">\(fields("sign-out", id))<button class="danger">Sign out everywhere…</button></form>
+            <form method="post" action="\(Address(["account"]))">\(fields(account.status == .available ? "disable" : "enable", id))\
+            <button class="\(account.status == .available ? "danger" : "quiet")">\(account.status == .available ? "Disable the account…" : "Enable the account")</button></form>
+            </div>
+            <h2>What happened</h2>
+            \(ActivityPage.table(details.entries, [account.id: account.email]))
+            """)
+    }
+
+    private func fields(_ action: String, _ id: String) -> HTML {
+        """
+        \(context.hiddenFields)<input type="hidden" name="id" value="\(id)"><input type="hidden" name="action" value="\(action)">
+        """
+    }
+
+    private func usage(_ details: Administration.AccountDetails) -> HTML {
+        guard !details.usage.isEmpty else { return "<div class=\"card empty\">Nothing is stored.</div>" }
+        let quota = details.account.quota
+        return Layout.table(
+            "Use", ["Container", "Environment", "Stored", "Of the quota"],
+            details.usage.map { line in
+                let share = quota == .max || quota <= 0 ? 0 : min(100, Int(Double(line.bytes) / Double(quota) * 100))
+                let bar: HTML = quota == .max ? "no limit" : """
+                    <svg class="bar" viewBox="0 0 100 4" preserveAspectRatio="none" role="img" aria-label="\(share) percent of the quota"><rect width="\(share)" height="4"></rect></svg>\(share) %
+                    """
+                return Layout.row([HTML(line.container), HTML(line.environment.rawValue), HTML(Layout.bytes(line.bytes)), bar])
+            })
+    }
+
+    private func sessions(_ details: Administration.AccountDetails, _ id: String) -> HTML {
+        guard !details.sessions.isEmpty else { return "<div class=\"card empty\">The account is signed in nowhere.</div>" }
+        return Layout.table(
+            "Sessions", ["Device", "Container", "Since", "Last used", "From", ""],
+            details.sessions.map { session in
+                Layout.row([
+                    HTML(session.device.isEmpty ? "unknown" : session.device), HTML("\(session.container) (\(session.environment.rawValue))"),
+                    Layout.time(session.began), session.used == 0 ? .none : Layout.time(session.used), HTML(session.address),
+                    """
+                    <form method="post" action="\(Address(["account"]))">\(fields("end", id))<input type="hidden" name="session" value="\(session.id)">\
+                    <button class="danger">End<span class="hidden"> the session</span></button></form>
+                    """,
+                ])
+            })
+    }
+
+    private func change(_ id: String) async throws -> ConsoleReply {
+        let administration = context.administration
+        switch context.value("action") {
+        case "quota":
+            guard let quota = Self.bytes(context.value("quota")) else {
+                throw AdministrationError(.invalid, "a quota is a number of bytes, such as 5GB or 500MB; empty for no limit")
+            }
+            _ = try await administration.update(id) { $0.quota = quota }
+        case "end": try await administration.endSession(context.value("session") ?? "", of: id)
+        case "sign-out":
+            let question = "All devices and browsers of \(id) are signed out. What they have not sent yet stays on them until somebody signs in again."
+            if let page = try await console.confirmation(context, question, "Sign out everywhere") { return page }
+            _ = try await administration.signOutEverywhere(id)
+        case "disable":
+            let question = "The account \(id) can't be used until it is enabled again: its devices are refused. What it has stored stays."
+            if let page = try await console.confirmation(context, question, "Disable the account") { return page }
+            _ = try await administration.update(id) { $0.status = .restricted }
+        case "enable": _ = try await administration.update(id) { $0.status = .available }
+        default: throw AdministrationError(.invalid, "say what is to be changed")
+        }
+        return .redirect(to: context.address("account", query: [("id", id), ("done", "1")]))
+    }
+
+    private static let units: [(String, Int64)] = [("TB", 1_000_000_000_000), ("GB", 1_000_000_000), ("MB", 1_000_000), ("kB", 1_000), ("", 1)]
+
+    private static func short(_ bytes: Int64) -> String {
+        guard bytes > 0, let unit = units.first(where: { bytes % $0.1 == 0 }) else { return "0" }
+        return "\(bytes / unit.1)\(unit.0)"
+    }
+
+    private static func bytes(_ text: String?) -> Int64? {
+        guard let text else { return .max }
+        let bare = text.filter { !$0.isWhitespace }.lowercased()
+        for (name, size) in units where bare.hasSuffix(name.lowercased()) {
+            guard let number = Int64(bare.dropLast(name.count)), number >= 0 else { return nil }
+            let (bytes, isTooMuch) = number.multipliedReportingOverflow(by: size)
+            return isTooMuch ? nil : bytes
+        }
+        return nil
+    }
+}

@@ -1,0 +1,86 @@
+import TidemarkAdministration
+import TidemarkCloudEngine
+import TidemarkModel
+
+/// What there is, and what is amiss.
+struct OverviewPage {
+    let context: Context
+
+    init(_ context: Context) { self.context = context }
+
+    func reply() async throws(AdministrationError) -> ConsoleReply {
+        let usage = try await context.administration.usage()
+        var notices: HTML = .none
+        if context.containers.isEmpty {
+            notices += Layout.notice(
+                .info, "No container is served, or none is yours.",
+                "<p>‘tidemark admin container add’ has the server serve one.</p>")
+        }
+        if let container = context.container { notices += try await self.notices(container, usage) }
+        let sums = (
+            usage.reduce(0) { $0 + $1.totals.records }, usage.reduce(0) { $0 + $1.totals.assets }, usage.reduce(0) { $0 + $1.bytes }
+        )
+        return Layout.page(
+            context, .overview, title: "Overview",
+            """
+            \(notices)
+            <dl class="tiles">
+            <div><dt>Containers</dt><dd>\(context.containers.count)</dd></div>
+            <div><dt>Records</dt><dd>\(Layout.count(sums.0))</dd></div>
+            <div><dt>Assets</dt><dd>\(Layout.count(sums.1))</dd></div>
+            <div><dt>Stored</dt><dd>\(Layout.bytes(sums.2))</dd></div>
+            </dl>
+            <h2>Containers</h2>
+            \(table(usage))
+            """)
+    }
+
+    private func table(_ usage: [Administration.ContainerUsage]) -> HTML {
+        let used = Set(usage.map(\.container))
+        let rows = usage.map { line in row(line) } + context.containers.filter { !used.contains($0) }.map { name in
+            Layout.row([HTML(name), "<span class=\"quiet-text\">nothing yet</span>", .none, .none, .none, .none])
+        }
+        guard !rows.isEmpty else { return .none }
+        return Layout.table("Containers", ["Container", "Environment", "Records", "Assets", "Stored", "Owners of zones"], rows)
+    }
+
+    private func row(_ line: Administration.ContainerUsage) -> HTML {
+        let link: HTML = """
+            <a href="\(Address(["records"], query: [("c", line.container), ("e", line.environment.rawValue)]))">\(line.container)</a>
+            """
+        return """
+            <tr><td>\(link)</td><td>\(line.environment.rawValue)</td><td class="number">\(Layout.count(line.totals.records))</td>\
+            <td class="number">\(Layout.count(line.totals.assets))</td><td class="number">\(Layout.bytes(line.bytes))</td>\
+            <td class="number">\(Layout.count(line.totals.owners))</td></tr>
+            """
+    }
+
+    /// What is amiss, each with what helps.
+    private func notices(
+        _ container: String, _ usage: [Administration.ContainerUsage]
+    ) async throws(AdministrationError) -> HTML {
+        var notices: HTML = .none
+        if context.administration.isOperator {
+            let full = try await context.administration.accountUsage(of: container, environment: context.environment)
+                .filter { account in account.quota.map { $0 > 0 && account.bytes >= $0 / 10 * 9 } ?? false }
+            if let first = full.first, let email = first.email {
+                let link: HTML = "<p><a href=\"\(context.address("account", query: [("id", email)]))\">Look at the account and its quota</a></p>"
+                notices += Layout.notice(
+                    .warning,
+                    full.count == 1
+                        ? "\(email) has used nine tenths of its quota: its devices will soon be refused."
+                        : "\(full.count) accounts have used nine tenths of their quota, \(email) the most.", link)
+            }
+        }
+        let isUsed = usage.contains { $0.container == container && $0.environment == .production }
+        guard isUsed else { return notices }
+        let differences = try await context.administration.schemaDifferences(of: container).filter { $0.change != .onlyInProduction }
+        if !differences.isEmpty {
+            notices += Layout.notice(
+                .info,
+                "The schema of \(container) differs from production in \(differences.count) \(differences.count == 1 ? "place" : "places").",
+                "<p><a href=\"\(context.address("schema"))\">See what would be deployed</a></p>")
+        }
+        return notices
+    }
+}

@@ -1,0 +1,155 @@
+import Foundation
+import TidemarkAdministration
+import TidemarkCloud
+import TidemarkCloudEngine
+import TidemarkModel
+
+/// The part of an address, or of a form, that says which zone is looked at.
+struct PlaceFields {
+    let place: RecordPlace
+
+    /// - Throws: ``AdministrationError`` `invalid`, `notFound`.
+    init(_ context: Context) throws(AdministrationError) {
+        let scope = DatabaseScope.allCases.first { $0.name == context.value("db") } ?? .public
+        place = RecordPlace(
+            container: try context.demandContainer(), environment: context.environment, scope: scope,
+            account: scope == .public ? "" : context.value("account") ?? "",
+            zone: context.value("zone") ?? CloudZoneID.default.zoneName, zoneOwner: scope == .shared ? context.value("owner") ?? "" : "")
+    }
+
+    /// Names and values for an address.
+    var query: [(name: String, value: String?)] {
+        [
+            ("db", place.scope.name), ("account", place.account.isEmpty ? nil : place.account), ("zone", place.zone),
+            ("owner", place.zoneOwner.isEmpty ? nil : place.zoneOwner),
+        ]
+    }
+
+    /// The same for a form.
+    var hiddenFields: HTML {
+        query.html { name, value in value.map { "<input type=\"hidden\" name=\"\(name)\" value=\"\($0)\">" } ?? .none }
+    }
+
+    /// The place in words.
+    var title: String {
+        let zone = place.zoneID.isDefault ? "the default zone" : "zone \(place.zone)"
+        return place.scope == .public ? "public database" : "\(place.scope.name) database of \(place.account), \(zone)"
+    }
+
+    /// Fields in which the place is chosen.
+    var choice: HTML {
+        """
+        <div class="field"><label for="db">Database</label><select id="db" name="db">
+        \(DatabaseScope.allCases.html { Layout.option($0.name, $0.name.capitalized, isChosen: $0 == place.scope) })
+        </select></div>
+        <div class="field"><label for="account">Account <span class="hint">private and shared</span></label>
+        <input id="account" name="account" autocomplete="off" value="\(place.account)"></div>
+        <div class="field"><label for="zone">Zone</label><input id="zone" name="zone" autocomplete="off" value="\(place.zone)"></div>
+        \(HTML.when(
+            place.scope == .shared,
+            """
+            <div class="field"><label for="owner">Owner of the zone</label>
+            <input id="owner" name="owner" autocomplete="off" value="\(place.zoneOwner)"></div>
+            """))
+        """
+    }
+}
+
+/// How values of fields are shown and typed.
+enum FieldView {
+    /// A value in a cell of a table: short.
+    static func cell(_ value: CloudValue?, of field: String, _ record: CloudRecord, _ context: Context, _ place: PlaceFields) -> HTML {
+        switch value {
+        case nil: return "<span class=\"quiet-text\">–</span>"
+        case .timestamp(let time)?: return Layout.time(time)
+        case .reference(let reference)?: return link(to: reference.recordName, context, place)
+        case .asset?: return thumb(of: field, record, context, place)
+        case .bytes(let data)?: return HTML(Layout.bytes(Int64(data.count)))
+        case let value?:
+            let text = FieldText.text(value)
+            return HTML(text.count > 120 ? text.prefix(120) + "…" : text)
+        }
+    }
+
+    /// A value on the page of its record: whole.
+    static func whole(_ value: CloudValue, of field: String, _ record: CloudRecord, _ context: Context, _ place: PlaceFields) -> HTML {
+        switch value {
+        case .asset(let asset):
+            return """
+                <img class="preview" loading="lazy" src="\(assetAddress(field, 0, record, context, place, isPreview: true))" alt="Preview of \(field)">
+                <a href="\(assetAddress(field, 0, record, context, place, isPreview: false))">Download</a> \(Layout.bytes(asset.size))
+                <span class="mono quiet-text">\(asset.digest)</span>
+                """
+        case .list(let elements, of: .asset):
+            return elements.enumerated().html { index, _ in
+                "<a href=\"\(assetAddress(field, index, record, context, place, isPreview: false))\">Download \(index + 1)</a> "
+            }
+        case .list(let elements, of: .reference):
+            return elements.html { element in
+                if case .reference(let reference) = element { "\(link(to: reference.recordName, context, place)) " } else { .none }
+            }
+        case .reference(let reference):
+            return "\(link(to: reference.recordName, context, place)) <span class=\"tag\">\(reference.action.rawValue)</span>"
+        case .timestamp(let time): return Layout.time(time)
+        case .location(let place): return "\("\(place.latitude)"), \("\(place.longitude)")"
+        default: return HTML(FieldText.text(value))
+        }
+    }
+
+    /// A link to a record of the same zone.
+    static func link(to name: String, _ context: Context, _ place: PlaceFields) -> HTML {
+        "<a href=\"\(context.address("record", query: place.query + [("name", name)]))\">\(name)</a>"
+    }
+
+    private static func thumb(of field: String, _ record: CloudRecord, _ context: Context, _ place: PlaceFields) -> HTML {
+        """
+        <img class="thumb" loading="lazy" width="48" height="48" src="\(assetAddress(field, 0, record, context, place, isPreview: true))" alt="\(field)">
+        """
+    }
+
+    private static func assetAddress(
+        _ field: String, _ index: Int, _ record: CloudRecord, _ context: Context, _ place: PlaceFields, isPreview: Bool
+    ) -> Address {
+        context.address(
+            "asset",
+            query: place.query + [
+                ("name", record.id.recordName), ("field", field), ("index", String(index)), ("preview", isPreview ? "1" : nil),
+            ])
+    }
+
+    /// The most bytes of a text that can be edited in a form.
+    static let editable = 20_000
+
+    /// A field of a form, with what it had when the form was made.
+    ///
+    /// - Parameters:
+    ///   - text: What it shows.
+    ///   - was: What it had; `nil` for nothing.
+    static func input(_ field: String, _ type: FieldType, _ text: String, was: String?, number: Int) -> HTML {
+        let label: HTML = "<label for=\"f\(number)\">\(field) <span class=\"hint\">\(type.description)\(hint(type))</span></label>"
+        guard type.scalar != .asset, text.utf8.count <= editable else {
+            return "<div class=\"field\"><span class=\"name\">\(field)</span> <span class=\"hint\">\(type.description), can't be edited here</span></div>"
+        }
+        let kept: HTML = "<input type=\"hidden\" name=\"was.\(field)\" value=\"\(was ?? "")\">"
+        let isLong = type == .string || type.isList || type == .bytes
+        let control: HTML =
+            isLong
+            ? "<textarea id=\"f\(number)\" name=\"is.\(field)\" rows=\"\(min(8, 1 + text.count / 60))\">\n\(text)</textarea>"
+            : "<input id=\"f\(number)\" name=\"is.\(field)\" autocomplete=\"off\" value=\"\(text)\">"
+        return "<div class=\"field\">\(label)\(control)\(kept)</div>"
+    }
+
+    private static func hint(_ type: FieldType) -> String {
+        if type.isList { return ", a JSON array" }
+        switch type.scalar {
+        case .timestamp: return ", such as 2026-11-21T08:00:00Z, in UTC"
+        case .bytes: return ", base64"
+        case .location: return ", latitude, longitude"
+        case .reference: return ", the name of a record"
+        default: return ""
+        }
+    }
+
+    /// A text as forms send it back.
+    static func normalized(_ text: String) -> String { text.replacing("\r\n", with: "\n") }
+}

@@ -1,0 +1,238 @@
+import Foundation
+import TidemarkAdministration
+import TidemarkCloud
+import TidemarkCloudEngine
+import TidemarkModel
+
+/// One record: what it has, and the forms that make, change and delete it.
+struct RecordPage {
+    let context: Context
+    private let console: Console
+
+    init(_ context: Context, _ console: Console) { (self.context, self.console) = (context, console) }
+
+    func reply() async throws -> ConsoleReply {
+        let place = try PlaceFields(context)
+        if context.request.isPost {
+            switch context.value("action") {
+            case "delete": return try await delete(place)
+            default: return try await save(place)
+            }
+        }
+        if context.value("new") != nil { return try await form(nil, place) }
+        let name = try self.name()
+        let record = try await context.administration.record(name, in: place.place)
+        if context.value("edit") != nil { return try await form(record, place) }
+        return show(record, place)
+    }
+
+    private func name() throws(AdministrationError) -> String {
+        guard let name = context.value("name") else { throw AdministrationError(.invalid, "say which record: its name is missing") }
+        return name
+    }
+
+    private func address(_ place: PlaceFields, _ name: String, _ more: (name: String, value: String?)...) -> Address {
+        context.address("record", query: place.query + [("name", name)] + more)
+    }
+
+    // Showing
+
+    private func show(_ record: CloudRecord, _ place: PlaceFields) -> ConsoleReply {
+        let name = record.id.recordName
+        let fields = record.fields.sorted { $0.key < $1.key }
+        let saved: HTML = context.value("saved") == nil ? .none : Layout.notice(.good, "The record is saved.")
+        let isShare = record.type == CloudShare.recordType
+        let actions: HTML = """
+            <div class="actions"><a class="button" href="\(address(place, name, ("edit", "1")))">Edit</a>
+            <form method="post" action="\(Address(["record"]))">\(context.hiddenFields)\(place.hiddenFields)
+            <input type="hidden" name="action" value="delete"><input type="hidden" name="name" value="\(name)">
+            <input type="hidden" name="type" value="\(record.type)"><input type="hidden" name="tag" value="\(record.changeTag ?? "")">
+            <button class="danger">Delete…</button></form></div>
+            """
+        return Layout.page(
+            context, .records, title: name,
+            """
+            \(saved)
+            <p><a href="\(context.address("records", query: place.query + [("type", record.type)]))">\(record.type)</a> in the \(place.title)</p>
+            \(HTML.when(!isShare, actions))
+            <div class="card"><h2>Fields</h2>
+            \(fields.isEmpty ? "<p class=\"quiet-text\">The record has no fields.</p>" : .none)
+            <dl class="facts">\(fields.html { field, value in
+                """
+                <dt>\(field)<br><span class="hint">\(value.type.description)\(HTML.when(record.encryptedFields[field] != nil, ", encrypted by a client"))</span></dt>
+                <dd>\(FieldView.whole(value, of: field, record, context, place))</dd>
+                """
+            })</dl></div>
+            <div class="card"><h2>About it</h2><dl class="facts">
+            \(fact("Parent", record.parent.map { FieldView.link(to: $0, context, place) }))
+            \(fact("Share", record.shareName.map { FieldView.link(to: $0, context, place) }))
+            \(fact("Created", record.created.map(stamp)))
+            \(fact("Modified", record.modified.map(stamp)))
+            \(fact("Change tag", record.changeTag.map { "<code>\($0)</code>" }))
+            </dl></div>
+            <details><summary>As JSON</summary><pre tabindex="0">\(RecordRequest.indented(Array(Administration.json(record).utf8)))</pre></details>
+            """)
+    }
+
+    private func fact(_ name: String, _ value: HTML?) -> HTML { value.map { "<dt>\(name)</dt><dd>\($0)</dd>" } ?? .none }
+
+    private func stamp(_ stamp: CloudRecord.Stamp) -> HTML {
+        "\(Layout.time(stamp.time)) UTC by <code>\(stamp.userRecordName)</code>"
+    }
+
+    // The form
+
+    /// - Parameters:
+    ///   - record: As the cloud has it; `nil` for a new one.
+    ///   - message: What was wrong.
+    ///   - tag: Which version the form changes, where that is not the record's.
+    private func form(
+        _ record: CloudRecord?, _ place: PlaceFields, message: HTML = .none, status: Int = 200
+    ) async throws(AdministrationError) -> ConsoleReply {
+        let type = record?.type ?? context.value("type") ?? ""
+        let schema = try await context.administration.schema(of: place.place.container, environment: context.environment)
+        guard !type.isEmpty else { return typeForm(schema, place) }
+        var types = schema.types[type]?.fields.compactMapValues(\.fieldType) ?? [:]
+        for (field, value) in record?.fields ?? [:] where types[field] == nil { types[field] = value.type }
+        let posted = context.request.isPost ? context.request.form : [:]
+        let inputs = types.sorted { $0.key < $1.key }.enumerated().html { number, entry in
+            let was = record?.fields[entry.key].map(FieldText.text)
+            let known = posted["was.\(entry.key)"]
+            return FieldView.input(
+                entry.key, entry.value, posted["is.\(entry.key)"] ?? was ?? "", was: known ?? was, number: number)
+        }
+        let name: HTML =
+            record.map { "<input type=\"hidden\" name=\"name\" value=\"\($0.id.recordName)\">" }
+            ?? """
+            <div class="field"><label for="name">Name <span class="hint">empty for a random one</span></label>
+            <input id="name" name="name" autocomplete="off" maxlength="255" value="\(posted["name"] ?? "")"></div>
+            """
+        let back = record.map { address(place, $0.id.recordName) } ?? context.address("records", query: place.query + [("type", type)])
+        return Layout.page(
+            context, .records, title: record.map { "Edit \($0.id.recordName)" } ?? "New \(type)", status: status,
+            """
+            \(message)
+            <form class="card" method="post" action="\(Address(["record"]))">
+            \(context.hiddenFields)\(place.hiddenFields)
+            <input type="hidden" name="type" value="\(type)"><input type="hidden" name="tag" value="\(record?.changeTag ?? "")">
+            \(name)
+            \(inputs)
+            <div class="field"><label for="parent">Parent <span class="hint">the name of the record above it</span></label>
+            <input id="parent" name="parent" autocomplete="off" value="\(posted["parent"] ?? record?.parent ?? "")"></div>
+            \(HTML.when(context.environment == .development, newField(posted)))
+            <p class="hint">A field that is emptied loses its value. Times are in UTC.</p>
+            <div class="actions"><button>Save</button><a class="button quiet" href="\(back)">Cancel</a></div>
+            </form>
+            """)
+    }
+
+    /// A field that the schema lacks: in development, the record makes it.
+    private func newField(_ posted: [String: String]) -> HTML {
+        """
+        <details\(HTML.when(posted["newName"]?.isEmpty == false, " open"))><summary>Another field</summary><div class="row">
+        <div class="field"><label for="newName">Name</label><input id="newName" name="newName" autocomplete="off" value="\(posted["newName"] ?? "")"></div>
+        <div class="field"><label for="newType">Type</label><select id="newType" name="newType">
+        \(FieldType.Scalar.allCases.filter { $0 != .asset }.flatMap { [FieldType($0), FieldType.list(of: $0)] }.html { type in
+            Layout.option(type.description, isChosen: type.description == posted["newType"])
+        })</select></div>
+        <div class="field"><label for="newValue">Value</label><input id="newValue" name="newValue" autocomplete="off" value="\(posted["newValue"] ?? "")"></div>
+        </div></details>
+        """
+    }
+
+    private func typeForm(_ schema: CloudSchema, _ place: PlaceFields) -> ConsoleReply {
+        let fields = (place.query + [("new", "1")]).html { name, value in
+            value.map { "<input type=\"hidden\" name=\"\(name)\" value=\"\($0)\">" } ?? .none
+        }
+        return Layout.page(
+            context, .records, title: "New record",
+            """
+            <form class="card" method="get" action="\(Address(["record"]))">\(fields)
+            <input type="hidden" name="c" value="\(place.place.container)"><input type="hidden" name="e" value="\(context.environment.rawValue)">
+            <div class="field"><label for="type">Record type <span class="hint">in development also a new one</span></label>
+            <input id="type" name="type" list="types" autocomplete="off" required maxlength="255">
+            <datalist id="types">\(schema.types.keys.sorted().html { "<option value=\"\($0)\">" })</datalist></div>
+            <button>Go on</button></form>
+            """)
+    }
+
+    // Changing
+
+    private func save(_ place: PlaceFields) async throws(AdministrationError) -> ConsoleReply {
+        let form = context.request.form
+        guard let type = context.value("type") else { throw AdministrationError(.invalid, "say which type the record has") }
+        let tag = context.value("tag")
+        let name = context.value("name") ?? UUID().uuidString.lowercased()
+        var record = CloudRecord(CloudRecordID(name, in: place.place.zoneID), type: type, changeTag: tag)
+        record.parent = context.value("parent")
+        var cleared: Set<String> = []
+        do throws(AdministrationError) {
+            let known = try await context.administration.schema(of: place.place.container, environment: context.environment)
+                .types[type]?.fields
+            for (key, text) in form where key.hasPrefix("is.") {
+                let field = String(key.dropFirst(3))
+                let text = FieldView.normalized(text)
+                guard text != FieldView.normalized(form["was.\(field)"] ?? "") else { continue }
+                if text.isEmpty { cleared.insert(field) } else {
+                    guard let kind = known?[field]?.fieldType else {
+                        throw AdministrationError(.invalid, "'\(type)' has no field '\(field.prefix(100))' any more; reload the page")
+                    }
+                    record.fields[field] = try FieldText.value(text, as: kind, field: field)
+                }
+            }
+            if let field = context.value("newName"), let kind = context.value("newType").flatMap({ FieldType($0) }) {
+                record.fields[field] = try FieldText.value(form["newValue"] ?? "", as: kind, field: field)
+            }
+            let saved = try await context.administration.save(record, clearing: cleared, in: place.place)
+            return .redirect(to: address(place, saved.id.recordName, ("saved", "1")))
+        } catch {
+            switch error.code {
+            case .conflict: return try await conflict(error, record, place)
+            case .invalid, .missingIndex, .notFound, .forbidden:
+                let message = Layout.notice(.error, Layout.sentence(error.message))
+                let current = tag == nil ? nil : try await context.administration.record(name, in: place.place)
+                return try await self.form(current, place, message: message, status: error.code == .forbidden ? 403 : 400)
+            default: throw error
+            }
+        }
+    }
+
+    /// Shows what the record is now beside what was typed. The form then changes that version.
+    private func conflict(
+        _ error: AdministrationError, _ wanted: CloudRecord, _ place: PlaceFields
+    ) async throws(AdministrationError) -> ConsoleReply {
+        guard let there = error.record else {
+            return try await form(
+                nil, place, message: Layout.notice(.error, "The record was deleted meanwhile. Saving makes it again, with what is below."),
+                status: 409)
+        }
+        let form = context.request.form
+        let fields = Set(there.fields.keys).union(form.keys.filter { $0.hasPrefix("is.") }.map { String($0.dropFirst(3)) })
+        let rows = fields.sorted().compactMap { field -> HTML? in
+            let now = there.fields[field].map(FieldText.text) ?? ""
+            let typed = form["is.\(field)"].map(FieldView.normalized) ?? now
+            let was = form["was.\(field)"].map(FieldView.normalized) ?? now
+            guard now != was || typed != was else { return nil }
+            return Layout.row([
+                HTML(field), HTML(was), now == was ? HTML(now) : "<strong>\(now)</strong>",
+                typed == was ? "<span class=\"quiet-text\">unchanged</span>" : "<strong>\(typed)</strong>",
+            ])
+        }
+        let who: HTML = there.modified.map { " at \(Layout.time($0.time)) UTC, by <code>\($0.userRecordName)</code>" } ?? .none
+        let isNew = wanted.changeTag == nil
+        let message = Layout.notice(
+            .warning,
+            isNew ? "There is a record of this name already." : "The record was changed while you edited it. Nothing is saved yet.",
+            "<p>It was changed\(who). Saving again changes what it is now, in the fields that you have changed.</p>")
+        return try await self.form(
+            there, place, message: message + Layout.table("Changes", ["Field", "When you began", "Now", "Yours"], rows), status: 409)
+    }
+
+    private func delete(_ place: PlaceFields) async throws -> ConsoleReply {
+        let name = try self.name()
+        let question = "The record \(name) of the \(place.title) is deleted, and with it the records that refer to it with DELETE_SELF."
+        if let page = try await console.confirmation(context, question, "Delete the record") { return page }
+        try await context.administration.delete(name, ifTag: context.value("tag"), in: place.place)
+        return .redirect(to: context.address("records", query: place.query + [("type", context.value("type"))]))
+    }
+}

@@ -1,0 +1,83 @@
+import Foundation
+
+/// The page where operators sign in.
+enum SignInPage {
+    /// - Parameter email: What was typed.
+    static func form(_ request: ConsoleRequest, email: String = "", error: String? = nil, status: Int = 200) -> ConsoleReply {
+        let to = (request.isPost ? request.form["to"] : request.query["to"]) ?? ""
+        let described: HTML = error == nil ? .none : " aria-invalid=\"true\" aria-describedby=\"error\""
+        let focus: HTML = " autofocus"
+        return ConsoleReply(
+            status,
+            Layout.document(
+                "Sign in",
+                """
+                <main id="content" class="narrow" tabindex="-1">
+                <h1>Tidemark console</h1>
+                \(error.map { "<div class=\"notice error\" id=\"error\" role=\"alert\"><p>\($0)</p></div>" } ?? HTML.none)
+                <form method="post" action="\(Address(["sign-in"]))">
+                <input type="hidden" name="to" value="\(to)">
+                <div class="field"><label for="email">E-mail address</label>
+                <input id="email" name="email" type="email" autocomplete="username" maxlength="255" required value="\(email)"\(HTML.when(email.isEmpty, focus))\(described)></div>
+                <div class="field"><label for="password">Password</label>
+                <input id="password" name="password" type="password" autocomplete="current-password" maxlength="1024" required\(HTML.when(!email.isEmpty, focus))\(described)></div>
+                <button>Sign in</button>
+                </form>
+                <p class="hint">For those who run this cloud. ‘tidemark admin operator add’ lets an account in.</p>
+                </main>
+                """))
+    }
+
+    /// What the address of a page is remembered by while somebody signs in.
+    static func destination(_ request: ConsoleRequest) -> String {
+        var address = Address([request.page])
+        for (name, value) in request.query.sorted(by: { $0.key < $1.key }) { address.add(name, value) }
+        return String(address.text.dropFirst(Address.root.count + 1))
+    }
+
+    /// The page that was remembered, made anew: it leads to no other place.
+    static func destination(_ text: String) -> Address {
+        let parts = text.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
+        let page = String(parts.first ?? "")
+        guard Console.pages.contains(page), page != "sign-out" else { return Address() }
+        var address = Address(page.isEmpty ? [] : [page])
+        for pair in parts.count == 2 ? parts[1].split(separator: "&") : [] {
+            let pair = pair.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+            guard pair.count == 2, let name = String(pair[0]).removingPercentEncoding, let value = String(pair[1]).removingPercentEncoding
+            else { continue }
+            address.add(name, value)
+        }
+        return address
+    }
+}
+
+/// The page that asks before something is done that can't be undone.
+enum ConfirmationPage {
+    /// - Parameter isEntered: Whether the password was entered not long ago.
+    static func ask(
+        _ context: Context, _ question: String, _ button: String, _ isEntered: Bool, error: String? = nil
+    ) -> ConsoleReply {
+        let left = ["token", "c", "e", "password", "confirmed"]
+        let kept = context.request.form.filter { !left.contains($0.key) }.sorted { $0.key < $1.key }
+        let password: HTML = """
+            <div class="field"><label for="password">Your password</label>
+            <input id="password" name="password" type="password" autocomplete="current-password" maxlength="1024" required autofocus></div>
+            """
+        return Layout.page(
+            context, nil, title: "Are you sure?", status: error == nil ? 200 : 403,
+            """
+            \(error.map { Layout.notice(.error, $0) } ?? .none)
+            <div class="card">
+            <p>\(question)</p>
+            <form method="post" action="\(Address([context.request.page]))">
+            \(context.hiddenFields)
+            \(kept.html { name, value in "<input type=\"hidden\" name=\"\(name)\" value=\"\(value)\">" })
+            <input type="hidden" name="confirmed" value="1">
+            \(HTML.when(!isEntered, password))
+            <div class="actions"><button class="danger">\(button)</button>
+            <a class="button quiet" href="\(context.address(""))">Cancel</a></div>
+            </form>
+            </div>
+            """)
+    }
+}

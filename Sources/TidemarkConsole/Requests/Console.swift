@@ -1,0 +1,174 @@
+import TidemarkAdministration
+package import TidemarkEmbeddedCloud
+package import TidemarkIdentity
+import Foundation
+import TidemarkCloud
+import TidemarkModel
+
+/// The console of a cloud: answers requests for its pages.
+///
+/// ```swift
+/// let console = Console(cloud, credentials, attempt: limits.attempt, report: logger.error)
+/// let reply = await console.reply(to: request)
+/// ```
+package struct Console: Sendable {
+    /// Who tries to sign in, once the attempt was counted.
+    package struct Attempt: Sendable {
+        package let account: StoredAccount?
+        /// Whether somebody signed in to the account from there before.
+        package let isKnown: Bool
+
+        package init(account: StoredAccount?, isKnown: Bool) { (self.account, self.isKnown) = (account, isKnown) }
+    }
+
+    /// Why nobody may try to sign in for the moment.
+    package struct Delay: Error {
+        let seconds: Int
+
+        package init(seconds: Int) { self.seconds = seconds }
+    }
+
+    let cloud: EmbeddedCloud
+    let credentials: CredentialStore
+    /// Counts an attempt to sign in, by the address that was typed and where it comes from; throws ``Delay`` for too many.
+    let attempt: @Sendable (_ email: String, _ address: String) async throws -> Attempt
+    /// Tells the server's log of a fault.
+    let report: @Sendable (String) -> Void
+
+    package init(
+        _ cloud: EmbeddedCloud, _ credentials: CredentialStore,
+        attempt: @escaping @Sendable (_ email: String, _ address: String) async throws -> Attempt,
+        report: @escaping @Sendable (String) -> Void
+    ) {
+        (self.cloud, self.credentials, self.attempt, self.report) = (cloud, credentials, attempt, report)
+    }
+
+    /// The pages, by their names in the path.
+    package static let pages: [String] =
+        ["", "sign-in", "sign-out", "style.css"] + Section.allCases.map(\.rawValue).filter { !$0.isEmpty }
+        + ["record", "account", "asset", "schema.json"]
+
+    /// Answers a request. Nothing is thrown: an error is a page.
+    package func reply(to request: ConsoleRequest) async -> ConsoleReply {
+        var reply: ConsoleReply
+        do {
+            reply = try await answer(request)
+        } catch let error as AdministrationError {
+            reply = Layout.failure(error, nil)
+            if error.code == .failed { report("\(error)") }
+        } catch let delay as Delay {
+            reply = SignInPage.form(request, error: "Too many attempts: wait \(delay.seconds) seconds, then try again.", status: 429)
+            reply.headers.append(("Retry-After", String(delay.seconds)))
+        } catch {
+            report("\(error)")
+            let known = AdministrationError(error)
+            reply = Layout.failure(known.code == .busy ? known : AdministrationError(.failed, "the server has failed"), nil)
+        }
+        ConsoleHeaders.add(to: &reply, isKept: request.page == "style.css" && reply.status == 200)
+        return reply
+    }
+
+    private func answer(_ request: ConsoleRequest) async throws -> ConsoleReply {
+        guard request.isOwn else {
+            throw AdministrationError(.forbidden, "this request was made by a page of another site; open the console itself")
+        }
+        switch request.page {
+        case "style.css": return ConsoleReply(200, type: "text/css; charset=utf-8", .text(Style.sheet))
+        case "sign-in":
+            if request.isPost { return try await signIn(request) }
+            if try await session(request) != nil { return .redirect(to: Address()) }
+            return SignInPage.form(request)
+        default: break
+        }
+        guard let (session, account) = try await session(request) else {
+            guard !request.isPost else { return SignInPage.form(request, error: "Your session has ended. Sign in again.", status: 403) }
+            return .redirect(to: Address(["sign-in"]).with("to", request.page.isEmpty ? nil : SignInPage.destination(request)))
+        }
+        if request.isPost {
+            guard CredentialStore.isToken(request.form["token"] ?? "", of: session) else {
+                throw AdministrationError(.forbidden, "this form has expired, or is not of this session; go back, reload the page, and send it again")
+            }
+            if request.page == "sign-out" { return try await signOut(session, request) }
+        }
+        let administration = Administration(cloud, credentials, by: .console(session.operator, address: request.address))
+        let context = try await Context(request, session, account, administration)
+        do {
+            return try await page(context)
+        } catch let error as AdministrationError {
+            if error.code == .failed { report("\(error)") }
+            return Layout.failure(error, context)
+        }
+    }
+
+    private func page(_ context: Context) async throws -> ConsoleReply {
+        switch context.request.page {
+        case Section.overview.rawValue: try await OverviewPage(context).reply()
+        case Section.records.rawValue: try await RecordsPage(context).reply()
+        case "record": try await RecordPage(context, self).reply()
+        case "asset": try await AssetPage(context).reply()
+        case Section.schema.rawValue: try await SchemaPage(context, self).reply()
+        case "schema.json": try await SchemaPage(context, self).file()
+        case Section.zones.rawValue: try await ZonesPage(context).reply()
+        case Section.accounts.rawValue: try await AccountsPage(context).reply()
+        case "account": try await AccountPage(context, self).reply()
+        case Section.access.rawValue: try await AccessPage(context, self).reply()
+        case Section.activity.rawValue: try await ActivityPage(context).reply()
+        default: throw AdministrationError(.notFound, "there is no such page")
+        }
+    }
+
+    // Sessions
+
+    /// The session of a request, with its account; `nil` where there is none, or its account can't be used.
+    private func session(_ request: ConsoleRequest) async throws -> (ConsoleSession, StoredAccount)? {
+        guard let cookie = request.cookie(ConsoleHeaders.cookieName(request)),
+            let session = try await credentials.consoleSession(cookie),
+            let account = try await cloud.account(id: session.operator.id), account.status == .available
+        else { return nil }
+        return (session, account)
+    }
+
+    private func signIn(_ request: ConsoleRequest) async throws -> ConsoleReply {
+        let email = (request.form["email"] ?? "").trimmingCharacters(in: .whitespacesAndNewlines)
+        let attempt = try await attempt(email, request.address)
+        // An account that can't be used has no password, as far as anybody learns.
+        let account = attempt.account.flatMap { $0.status == .available ? $0.id : nil }
+        let cookie = try await credentials.signInToConsole(
+            request.form["password"] ?? "", account: account, device: request.userAgent, address: request.address,
+            isKnown: attempt.isKnown, as: email)
+        guard let cookie else {
+            return SignInPage.form(
+                request, email: email, error: "The e-mail address or the password is wrong, or the account is no operator.", status: 403)
+        }
+        var reply = ConsoleReply.redirect(to: SignInPage.destination(request.form["to"] ?? ""))
+        reply.headers.append(("Set-Cookie", ConsoleHeaders.cookie(cookie, request)))
+        return reply
+    }
+
+    private func signOut(_ session: ConsoleSession, _ request: ConsoleRequest) async throws -> ConsoleReply {
+        try await credentials.endConsoleSession(session)
+        try await credentials.audit(
+            AuditEvent(.consoleSignOut, actor: session.operator.id, account: session.operator.id, address: request.address))
+        var reply = ConsoleReply.redirect(to: Address(["sign-in"]))
+        reply.headers.append(("Set-Cookie", ConsoleHeaders.cookie(nil, request)))
+        return reply
+    }
+
+    // What can't be undone
+
+    /// Whether what can't be undone may be done now: the person has seen what it is, and has entered the password not long ago.
+    ///
+    /// - Returns: The page that asks; `nil` where it may be done.
+    func confirmation(_ context: Context, _ question: String, _ button: String) async throws -> ConsoleReply? {
+        let request = context.request
+        guard request.form["confirmed"] != nil else { return ConfirmationPage.ask(context, question, button, isEntered(context)) }
+        if isEntered(context) { return nil }
+        _ = try await attempt(context.account.email, request.address)
+        guard try await credentials.confirm(context.session, password: request.form["password"] ?? "") else {
+            return ConfirmationPage.ask(context, question, button, false, error: "The password is wrong.")
+        }
+        return nil
+    }
+
+    private func isEntered(_ context: Context) -> Bool { credentials.isConfirmed(context.session) }
+}

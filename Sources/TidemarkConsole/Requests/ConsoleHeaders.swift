@@ -1,0 +1,40 @@
+/// What every answer of the console says to browsers.
+enum ConsoleHeaders {
+    /// Adds what keeps others from a page, and a page from others.
+    ///
+    /// - Parameter isKept: Whether a browser may keep the answer for some minutes.
+    static func add(to reply: inout ConsoleReply, isKept: Bool = false) {
+        let known = Set(reply.headers.map { $0.name.lowercased() })
+        let all = [
+            ("Content-Security-Policy", policy), ("X-Frame-Options", "DENY"), ("X-Content-Type-Options", "nosniff"),
+            // With no-referrer, browsers send the form itself with the origin null.
+            ("Referrer-Policy", "same-origin"), ("Cross-Origin-Opener-Policy", "same-origin"),
+            ("Cross-Origin-Resource-Policy", "same-origin"),
+            ("Permissions-Policy", "camera=(), geolocation=(), microphone=()"),
+            ("Cache-Control", isKept ? "max-age=300" : "no-store"),
+            // It also has the server not allow other origins to read the answer.
+            ("Vary", "Cookie, Accept-Encoding"),
+        ]
+        for (name, value) in all where !known.contains(name.lowercased()) { reply.headers.append((name, value)) }
+    }
+
+    private static let policy =
+        "default-src 'none'; style-src 'self'; img-src 'self'; script-src 'self'; connect-src 'self'; form-action 'self'; "
+        + "frame-ancestors 'none'; base-uri 'none'"
+
+    /// For contents that others have uploaded.
+    static let sandbox = "default-src 'none'; sandbox"
+
+    // The session's cookie
+
+    static func cookieName(_ request: ConsoleRequest) -> String { request.isSecure ? "__Secure-tidemark-console" : "tidemark-console" }
+
+    /// The header that gives a browser the cookie.
+    ///
+    /// - Parameter value: `nil` takes it away.
+    static func cookie(_ value: String?, _ request: ConsoleRequest) -> String {
+        let secure = request.isSecure ? "; Secure" : ""
+        let age = value == nil ? "; Max-Age=0" : ""
+        return "\(cookieName(request))=\(value ?? ""); Path=\(Address.root); HttpOnly; SameSite=Strict\(secure)\(age)"
+    }
+}

@@ -1,0 +1,107 @@
+package import Foundation
+package import TidemarkCloud
+package import TidemarkCloudEngine
+package import TidemarkModel
+
+/// A database of a container as those see it who administer the cloud: the private and shared databases of an account, whether or not the
+/// account can be used, and the public database with the right to change all of its records.
+///
+/// Who may administer what is decided by the caller.
+package struct AdministeredDatabase: Sendable {
+    private let container: CloudContainer
+    private let caller: CloudEngine.Caller
+
+    fileprivate init(_ container: CloudContainer, _ caller: CloudEngine.Caller) {
+        (self.container, self.caller) = (container, caller)
+    }
+
+    /// Returns the zones.
+    package func zones() async throws(CloudError) -> [CloudZoneID] { try await container.engine.zones(caller) }
+
+    /// Returns the number of a zone's records by the names of their types; none where nothing was saved in the zone. O(records of the zone).
+    package func recordCounts(in zone: CloudZoneID) async throws(CloudError) -> [String: Int] {
+        try await container.engine.recordCounts(in: zone, caller)
+    }
+
+    /// Returns the shares of a zone; none in a public database.
+    package func shares(in zone: CloudZoneID) async throws(CloudError) -> [CloudShare] {
+        guard caller.scope != .public else { return [] }
+        return try await container.engine.shares(in: zone, caller)
+    }
+
+    /// As ``EmbeddedDatabase/query(_:in:limit:desiredKeys:continuation:)``.
+    package func query(
+        _ query: CloudQuery, in zone: CloudZoneID, limit: Int?, continuation: QueryContinuation?
+    ) async throws(CloudError) -> QueryAnswer {
+        try await container.engine.query(query, in: zone, limit: limit, keys: nil, continuation: continuation, caller)
+    }
+
+    /// Returns a record.
+    ///
+    /// - Throws: `CloudError` `unknownItem`, `recordDamaged`, `zoneNotFound`.
+    package func record(_ name: String, in zone: CloudZoneID) async throws(CloudError) -> CloudRecord {
+        guard let found = try await container.engine.lookup([name], in: zone, keys: nil, caller).first else {
+            throw CloudError(.unknownItem, "Record not found")
+        }
+        return try found.get()
+    }
+
+    /// Changes a record.
+    ///
+    /// - Returns: The record as it is now; `nil` for one that was deleted.
+    /// - Throws: What the operation failed with, among it `CloudError` `serverRecordChanged` with the record that is there.
+    package func modify(_ operation: RecordOperation, in zone: CloudZoneID) async throws(CloudError) -> CloudRecord? {
+        let (outcomes, isUnfinished) = try await container.engine.modify(
+            ModifyRecordsRequest(zone: zone, operations: [operation]), container.assetStorage, caller)
+        if isUnfinished { container.goOnRemoving() }
+        switch outcomes.first {
+        case .saved(let record):
+            container.notifier.post()
+            return record
+        case .deleted:
+            container.notifier.post()
+            return nil
+        case .failed(let error): throw error
+        case nil: throw CloudError(.internalError, "the cloud has not answered")
+        }
+    }
+
+    /// Reads a part of an asset that a record of the database names.
+    package func piece(
+        of asset: CloudAsset, in zone: CloudZoneID, at offset: Int64, count: Int
+    ) async throws(CloudError) -> Data {
+        try await container.engine.download(asset, in: zone, from: offset, count: count, container.assetStorage, caller)
+    }
+}
+
+extension EmbeddedCloud {
+    /// Returns a database for administration.
+    ///
+    /// - Parameters:
+    ///   - account: Whose private or shared database; for the public one, who changes its records.
+    /// - Throws: `CloudError` `invalidArguments`, `zoneBusy`, `serviceUnavailable`, `internalError`.
+    package func administeredDatabase(
+        _ scope: DatabaseScope, of container: String, environment: StoreEnvironment, account: StoredAccount?
+    ) async throws(CloudError) -> AdministeredDatabase {
+        let opened = try await openedContainer(container, environment)
+        let user = account.map { Self.userRecordName($0.id, in: container) } ?? "_administrator"
+        var caller = CloudEngine.Caller(user: user, scope: scope, quota: account?.quota ?? .max, account: account)
+        if scope == .public { (caller.isAdministrator, caller.quota) = (true, .max) }
+        return AdministeredDatabase(opened, caller)
+    }
+
+    /// Counts what a container has of all owners. O(records + assets).
+    package func totals(of container: String, environment: StoreEnvironment) async throws(CloudError) -> StoredTotals {
+        try await openedContainer(container, environment).engine.storage.read { rows throws(CloudError) in try rows.totals() }
+    }
+
+    /// Returns the bytes that accounts have stored in a container, by user record names.
+    package func storedBytes(of container: String, environment: StoreEnvironment) async throws(CloudError) -> [String: Int64] {
+        try await openedContainer(container, environment).engine.storage.read { rows throws(CloudError) in try rows.allUsed() }
+    }
+
+    /// Whether a container was made in an environment: whatever asks for one that was not makes it.
+    package func hasContainer(_ name: String, _ environment: StoreEnvironment) async throws(CloudError) -> Bool {
+        try await containers().contains { $0 == name && $1 == environment }
+    }
+}

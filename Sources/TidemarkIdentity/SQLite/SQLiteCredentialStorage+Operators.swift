@@ -1,0 +1,117 @@
+import Foundation
+import GRDB
+import TidemarkCloudEngine
+
+/// Operators and their sessions of the console.
+extension SQLiteCredentialStorage {
+    func operators() async throws -> [StoredOperator] {
+        try await writer.read { db in
+            try Row.fetchAll(db, sql: "SELECT * FROM operators ORDER BY account").map { try StoredOperator($0) }
+        }
+    }
+
+    func storedOperator(_ account: String) async throws -> StoredOperator? {
+        try await writer.read { db in
+            try Row.fetchOne(db, sql: "SELECT * FROM operators WHERE account = ?", arguments: [account])
+                .map { try StoredOperator($0) }
+        }
+    }
+
+    func setOperator(_ row: StoredOperator) async throws {
+        try await writer.write { db in
+            try db.execute(
+                sql: """
+                    INSERT INTO operators (account, role, containers, added) VALUES (?, ?, ?, ?)
+                    ON CONFLICT (account) DO UPDATE SET role = excluded.role, containers = excluded.containers
+                    """,
+                arguments: [
+                    row.account, row.role, String(decoding: try JSONEncoder().encode(row.containers), as: UTF8.self), row.added,
+                ])
+        }
+    }
+
+    func removeOperator(_ account: String) async throws -> Bool {
+        try await writer.write { db in
+            try Self.endConsoleSessions(of: account, db)
+            try db.execute(sql: "DELETE FROM operators WHERE account = ?", arguments: [account])
+            return db.changesCount > 0
+        }
+    }
+
+    func add(
+        _ session: StoredConsoleSession, ifPasswordIs password: StoredPassword, auditing event: StoredAuditEvent
+    ) async throws -> ConsoleSessionAddition {
+        try await writer.write { db in
+            let isOperator = try Bool.fetchOne(
+                db, sql: "SELECT EXISTS (SELECT 1 FROM operators WHERE account = ?)", arguments: [session.account])
+            guard isOperator == true else { return .isNoOperator }
+            guard try StoredPassword(of: session.account, db) == password else { return .passwordIsAnother }
+            try Self.keepKnown(session.address, to: session.account, at: session.began, db)
+            try Self.record(event, at: session.began, db)
+            try db.execute(sql: "DELETE FROM console_sessions WHERE expires <= ?", arguments: [session.began])
+            try db.execute(
+                sql: """
+                    INSERT INTO console_sessions (id, account, began, expires, used, confirmed, device, address)
+                    VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+                    """,
+                arguments: [
+                    Data(session.id), session.account, session.began, session.expires, session.used, session.confirmed,
+                    session.device, session.address,
+                ])
+            return .added
+        }
+    }
+
+    func consoleSession(_ id: [UInt8]) async throws -> StoredConsoleSession? {
+        try await writer.read { db in
+            try Row.fetchOne(db, sql: "SELECT * FROM console_sessions WHERE id = ?", arguments: [Data(id)])
+                .map { StoredConsoleSession($0) }
+        }
+    }
+
+    func noteConsoleSession(_ id: [UInt8], used: Int64, confirmed: Int64) async throws {
+        try await writer.write { db in
+            try db.execute(
+                sql: "UPDATE console_sessions SET used = max(used, ?), confirmed = max(confirmed, ?) WHERE id = ?",
+                arguments: [used, confirmed, Data(id)])
+        }
+    }
+
+    func endConsoleSession(_ id: [UInt8]) async throws -> Bool {
+        try await writer.write { db in
+            try db.execute(sql: "DELETE FROM console_sessions WHERE id = ?", arguments: [Data(id)])
+            return db.changesCount > 0
+        }
+    }
+
+    func consoleSessions(of account: String, at now: Int64) async throws -> [StoredConsoleSession] {
+        try await writer.read { db in
+            try Row.fetchAll(
+                db, sql: "SELECT * FROM console_sessions WHERE account = ? AND expires > ? ORDER BY began, id",
+                arguments: [account, now]
+            ).map { StoredConsoleSession($0) }
+        }
+    }
+
+    /// Ends an account's sessions of the console, in a transaction that ends its other sessions.
+    static func endConsoleSessions(of account: String, _ db: Database) throws {
+        try db.execute(sql: "DELETE FROM console_sessions WHERE account = ?", arguments: [account])
+    }
+}
+
+extension StoredOperator {
+    fileprivate init(_ row: Row) throws {
+        let containers: String = row["containers"]
+        self.init(
+            account: row["account"], role: row["role"],
+            containers: try JSONDecoder().decode([String].self, from: Data(containers.utf8)), added: row["added"])
+    }
+}
+
+extension StoredConsoleSession {
+    fileprivate init(_ row: Row) {
+        self.init(
+            id: Array(row["id"] as Data), account: row["account"], began: row["began"], expires: row["expires"],
+            used: row["used"], confirmed: row["confirmed"], device: row["device"], address: row["address"])
+    }
+}

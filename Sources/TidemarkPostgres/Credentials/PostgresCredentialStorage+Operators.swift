@@ -1,0 +1,100 @@
+import Foundation
+package import TidemarkCloudEngine
+
+/// Operators and their sessions of the console.
+extension PostgresCredentialStorage {
+    private static let operatorColumns = "account, role, containers, added"
+    private static let consoleColumns = "id, account, began, expires, used, confirmed, device, address"
+
+    package func operators() async throws -> [StoredOperator] {
+        try await database.rows("SELECT \(Self.operatorColumns) FROM operators ORDER BY account").map { try Self.storedOperator($0) }
+    }
+
+    package func storedOperator(_ account: String) async throws -> StoredOperator? {
+        guard account.isStorable else { return nil }
+        return try await database.rows("SELECT \(Self.operatorColumns) FROM operators WHERE account = $1", account).first
+            .map { try Self.storedOperator($0) }
+    }
+
+    package func setOperator(_ row: StoredOperator) async throws {
+        try await database.write { transaction in
+            try transaction.enqueue(
+                """
+                INSERT INTO operators (\(Self.operatorColumns)) VALUES ($1, $2, $3, $4)
+                ON CONFLICT (account) DO UPDATE SET role = excluded.role, containers = excluded.containers
+                """, row.account, row.role, row.containers, row.added)
+        }
+    }
+
+    package func removeOperator(_ account: String) async throws -> Bool {
+        guard account.isStorable else { return false }
+        return try await database.write { transaction in
+            // The operator's row first: a sign-in holds it until its session is there, which the next statement then sees.
+            let removed = try transaction.query("DELETE FROM operators WHERE account = $1", account).affected > 0
+            try transaction.enqueue("DELETE FROM console_sessions WHERE account = $1", account)
+            return removed
+        }
+    }
+
+    package func add(
+        _ session: StoredConsoleSession, ifPasswordIs password: StoredPassword, auditing event: StoredAuditEvent
+    ) async throws -> ConsoleSessionAddition {
+        try await database.write { transaction in
+            let rows = try transaction.run([
+                PostgresCommand("SELECT FROM operators WHERE account = $1 FOR SHARE", [session.account]),
+                PostgresCommand(
+                    "SELECT log_n, r, p, salt, digest FROM passwords WHERE account = $1 FOR SHARE", [session.account]),
+            ])
+            guard !rows[0].isEmpty else { return .isNoOperator }
+            guard try rows[1].first.map({ try Self.password($0) }) == password else { return .passwordIsAnother }
+            try Self.keepKnown(session.address, to: "$1", session.account, at: session.began, transaction)
+            try Self.record(event, at: session.began, transaction)
+            try transaction.enqueue("DELETE FROM console_sessions WHERE expires <= $1", session.began)
+            try transaction.enqueue(
+                "INSERT INTO console_sessions (\(Self.consoleColumns)) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)", Data(session.id),
+                session.account, session.began, session.expires, session.used, session.confirmed, session.device,
+                session.address)
+            return .added
+        }
+    }
+
+    package func consoleSession(_ id: [UInt8]) async throws -> StoredConsoleSession? {
+        try await database.rows("SELECT \(Self.consoleColumns) FROM console_sessions WHERE id = $1", Data(id)).first
+            .map { try Self.consoleSession($0) }
+    }
+
+    package func noteConsoleSession(_ id: [UInt8], used: Int64, confirmed: Int64) async throws {
+        try await database.write { transaction in
+            try transaction.enqueue(
+                """
+                UPDATE console_sessions SET used = greatest(used, $2), confirmed = greatest(confirmed, $3) WHERE id = $1
+                """, Data(id), used, confirmed)
+        }
+    }
+
+    package func endConsoleSession(_ id: [UInt8]) async throws -> Bool {
+        try await database.write { transaction in
+            try transaction.query("DELETE FROM console_sessions WHERE id = $1", Data(id)).affected > 0
+        }
+    }
+
+    package func consoleSessions(of account: String, at now: Int64) async throws -> [StoredConsoleSession] {
+        guard account.isStorable else { return [] }
+        return try await database.rows(
+            "SELECT \(Self.consoleColumns) FROM console_sessions WHERE account = $1 AND expires > $2 ORDER BY began, id", account,
+            now
+        ).map { try Self.consoleSession($0) }
+    }
+
+    private static func storedOperator(_ row: PostgresRow) throws -> StoredOperator {
+        StoredOperator(
+            account: try row.value(0), role: try row.value(1), containers: try row.value(2), added: try row.value(3))
+    }
+
+    private static func consoleSession(_ row: PostgresRow) throws -> StoredConsoleSession {
+        StoredConsoleSession(
+            id: [UInt8](try row.value(0, as: Data.self)), account: try row.value(1), began: try row.value(2),
+            expires: try row.value(3), used: try row.value(4), confirmed: try row.value(5), device: try row.value(6),
+            address: try row.value(7))
+    }
+}

@@ -1,0 +1,34 @@
+import Testing
+
+@testable import TidemarkConsole
+
+/// Goal: nothing that comes from outside becomes HTML. Method: pieces with what would do harm, as text, as attribute and as address.
+@Suite(.timeLimit(.minutes(1))) struct HTMLTests {
+    @Test func `what is interpolated is text, also in an attribute`() {
+        let text = "<script>alert('x')</script>\"&"
+        let piece: HTML = "<p title=\"\(text)\">\(text)</p>"
+        let escaped = "&lt;script&gt;alert(&#39;x&#39;)&lt;/script&gt;&quot;&amp;"
+        #expect(piece.text == "<p title=\"\(escaped)\">\(escaped)</p>")
+        #expect(HTML(text).text == escaped)
+    }
+
+    @Test func `pieces of HTML stay what they are, also several`() {
+        let bold: HTML = "<b>\("<")</b>"
+        let both: HTML = "\(bold)\([bold, bold])\(7)"
+        #expect(both.text == "<b>&lt;</b><b>&lt;</b><b>&lt;</b>7")
+        #expect(["a", "<"].html { "<li>\($0)</li>" }.text == "<li>a</li><li>&lt;</li>")
+        #expect(HTML.when(false, bold).text == "")
+    }
+
+    @Test func `control characters, and what turns the order of a text, are not passed on`() {
+        #expect(HTML("a\u{0}b\u{1b}c\u{202e}d\u{2066}e\tf\ng\u{85}h").text == "a\u{fffd}b\u{fffd}c\u{fffd}d\u{fffd}e\tf\ng\u{fffd}h")
+    }
+
+    @Test func `an address has nothing but what addresses have, and leads nowhere else`() {
+        #expect(Address(["a/b", "..", "ä", "x.y"], query: [("q", "a&b=c"), ("n", nil), ("e", "")]).text
+            == "/console/a%2Fb/%2E%2E/%C3%A4/x.y?q=a%26b%3Dc&e=")
+        #expect(Address(["javascript:alert(1)"]).with("to", "//evil").text == "/console/javascript%3Aalert%281%29?to=%2F%2Fevil")
+        let link: HTML = "<a href=\"\(Address(["\"><script>"]))\">"
+        #expect(link.text == "<a href=\"/console/%22%3E%3Cscript%3E\">")
+    }
+}

@@ -1,0 +1,207 @@
+import Testing
+import TidemarkCloudEngine
+import TidemarkIdentity
+import TidemarkModel
+
+@testable import TidemarkConsole
+
+/// Goal: nobody sees or changes anything but operators, in their own browsers. Method: requests with and without sessions, tokens, and what
+/// browsers say of where a request was made.
+@Suite(.timeLimit(.minutes(5))) struct SessionTests {
+    @Test func `no page is shown without a session, and no form is taken`() async throws {
+        let fixture = try await ConsoleFixture()
+        for page in Console.pages where page != "sign-in" && page != "style.css" {
+            let reply = await fixture.console.reply(to: ConsoleRequest(page: page))
+            #expect(reply.status == 303, "\(page)")
+            #expect(reply.header("Location")?.hasPrefix("/console/sign-in") == true, "\(page)")
+            #expect(reply.text.isEmpty)
+            for cookie in ["", "tidemark-console=", "tidemark-console=\(String(repeating: "A", count: 43))"] {
+                let posted = await fixture.console.reply(to: ConsoleRequest(isPost: true, page: page, cookies: cookie))
+                #expect(posted.status == 403, "\(page)")
+                #expect(!posted.text.contains("iCloud"), "\(page)")
+            }
+        }
+        #expect(try await fixture.credentials.auditLog().isEmpty)
+    }
+
+    @Test func `who has a role comes in with the password, and nobody else learns why not`() async throws {
+        let fixture = try await ConsoleFixture()
+        var refused: [String] = []
+        for (email, password) in [
+            ("anna@example.org", "wrong horse"), ("cleo@example.org", "correct horse"), ("nobody@example.org", "correct horse"),
+            ("anna@example.org", ""),
+        ] {
+            let reply = await fixture.console.reply(
+                to: ConsoleRequest(isPost: true, page: "sign-in", form: ["email": email, "password": password]))
+            #expect(reply.status == 403)
+            #expect(reply.header("Set-Cookie") == nil)
+            refused.append(reply.text.replacing(email, with: ""))
+        }
+        #expect(Set(refused).count == 1)
+        let browser = try await fixture.browser(fixture.anna)
+        #expect(await browser.get("").status == 200)
+        #expect(await browser.get("sign-in").status == 303)
+        let log = try await fixture.credentials.auditLog().reversed().map { "\($0.event.action.rawValue) \($0.event.outcome)" }
+        #expect(
+            log == [
+                "console.sign-in wrong password", "console.sign-in the account is no operator", "console.sign-in wrong password",
+                "console.sign-in done",
+            ])
+        #expect(fixture.attempts.withLock { $0 }.count == 5)
+    }
+
+    @Test func `too many attempts are told how long to wait`() async throws {
+        let fixture = try await ConsoleFixture()
+        let reply = await fixture.console.reply(
+            to: ConsoleRequest(isPost: true, page: "sign-in", form: ["email": "crowded@example.org", "password": "correct horse"]))
+        #expect(reply.status == 429)
+        #expect(reply.header("Retry-After") == "7")
+        #expect(reply.text.contains("wait 7 seconds"))
+    }
+
+    @Test func `the cookie is for this server's console alone, and the storage has only its digest`() async throws {
+        let fixture = try await ConsoleFixture()
+        func header(_ baseURL: String) async throws -> String {
+            let reply = await fixture.console.reply(
+                to: ConsoleRequest(
+                    isPost: true, page: "sign-in", form: ["email": "anna@example.org", "password": ConsoleFixture.password],
+                    baseURL: baseURL))
+            return try #require(reply.header("Set-Cookie"))
+        }
+        let plain = try await header("http://localhost")
+        let match = try #require(plain.wholeMatch(of: /tidemark-console=([\w-]{43}); Path=\/console; HttpOnly; SameSite=Strict/))
+        let secure = try await header("https://cloud.example.org")
+        #expect(secure.wholeMatch(of: /__Secure-tidemark-console=[\w-]{43}; Path=\/console; HttpOnly; SameSite=Strict; Secure/) != nil)
+        let file = try #require(try? String(contentsOf: fixture.scratch["cloud/access.sqlite"], encoding: .isoLatin1))
+        #expect(!file.contains(match.1))
+        // The cookie of a plain connection lets nobody in by TLS, where its name says that it came so.
+        let reply = await fixture.console.reply(
+            to: ConsoleRequest(page: "", cookies: "tidemark-console=\(match.1)", baseURL: "https://cloud.example.org"))
+        #expect(reply.status == 303)
+    }
+
+    @Test func `a session ends when it is not used, after half a day, and by signing out`() async throws {
+        let fixture = try await ConsoleFixture()
+        let browser = try await fixture.browser(fixture.anna)
+        for _ in 0..<4 {
+            fixture.advance(minutes: 29)
+            #expect(await browser.get("").status == 200)
+        }
+        fixture.advance(minutes: 31)
+        #expect(await browser.get("").status == 303)
+        let second = try await fixture.browser(fixture.anna)
+        for _ in 0..<24 {
+            fixture.advance(minutes: 29)
+            #expect(await second.get("").status == 200)
+        }
+        fixture.advance(minutes: 29)
+        #expect(await second.get("").status == 303)
+        let third = try await fixture.browser(fixture.anna)
+        let reply = try await third.post("sign-out", [:])
+        #expect(reply.header("Set-Cookie") == "tidemark-console=; Path=/console; HttpOnly; SameSite=Strict; Max-Age=0")
+        #expect(await third.get("").status == 303)
+    }
+
+    @Test func `a session ends with the password, the role and the account`() async throws {
+        let fixture = try await ConsoleFixture()
+        var browser = try await fixture.browser(fixture.anna)
+        try await fixture.credentials.setPassword("another horse", of: fixture.anna.id)
+        #expect(await browser.get("").status == 303)
+        try await fixture.credentials.setPassword(ConsoleFixture.password, of: fixture.anna.id)
+        browser = try await fixture.browser(fixture.anna)
+        var disabled = fixture.anna
+        disabled.status = .restricted
+        try await fixture.cloud.update(disabled)
+        #expect(await browser.get("").status == 303)
+        try await fixture.cloud.update(fixture.anna)
+        #expect(await browser.get("").status == 200)
+        try await fixture.credentials.removeOperator(fixture.anna.id)
+        #expect(await browser.get("").status == 303)
+    }
+
+    @Test func `a form without the session's token is refused, and does nothing`() async throws {
+        let fixture = try await ConsoleFixture()
+        try await fixture.save("oslo", ["title": .string("Oslo")])
+        let browser = try await fixture.browser(fixture.anna)
+        let other = try await fixture.browser(fixture.anna)
+        let form = ["c": ConsoleFixture.journal, "action": "delete", "name": "oslo", "type": "City", "confirmed": "1", "password": ConsoleFixture.password]
+        for token in ["", "x", try await other.token()] {
+            #expect(try await browser.post("record", form, token: token).status == 403)
+        }
+        #expect(try await fixture.record("oslo").type == "City")
+        #expect(try await browser.postConfirmed("record", form).status == 303)
+        await #expect(throws: (any Error).self) { try await fixture.record("oslo") }
+    }
+
+    @Test func `a request that another site's page has made is refused, though it has the cookie`() async throws {
+        let fixture = try await ConsoleFixture()
+        let browser = try await fixture.browser(fixture.anna)
+        let token = try await browser.token()
+        func status(_ isPost: Bool, origin: String? = nil, site: String? = nil, mode: String? = nil) async -> Int {
+            await fixture.console.reply(
+                to: ConsoleRequest(
+                    isPost: isPost, page: "", form: ["token": token], cookies: browser.cookie, origin: origin, fetchSite: site,
+                    fetchMode: mode, baseURL: browser.baseURL)
+            ).status
+        }
+        #expect(await status(true) == 200)
+        #expect(await status(true, origin: "http://localhost:8080", site: "same-origin") == 200)
+        #expect(await status(true, origin: "http://localhost:8081", site: "same-site") == 403)
+        #expect(await status(true, origin: "null") == 403)
+        #expect(await status(true, site: "cross-site", mode: "navigate") == 403)
+        #expect(await status(true, site: "none") == 403)
+        #expect(await status(false, site: "none") == 200)
+        #expect(await status(false, site: "cross-site", mode: "navigate") == 200)
+        #expect(await status(false, site: "same-site", mode: "cors") == 403)
+        #expect(await status(false, origin: "http://localhost:8081") == 403)
+    }
+
+    @Test func `every answer has the headers that keep others out`() async throws {
+        let fixture = try await ConsoleFixture()
+        let browser = try await fixture.browser(fixture.anna)
+        for reply in [
+            await browser.get(""), await browser.get("nothing"), await fixture.console.reply(to: ConsoleRequest(page: "sign-in")),
+            await fixture.console.reply(to: ConsoleRequest(page: "records")),
+            await fixture.console.reply(to: ConsoleRequest(page: "style.css")),
+        ] {
+            let policy = try #require(reply.header("Content-Security-Policy"))
+            #expect(policy.hasPrefix("default-src 'none'") && policy.contains("frame-ancestors 'none'"))
+            #expect(!policy.contains("unsafe") && !policy.contains("*") && !policy.contains("http"))
+            #expect(reply.header("X-Frame-Options") == "DENY")
+            #expect(reply.header("X-Content-Type-Options") == "nosniff")
+            #expect(reply.header("Referrer-Policy") == "same-origin")
+            #expect(reply.header("Vary")?.contains("Cookie") == true)
+        }
+        #expect(await browser.get("").header("Cache-Control") == "no-store")
+    }
+
+    @Test func `what can't be undone asks, and asks for the password unless it was entered just now`() async throws {
+        let fixture = try await ConsoleFixture()
+        try await fixture.save("oslo", ["title": .string("Oslo")])
+        let browser = try await fixture.browser(fixture.anna)
+        let form = ["c": ConsoleFixture.journal, "action": "delete", "name": "oslo", "type": "City"]
+        let asked = try await browser.post("record", form)
+        #expect(asked.status == 200 && asked.text.contains("Are you sure?") && !asked.text.contains("type=\"password\""))
+        fixture.advance(minutes: 11)
+        let again = try await browser.post("record", form)
+        #expect(again.text.contains("type=\"password\""))
+        var wrong = form
+        wrong["confirmed"] = "1"
+        wrong["password"] = "wrong horse"
+        let refused = try await browser.post("record", wrong)
+        #expect(refused.status == 403 && refused.text.contains("The password is wrong."))
+        #expect(try await fixture.record("oslo").type == "City")
+        #expect(try await browser.postConfirmed("record", form).status == 303)
+        await #expect(throws: (any Error).self) { try await fixture.record("oslo") }
+    }
+
+    @Test func `signing in leads to the page that was asked for, and to no other place`() {
+        for (text, address) in [
+            ("records?c=a&type=City", "/console/records?c=a&type=City"), ("", "/console"), ("//evil.example.org", "/console"),
+            ("https://evil.example.org", "/console"), ("sign-out", "/console"), ("records/../..", "/console"),
+            ("record?name=%22%3E%0d%0aX:y", "/console/record?name=%22%3E%0D%0AX%3Ay"),
+        ] {
+            #expect(SignInPage.destination(text).text == address, "\(text)")
+        }
+    }
+}
