@@ -11,7 +11,7 @@ PICTURES ?= 2000
 
 # Without the server, nothing that only the server needs is fetched or compiled. Where the server was built, or is about to be, its trait
 # stays on: with another set of traits everything of ours would be compiled again.
-SERVED := server image install deb test test-interop test-guides reference prove-server prove-cluster prove-bucket cluster prove-sharing prove-relationships prove-simulate bench-server bench-cluster bench-growth prove-storages
+SERVED := server image install deb test test-interop test-console screenshots test-guides reference prove-server prove-cluster prove-bucket cluster prove-sharing prove-relationships prove-simulate bench-server bench-cluster bench-growth prove-storages
 LEAN := $(if $(or $(wildcard .build/checkouts/hummingbird),$(filter $(SERVED),$(MAKECMDGOALS)),$(SERVER)),,--disable-default-traits)
 
 # Release builds have no debug information (DEBUG_INFO=dwarf for it): making it costs a twentieth of the build.
@@ -87,6 +87,27 @@ test-interop: deps ## Lets pyicloud, schemathesis and hostile clients at a serve
 		touch .build/interop/venv/made; }
 	.build/interop/venv/bin/python Tests/Interop/run.py --tidemark .build/debug/tidemark --server .build/debug/tidemark-server \
 		--folder .build/interop/run $(if $(ONLY),--only $(ONLY)) $(if $(PLACE),--place $(PLACE)) $(if $(FAIL_OVER),--place cluster --fail-over)
+
+CONSOLE := .build/console/venv
+$(CONSOLE)/made: Tests/Console/requirements.txt
+	python3 -m venv $(CONSOLE)
+	$(CONSOLE)/bin/pip install --quiet --requirement Tests/Console/requirements.txt
+	touch $@
+
+.PHONY: test-console
+test-console: deps $(CONSOLE)/made ## Drives the console in Chromium: flows, and what keeps people from using its pages
+	@.ci/install-missing console
+	swift build --product tidemark
+	swift build --product tidemark-server
+	$(CONSOLE)/bin/python Tests/Console/run.py --tidemark .build/debug/tidemark --server .build/debug/tidemark-server --folder .build/console/run
+
+.PHONY: screenshots
+screenshots: deps $(CONSOLE)/made ## Makes pictures of the console's pages in .build/console/screenshots, at two widths and in both colour schemes
+	@.ci/install-missing console
+	swift build --product tidemark
+	swift build --product tidemark-server
+	$(CONSOLE)/bin/python Tests/Console/run.py --tidemark .build/debug/tidemark --server .build/debug/tidemark-server --folder .build/console/run \
+		--screenshots $(or $(TO),.build/console/screenshots)
 
 .PHONY: test-guides
 test-guides: $(if $(TOOL),,server) ## Runs the transcripts of the README and the guides, and compares what they print; TOOL (release)

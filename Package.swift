@@ -191,7 +191,8 @@ let package = Package(
         .target(
             name: "TidemarkAdministration",
             dependencies: [
-                "TidemarkCloud", "TidemarkCloudEngine", "TidemarkEmbeddedCloud", "TidemarkIdentity", "TidemarkModel", "TidemarkWire",
+                "TidemarkCloud", "TidemarkCloudEngine", "TidemarkEmbeddedCloud", "TidemarkIdentity", "TidemarkModel",
+                "TidemarkWire",
             ],
             swiftSettings: layered),
         // The console's pages. It knows no server.
@@ -452,7 +453,8 @@ let package = Package(
         .testTarget(
             name: "TidemarkServerTests",
             dependencies: [
-                "COpenSSL", "TestServers", "TestSupport", "TidemarkIdentity", "TidemarkCloud", "TidemarkCloudEngine",
+                "COpenSSL", "TestServers", "TestSupport", "TidemarkConsole", "TidemarkIdentity", "TidemarkCloud",
+                "TidemarkCloudEngine",
                 "TidemarkEmbeddedCloud", "TidemarkHTTP", "TidemarkPostgres",
                 "TidemarkModel", "TidemarkServer", "TidemarkSQLite", "TidemarkStore", "TidemarkSync", "TidemarkTesting",
                 "TidemarkWire",

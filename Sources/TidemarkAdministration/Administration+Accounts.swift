@@ -1,8 +1,8 @@
 import TidemarkCloud
 package import TidemarkCloudEngine
+package import TidemarkEmbeddedCloud
 package import TidemarkIdentity
 import TidemarkModel
-package import TidemarkEmbeddedCloud
 
 /// Accounts, their devices and sessions, and operators.
 extension Administration {
@@ -81,6 +81,25 @@ extension Administration {
         try await audit("session.end", account: account.id, subject: id, before: session.device)
     }
 
+    /// Removes an account with all that is stored for it: records, shares, assets, password, sessions and role.
+    ///
+    /// When it fails midway, it goes on when it is called again.
+    package func removeWithData(_ name: String) async throws(AdministrationError) -> EmbeddedCloud.Removed {
+        try demandOperator("removing an account")
+        let account = try await account(name)
+        let removed = try await wrapped {
+            // Nobody signs in or goes on while it is removed.
+            try await credentials.removeAccount(account.id)
+            let removed = try await cloud.removeWithData(account)
+            // What somebody began meanwhile.
+            try await credentials.removeAccount(account.id)
+            return removed
+        }
+        try await audit(
+            "account.remove", account: account.id, subject: "with \(removed.records) records in \(removed.zones) zones")
+        return removed
+    }
+
     private static func text(_ account: StoredAccount) -> String {
         var json = JSONWriter()
         json.object {
@@ -91,90 +110,6 @@ extension Administration {
             $0.member("discoverable", account.isDiscoverable)
         }
         return String(decoding: json.bytes, as: UTF8.self)
-    }
-
-    // Operators
-
-    /// An operator with its account; `nil` where the account is gone.
-    package struct NamedOperator: Sendable {
-        package let role: Operator
-        package let account: StoredAccount?
-    }
-
-    /// Returns all operators.
-    package func operators() async throws(AdministrationError) -> [NamedOperator] {
-        try demandOperator("the list of operators")
-        return try await wrapped {
-            var found: [NamedOperator] = []
-            for role in try await credentials.operators() {
-                found.append(NamedOperator(role: role, account: try await cloud.account(id: role.id)))
-            }
-            return found
-        }
-    }
-
-    /// Gives an account a role.
-    ///
-    /// - Parameter containers: Those of a developer.
-    package func setOperator(
-        _ name: String, role: Operator.Role, containers: [String] = []
-    ) async throws(AdministrationError) -> StoredAccount {
-        try demandOperator("giving roles")
-        let account = try await account(name)
-        let before = try await wrapped { try await credentials.operatorRole(of: account.id) }
-        try await wrapped { try await credentials.setOperator(account.id, role: role, containers: containers) }
-        let after = try await wrapped { try await credentials.operatorRole(of: account.id) }
-        try await audit(
-            "operator.add", account: account.id, subject: account.email, before: before.map(Self.text) ?? "",
-            after: after.map(Self.text) ?? "")
-        return account
-    }
-
-    /// Takes an account's role away, and ends its sessions of the console.
-    package func removeOperator(_ name: String) async throws(AdministrationError) -> StoredAccount {
-        try demandOperator("taking roles")
-        let account = try await account(name)
-        let before = try await wrapped { try await credentials.operatorRole(of: account.id) }
-        try await wrapped { try await credentials.removeOperator(account.id) }
-        try await audit("operator.remove", account: account.id, subject: account.email, before: before.map(Self.text) ?? "")
-        return account
-    }
-
-    private static func text(_ role: Operator) -> String {
-        role.role == .operator ? role.role.rawValue : "\(role.role.rawValue) of \(role.containers.joined(separator: ", "))"
-    }
-
-    // Tokens and keys
-
-    /// Returns the API tokens of the actor's containers.
-    package func apiTokens() async throws(AdministrationError) -> [APIToken] {
-        let containers = Set(try await containers())
-        return try await wrapped { try credentials.apiTokens().filter { containers.contains($0.container) } }
-    }
-
-    /// Returns the keys of the actor's containers.
-    package func keys() async throws(AdministrationError) -> [ServerKey] {
-        let containers = Set(try await containers())
-        return try await wrapped { try credentials.keys().filter { containers.contains($0.container) } }
-    }
-
-    /// Revokes an API token of one of the actor's containers.
-    package func revokeAPIToken(_ id: String) async throws(AdministrationError) {
-        guard let token = try await apiTokens().first(where: { $0.id == id }) else {
-            throw AdministrationError(.notFound, "there is no such token; it may be revoked")
-        }
-        try await wrapped { try await credentials.revokeAPIToken(id: id) }
-        try await audit(
-            "token.revoke", container: token.container, environment: token.environment, subject: id, before: token.name)
-    }
-
-    /// Revokes a server's key of one of the actor's containers.
-    package func revokeKey(_ id: String) async throws(AdministrationError) {
-        guard let key = try await keys().first(where: { $0.id == id }) else {
-            throw AdministrationError(.notFound, "there is no such key; it may be revoked")
-        }
-        try await wrapped { try await credentials.revokeKey(id: id) }
-        try await audit("key.revoke", container: key.container, environment: key.environment, subject: id, before: key.name)
     }
 
     // The audit log

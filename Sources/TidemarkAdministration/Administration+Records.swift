@@ -67,7 +67,10 @@ extension Administration {
             let saved = try await wrapped {
                 try await opened.database.modify(.save(record, clearing: cleared), in: place.zoneID)
             }
-            guard let saved else { throw AdministrationError(.failed, "the cloud has saved the record, and not answered with it") }
+            guard let saved else {
+                throw AdministrationError(.failed, "the cloud has saved the record, and not answered with it")
+            }
+            notify(name, saved.type, saved.created == saved.modified ? .created : .updated, place, opened)
             try await auditChange("records.save", place, opened, name, before: before, after: saved)
             return saved
         } catch {
@@ -91,7 +94,20 @@ extension Administration {
             try await auditChange("records.delete", place, opened, name, before: before, after: nil, outcome: error.code.rawValue)
             throw error
         }
+        notify(name, before?.type ?? "", .deleted, place, opened)
         try await auditChange("records.delete", place, opened, name, before: before, after: nil)
+    }
+
+    private func notify(
+        _ name: String, _ type: String, _ event: RecordChange.Event, _ place: RecordPlace, _ opened: OpenedPlace
+    ) {
+        let owner =
+            switch place.scope {
+            case .public: ""
+            case .private: userRecordName(ofAccount: opened.account, in: place.container)
+            case .shared: place.zoneOwner
+            }
+        changed?(RecordChange(place: place, zoneOwner: owner, record: name, type: type, event: event))
     }
 
     /// Reads a part of an asset of a record.

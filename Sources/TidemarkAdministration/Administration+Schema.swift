@@ -1,6 +1,8 @@
+import TidemarkCloud
 package import TidemarkCloudEngine
 import TidemarkEmbeddedCloud
 package import TidemarkModel
+import TidemarkWire
 
 /// Schemas.
 extension Administration {
@@ -31,12 +33,58 @@ extension Administration {
         try await setIndexes(known.union([index]), of: field, in: type, container: container)
     }
 
+    /// Adds types and fields to the development schema.
+    ///
+    /// - Parameter types: By the names of types, the types of fields by their names.
+    package func addToSchema(
+        _ types: [String: [String: FieldType]], of container: String
+    ) async throws(AdministrationError) {
+        try await demand(container)
+        try await wrapped { try await cloud.addToSchema(types, of: container) }
+        let added = types.sorted { $0.key < $1.key }.map { name, fields in
+            "\(name) (\(fields.sorted { $0.key < $1.key }.map { "\($0.key) \($0.value)" }.joined(separator: ", ")))"
+        }
+        try await audit(
+            "schema.add", container: container, environment: .development, subject: types.keys.sorted().joined(separator: ", "),
+            after: added.joined(separator: "; "))
+    }
+
+    /// Adds the types and fields of a file to the development schema: see ``schemaFile(of:environment:)``.
+    ///
+    /// - Throws: ``AdministrationError`` `invalid` with the place of what can't be read.
+    package func importSchema(_ text: String, into container: String) async throws(AdministrationError) {
+        let types: [String: [String: FieldType]]
+        do throws(CloudError) {
+            types = try JSONText.read(Array(text.utf8)) { node throws(CloudError) in
+                var types: [String: [String: FieldType]] = [:]
+                for type in try node.required("types").asArray() {
+                    var fields: [String: FieldType] = [:]
+                    for field in try type.required("fields").asArray() {
+                        let named = try field.required("type")
+                        let name = try named.asString()
+                        // Stores have booleans, which are whole numbers in a cloud.
+                        guard let known = name == "boolean" ? FieldType.int64 : FieldType(name) else {
+                            throw named.refusal("is no type of a field: '\(name.prefix(40))'")
+                        }
+                        fields[try field.required("name").asString()] = known
+                    }
+                    types[try type.required("name").asString()] = fields
+                }
+                return types
+            }
+        } catch {
+            throw AdministrationError(error)
+        }
+        try await addToSchema(types, of: container)
+    }
+
     /// Copies the development schema to production.
     package func deploySchema(of container: String) async throws(AdministrationError) {
         let differences = try await schemaDifferences(of: container)
         try await wrapped { try await cloud.deploySchema(of: container) }
         try await audit(
-            "schema.deploy", container: container, environment: .production, after: differences.map(\.sentence).joined(separator: "; "))
+            "schema.deploy", container: container, environment: .production,
+            after: differences.map(\.sentence).joined(separator: "; "))
     }
 
     /// Removes a type, or one of its fields, from the development schema.

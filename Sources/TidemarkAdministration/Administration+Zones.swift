@@ -45,6 +45,24 @@ extension Administration {
         return shares
     }
 
+    /// Returns what a participant may do with the records of a share, and with the share, each with its reason.
+    package static func permissions(of person: ShareParticipant, in share: CloudShare) -> [ShareDecision] {
+        let operations: [SharePolicy.Operation] = [
+            .read, .create, .update, .delete, .invite, .changeParticipant, .removeParticipant, .editShare,
+            .changePublicPermission,
+            .leave, .stopSharing,
+        ]
+        let isOwner = person.role == .owner
+        return operations.map { operation in
+            SharePolicy.decide(
+                operation,
+                on: .init(
+                    scope: isOwner ? .private : .shared, isShared: true, publicPermission: share.publicPermission,
+                    participant: operation == .changeParticipant || operation == .removeParticipant ? .privateUser : nil),
+                by: isOwner ? .owner : .participant(person.role, person.permission, person.acceptanceStatus))
+        }
+    }
+
     /// What one account has stored in a container.
     package struct AccountUsage: Sendable {
         /// The account's address; `nil` where its user record name leads to no account.

@@ -20,9 +20,14 @@ package struct Administration: Sendable {
     package let cloud: EmbeddedCloud
     package let credentials: CredentialStore
     package let actor: Actor
+    /// Hears of each record that was changed: a server notifies devices.
+    let changed: (@Sendable (RecordChange) -> Void)?
 
-    package init(_ cloud: EmbeddedCloud, _ credentials: CredentialStore, by actor: Actor) {
-        (self.cloud, self.credentials, self.actor) = (cloud, credentials, actor)
+    package init(
+        _ cloud: EmbeddedCloud, _ credentials: CredentialStore, by actor: Actor,
+        changed: (@Sendable (RecordChange) -> Void)? = nil
+    ) {
+        (self.cloud, self.credentials, self.actor, self.changed) = (cloud, credentials, actor, changed)
     }
 
     // Who may do what
@@ -57,7 +62,8 @@ package struct Administration: Sendable {
             return try credentials.hasContainer(container)
         }
         guard isThere, mayUse(container) else {
-            throw AdministrationError(.notFound, "no container '\(container.prefix(100))' is served; add it with 'tidemark admin container add'")
+            throw AdministrationError(
+                .notFound, "no container '\(container.prefix(100))' is served; add it with 'tidemark admin container add'")
         }
     }
 
@@ -75,9 +81,15 @@ package struct Administration: Sendable {
             return try await cloud.account(name)
         }
         guard let found else {
-            throw AdministrationError(.notFound, "the cloud has no account \(name.prefix(255)); see 'tidemark admin account list'")
+            throw AdministrationError(
+                .notFound, "the cloud has no account \(name.prefix(255)); see 'tidemark admin account list'")
         }
         return found
+    }
+
+    /// Returns the name by which a container knows an account.
+    package func userRecordName(ofAccount id: String, in container: String) -> String {
+        StoredAccount.userRecordName(of: id, in: container)
     }
 
     /// Returns the address of an account by its identifier; `nil` where it leads to none.
@@ -93,7 +105,8 @@ package struct Administration: Sendable {
     ///   - action: Such as `records.save`.
     ///   - before: What was there; empty for nothing.
     func audit(
-        _ action: String, account: String = "", container: String = "", environment: StoreEnvironment? = nil, subject: String = "",
+        _ action: String, account: String = "", container: String = "", environment: StoreEnvironment? = nil,
+        subject: String = "",
         outcome: String = "done", before: String = "", after: String = ""
     ) async throws(AdministrationError) {
         let (name, address): (String, String) =
@@ -108,6 +121,12 @@ package struct Administration: Sendable {
                     container: environment.map { "\(container)/\($0.rawValue)" } ?? container, subject: subject, outcome: outcome,
                     before: before, after: after))
         }
+    }
+
+    /// Adds an entry about the actor's own account.
+    package func auditOwn(_ action: String) async throws(AdministrationError) {
+        let account: String = if case .console(let person, _) = actor { person.id } else { "" }
+        try await audit(action, account: account)
     }
 
     /// Calls a body, and makes an ``AdministrationError`` of what it throws.

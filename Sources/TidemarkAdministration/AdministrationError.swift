@@ -68,7 +68,8 @@ extension AdministrationError.Code {
             case .alreadyShared: .exists
             case .recordDamaged: .damaged
             case .zoneBusy, .serviceUnavailable, .networkFailure, .networkUnavailable, .requestRateLimited,
-                .accountTemporarilyUnavailable: .busy
+                .accountTemporarilyUnavailable:
+                .busy
             default: .failed
             }
     }

@@ -1,6 +1,6 @@
+import Foundation
 package import TidemarkCloud
 package import TidemarkModel
-import Foundation
 import TidemarkWire
 
 /// Values of fields as people read and type them.
@@ -68,7 +68,9 @@ package enum FieldText {
         return .list(values, of: type.scalar)
     }
 
-    private static func scalar(_ text: String, _ type: FieldType.Scalar, _ field: String) throws(AdministrationError) -> CloudValue {
+    private static func scalar(
+        _ text: String, _ type: FieldType.Scalar, _ field: String
+    ) throws(AdministrationError) -> CloudValue {
         let bare = text.trimmingCharacters(in: .whitespacesAndNewlines)
         switch type {
         case .string: return .string(text)
@@ -89,7 +91,9 @@ package enum FieldText {
             guard (2...3).contains(numbers.count), let latitude = numbers[0], let longitude = numbers[1] else {
                 throw expected("a place as latitude, longitude", field)
             }
-            guard numbers.count == 2 || numbers[2] != nil else { throw expected("a place as latitude, longitude, altitude", field) }
+            guard numbers.count == 2 || numbers[2] != nil else {
+                throw expected("a place as latitude, longitude, altitude", field)
+            }
             return .location(
                 Location(latitude: latitude, longitude: longitude, altitude: numbers.count == 3 ? numbers[2] : nil))
         case .reference:
@@ -114,7 +118,8 @@ package enum FieldText {
         if plain.count == 2, plain[1].hasSuffix("Z") {
             let digits = plain[1].dropLast()
             guard (1...6).contains(digits.count), digits.utf8.allSatisfy({ (0x30...0x39).contains($0) }),
-                let date = try? style.parse(plain[0] + "Z"), let fraction = Int64(digits + String(repeating: "0", count: 6 - digits.count))
+                let date = try? style.parse(plain[0] + "Z"),
+                let fraction = Int64(digits + String(repeating: "0", count: 6 - digits.count))
             else { return nil }
             return Int64(date.timeIntervalSince1970) * 1_000_000 + fraction
         }

@@ -28,6 +28,20 @@ package struct RecordPlace: Hashable, Sendable {
     package var zoneID: CloudZoneID { zoneOwner.isEmpty ? CloudZoneID(zone) : CloudZoneID(zone, owner: zoneOwner) }
 }
 
+/// A record that somebody who administers a cloud has changed.
+package struct RecordChange: Hashable, Sendable {
+    /// What became of it.
+    package enum Event: Sendable { case created, updated, deleted }
+
+    package let place: RecordPlace
+    /// The user record name of whose zone it is; empty in the public database.
+    package let zoneOwner: String
+    package let record: String
+    /// Empty where a deletion does not know it.
+    package let type: String
+    package let event: Event
+}
+
 extension Administration {
     /// A database that was opened, and whose it is.
     struct OpenedPlace: Sendable {
@@ -56,7 +70,8 @@ extension Administration {
         guard place.environment == .development || isOperator else {
             throw AdministrationError(
                 .forbidden,
-                "private records in production are for operators; a developer sees them in development, or needs the account's consent")
+                "private records in production are for operators; a developer sees them in development, or needs the account's consent"
+            )
         }
         guard !place.account.isEmpty else {
             throw AdministrationError(.invalid, "say whose \(place.scope.name) database: name an account")

@@ -1,7 +1,7 @@
+import Foundation
 package import TidemarkCloud
 package import TidemarkCloudEngine
 package import TidemarkModel
-import Foundation
 import TidemarkWire
 
 /// A query as people build it: texts, which a schema gives types.
@@ -57,7 +57,8 @@ package struct RecordQuery: Hashable, Sendable {
     }
 
     private func condition(_ filter: Filter, _ schema: CloudSchema) throws(AdministrationError) -> CloudQuery.Filter {
-        let known = Self.systemFields.first { $0.name == filter.field }?.type ?? schema.types[type]?.fields[filter.field]?.fieldType
+        let known =
+            Self.systemFields.first { $0.name == filter.field }?.type ?? schema.types[type]?.fields[filter.field]?.fieldType
         // A field that the schema lacks has no index either, which the cloud says.
         let scalar = known?.scalar ?? .string
         let key = Self.key(filter.field)
@@ -72,7 +73,8 @@ package struct RecordQuery: Hashable, Sendable {
         case .isIn, .isNotIn, .listContainsAny, .listContainsNone, .listContainsAll, .listDoesNotContainAll:
             let text = filter.value.trimmingCharacters(in: .whitespaces)
             if text.hasPrefix("[") {
-                return CloudQuery.Filter(key, filter.comparator, try FieldText.value(text, as: .list(of: scalar), field: filter.field))
+                return CloudQuery.Filter(
+                    key, filter.comparator, try FieldText.value(text, as: .list(of: scalar), field: filter.field))
             }
             var values: [CloudValue] = []
             for part in text.split(separator: ",") {
@@ -80,7 +82,8 @@ package struct RecordQuery: Hashable, Sendable {
                     try FieldText.value(part.trimmingCharacters(in: .whitespaces), as: FieldType(scalar), field: filter.field))
             }
             return CloudQuery.Filter(key, filter.comparator, .list(values, of: scalar))
-        case .containsAllTokens, .containsAnyTokens, .beginsWith, .doesNotBeginWith, .listMemberBeginsWith, .noListMemberBeginsWith:
+        case .containsAllTokens, .containsAnyTokens, .beginsWith, .doesNotBeginWith, .listMemberBeginsWith,
+            .noListMemberBeginsWith:
             return CloudQuery.Filter(key, filter.comparator, .string(filter.value))
         case .equals, .notEquals, .lessThan, .lessThanOrEquals, .greaterThan, .greaterThanOrEquals, .listContains,
             .listDoesNotContain:

@@ -267,6 +267,13 @@ public final class EmbeddedCloud: Sendable {
         try await openedContainer(container, .development).engine.removeFromSchema(type, field: field, isForced: isForced)
     }
 
+    /// Adds types and fields to the development schema: by the names of types, the types of fields by their names.
+    ///
+    /// - Throws: `CloudError` `invalidArguments`, `limitExceeded`, `zoneBusy`, `internalError`.
+    package func addToSchema(_ types: [String: [String: FieldType]], of container: String) async throws(CloudError) {
+        try await openedContainer(container, .development).engine.addToSchema(types)
+    }
+
     /// Sets whether saved records may add types and fields to the development schema.
     public func setSchemaFrozen(_ isFrozen: Bool, of container: String) async throws(CloudError) {
         try await openedContainer(container, .development).engine.setFrozen(isFrozen)

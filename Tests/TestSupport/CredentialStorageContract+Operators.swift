@@ -4,7 +4,9 @@ extension CredentialStorageContract {
     private static let now: Int64 = 1_800_000_000_000_000
     private static let password = StoredPassword(logN: 4, r: 8, p: 1, salt: [1, 0], digest: [0, 1])
 
-    private static func console(_ number: UInt8, of account: String = "anna", expires: Int64 = now + 1_000) -> StoredConsoleSession {
+    private static func console(
+        _ number: UInt8, of account: String = "anna", expires: Int64 = now + 1_000
+    ) -> StoredConsoleSession {
         StoredConsoleSession(
             id: [UInt8](repeating: number, count: 32), account: account, began: now, expires: expires, used: now, confirmed: now,
             device: "Browser ä", address: "192.0.2.1")
@@ -50,7 +52,8 @@ extension CredentialStorageContract {
             try await addOperator("anna", to: storage)
             let wrong = StoredPassword(logN: 4, r: 8, p: 1, salt: [2], digest: [2])
             try requireEqual(
-                try await storage.add(console(1), ifPasswordIs: wrong, auditing: event("a")), .passwordIsAnother, "wrong password")
+                try await storage.add(console(1), ifPasswordIs: wrong, auditing: event("a")), .passwordIsAnother, "wrong password"
+            )
             try requireEqual(try await storage.auditLog(.init(), limit: 9).count, 0, "entries of refused ones")
             try requireEqual(
                 try await storage.add(console(1), ifPasswordIs: password, auditing: event("b")), .added, "the right one")
@@ -94,6 +97,25 @@ extension CredentialStorageContract {
             try require(try await storage.consoleSession(console(8).id) != nil, "a secret with time has ended it")
             _ = try await storage.replaceSecret(by: [UInt8](repeating: 2, count: 32), keepingPreviousUntil: nil)
             try requireEqual(try await storage.consoleSession(console(8).id), nil, "with another secret")
+        },
+        StorageCheck("a second factor is set, used once by whoever comes first, and removed") { open in
+            let (storage, other) = (try await open(), try await open())
+            try requireEqual(try await storage.secondFactor(of: "anna"), nil, "none")
+            let factor = StoredSecondFactor(account: "anna", secret: [0, 1], recovery: [2, 0], step: 7, added: now)
+            try await storage.setSecondFactor(factor, of: "anna")
+            try requireEqual(try await other.secondFactor(of: "anna"), factor, "set")
+            var used = factor
+            (used.step, used.recovery) = (8, [])
+            try require(try await other.replaceSecondFactor(factor, by: used), "it was not replaced")
+            try require(try await !storage.replaceSecondFactor(factor, by: used), "it was replaced twice")
+            try requireEqual(try await storage.secondFactor(of: "anna"), used, "used")
+            try await other.setSecondFactor(factor, of: "anna")
+            try requireEqual(try await storage.secondFactor(of: "anna"), factor, "set again")
+            try await other.setSecondFactor(nil, of: "anna")
+            try requireEqual(try await storage.secondFactor(of: "anna"), nil, "removed")
+            try await storage.setSecondFactor(factor, of: "anna")
+            try await other.removeAccount("anna")
+            try requireEqual(try await storage.secondFactor(of: "anna"), nil, "of an account that was removed")
         },
         StorageCheck("console sessions that have expired go with the next") { open in
             let storage = try await open()

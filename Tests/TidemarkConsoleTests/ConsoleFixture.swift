@@ -10,20 +10,30 @@ import TidemarkModel
 
 @testable import TidemarkConsole
 
+/// A value that a fixture shares with what it has given away.
+final class Box<Value: Sendable>: Sendable {
+    private let value: LockedValue<Value>
+
+    init(_ value: Value) { self.value = LockedValue(value) }
+
+    func withLock<Result>(_ body: (inout Value) -> Result) -> Result { value.withLock { body(&$0) } }
+}
+
 /// A cloud with two containers, an operator and a developer, and its console.
 struct ConsoleFixture {
     static let (journal, other) = ("iCloud.org.example.journal", "iCloud.org.example.other")
     static let password = "correct horse"
 
     let scratch: Scratch
-    let time = LockedValue<Int64>(1_800_000_000_000_000)
+    let time = Box<Int64>(1_800_000_000_000_000)
     let cloud: EmbeddedCloud
     let credentials: CredentialStore
     let console: Console
     /// An operator, a developer of the journal, and somebody without a role.
     let anna, ben, cleo: StoredAccount
-    let attempts = LockedValue<[String]>([])
-    let reports = LockedValue<[String]>([])
+    let attempts = Box<[String]>([])
+    let reports = Box<[String]>([])
+    let changes = Box<[RecordChange]>([])
 
     init() async throws {
         scratch = try Scratch()
@@ -37,13 +47,15 @@ struct ConsoleFixture {
         for account in [anna, ben, cleo] { try await credentials.setPassword(Self.password, of: account.id) }
         try await credentials.setOperator(anna.id, role: .operator)
         try await credentials.setOperator(ben.id, role: .developer, containers: [Self.journal])
-        console = Console(cloud, credentials) { [cloud, attempts] email, _ in
+        let note: @Sendable (RecordChange) -> Void = { [changes] change in changes.withLock { $0.append(change) } }
+        let attempt: @Sendable (String, String) async throws -> Console.Attempt = { [cloud, attempts] email, _ in
             attempts.withLock { $0.append(email) }
             if email == "crowded@example.org" { throw Console.Delay(seconds: 7) }
             return Console.Attempt(account: try await cloud.account(email), isKnown: false)
-        } report: { [reports] reason in
-            reports.withLock { $0.append(reason) }
         }
+        console = Console(
+            cloud, credentials, changed: note, attempt: attempt,
+            report: { [reports] reason in reports.withLock { $0.append(reason) } })
     }
 
     func advance(minutes: Int64) { time.withLock { $0 += minutes * 60_000_000 } }

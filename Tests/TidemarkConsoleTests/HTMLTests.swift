@@ -1,3 +1,4 @@
+import Foundation
 import Testing
 
 @testable import TidemarkConsole
@@ -21,12 +22,28 @@ import Testing
     }
 
     @Test func `control characters, and what turns the order of a text, are not passed on`() {
-        #expect(HTML("a\u{0}b\u{1b}c\u{202e}d\u{2066}e\tf\ng\u{85}h").text == "a\u{fffd}b\u{fffd}c\u{fffd}d\u{fffd}e\tf\ng\u{fffd}h")
+        #expect(
+            HTML("a\u{0}b\u{1b}c\u{202e}d\u{2066}e\tf\ng\u{85}h").text == "a\u{fffd}b\u{fffd}c\u{fffd}d\u{fffd}e\tf\ng\u{fffd}h")
+    }
+
+    @Test func `attributes stand in quotation marks, wherever a page has some`() throws {
+        let folder = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../../Sources/TidemarkConsole")
+        var lines = 0
+        let files = try #require(FileManager.default.enumerator(at: folder, includingPropertiesForKeys: nil))
+        for case let file as URL in files where file.pathExtension == "swift" {
+            for line in try String(contentsOf: file, encoding: .utf8).split(separator: "\n") where line.contains("<") {
+                lines += 1
+                #expect(line.firstMatch(of: /[A-Za-z-]=\\\(/) == nil, "\(file.lastPathComponent): \(line)")
+                #expect(line.firstMatch(of: /<script|<style| style=| on[a-z]+=/) == nil, "\(file.lastPathComponent): \(line)")
+            }
+        }
+        #expect(lines > 200)
     }
 
     @Test func `an address has nothing but what addresses have, and leads nowhere else`() {
-        #expect(Address(["a/b", "..", "ä", "x.y"], query: [("q", "a&b=c"), ("n", nil), ("e", "")]).text
-            == "/console/a%2Fb/%2E%2E/%C3%A4/x.y?q=a%26b%3Dc&e=")
+        #expect(
+            Address(["a/b", "..", "ä", "x.y"], query: [("q", "a&b=c"), ("n", nil), ("e", "")]).text
+                == "/console/a%2Fb/%2E%2E/%C3%A4/x.y?q=a%26b%3Dc&e=")
         #expect(Address(["javascript:alert(1)"]).with("to", "//evil").text == "/console/javascript%3Aalert%281%29?to=%2F%2Fevil")
         let link: HTML = "<a href=\"\(Address(["\"><script>"]))\">"
         #expect(link.text == "<a href=\"/console/%22%3E%3Cscript%3E\">")

@@ -10,7 +10,7 @@ import TidemarkModel
 @Suite(.timeLimit(.minutes(5))) struct SessionTests {
     @Test func `no page is shown without a session, and no form is taken`() async throws {
         let fixture = try await ConsoleFixture()
-        for page in Console.pages where page != "sign-in" && page != "style.css" {
+        for page in Console.pages where page != "sign-in" && !Console.open.contains(page) {
             let reply = await fixture.console.reply(to: ConsoleRequest(page: page))
             #expect(reply.status == 303, "\(page)")
             #expect(reply.header("Location")?.hasPrefix("/console/sign-in") == true, "\(page)")
@@ -53,7 +53,8 @@ import TidemarkModel
     @Test func `too many attempts are told how long to wait`() async throws {
         let fixture = try await ConsoleFixture()
         let reply = await fixture.console.reply(
-            to: ConsoleRequest(isPost: true, page: "sign-in", form: ["email": "crowded@example.org", "password": "correct horse"]))
+            to: ConsoleRequest(
+                isPost: true, page: "sign-in", form: ["email": "crowded@example.org", "password": "correct horse"]))
         #expect(reply.status == 429)
         #expect(reply.header("Retry-After") == "7")
         #expect(reply.text.contains("wait 7 seconds"))
@@ -71,7 +72,9 @@ import TidemarkModel
         let plain = try await header("http://localhost")
         let match = try #require(plain.wholeMatch(of: /tidemark-console=([\w-]{43}); Path=\/console; HttpOnly; SameSite=Strict/))
         let secure = try await header("https://cloud.example.org")
-        #expect(secure.wholeMatch(of: /__Secure-tidemark-console=[\w-]{43}; Path=\/console; HttpOnly; SameSite=Strict; Secure/) != nil)
+        #expect(
+            secure.wholeMatch(of: /__Secure-tidemark-console=[\w-]{43}; Path=\/console; HttpOnly; SameSite=Strict; Secure/) != nil
+        )
         let file = try #require(try? String(contentsOf: fixture.scratch["cloud/access.sqlite"], encoding: .isoLatin1))
         #expect(!file.contains(match.1))
         // The cookie of a plain connection lets nobody in by TLS, where its name says that it came so.
@@ -124,7 +127,10 @@ import TidemarkModel
         try await fixture.save("oslo", ["title": .string("Oslo")])
         let browser = try await fixture.browser(fixture.anna)
         let other = try await fixture.browser(fixture.anna)
-        let form = ["c": ConsoleFixture.journal, "action": "delete", "name": "oslo", "type": "City", "confirmed": "1", "password": ConsoleFixture.password]
+        let form = [
+            "c": ConsoleFixture.journal, "action": "delete", "name": "oslo", "type": "City", "confirmed": "1",
+            "password": ConsoleFixture.password,
+        ]
         for token in ["", "x", try await other.token()] {
             #expect(try await browser.post("record", form, token: token).status == 403)
         }
@@ -193,6 +199,56 @@ import TidemarkModel
         #expect(try await fixture.record("oslo").type == "City")
         #expect(try await browser.postConfirmed("record", form).status == 303)
         await #expect(throws: (any Error).self) { try await fixture.record("oslo") }
+    }
+
+    @Test func `with a second factor the password alone lets nobody in`() async throws {
+        let fixture = try await ConsoleFixture()
+        let browser = try await fixture.browser(fixture.anna)
+        let shown = try await browser.post("me", ["action": "begin", "confirmed": "1"])
+        let secret = String(try #require(shown.text.firstMatch(of: /secret=([A-Z2-7]{32})/)).1)
+        let pending = String(try #require(shown.text.firstMatch(of: /name="factor" value="([^"]+)"/)).1)
+        let wrong = try await browser.post("me", ["action": "set", "factor": pending, "code": "x"])
+        #expect(wrong.status == 400 && wrong.text.contains("The code is wrong"))
+        func code() -> String { TimeCode.code(Self.bytes(secret), step: fixture.time.withLock { $0 } / 30_000_000) }
+        let set = try await browser.post("me", ["action": "set", "factor": pending, "code": code()])
+        #expect(set.status == 200)
+        let recovery = String(try #require(set.text.firstMatch(of: /<pre tabindex="0">([a-z2-7-]{19})/)).1)
+        func signIn(_ code: String?) async -> ConsoleReply {
+            var form = ["email": "anna@example.org", "password": ConsoleFixture.password]
+            form["code"] = code
+            return await fixture.console.reply(to: ConsoleRequest(isPost: true, page: "sign-in", form: form))
+        }
+        let asked = await signIn(nil)
+        #expect(asked.status == 403 && asked.header("Set-Cookie") == nil && asked.text.contains("name=\"code\""))
+        // Who does not have the password learns nothing of it.
+        let guessed = await fixture.console.reply(
+            to: ConsoleRequest(isPost: true, page: "sign-in", form: ["email": "anna@example.org", "password": "wrong horse"]))
+        #expect(!guessed.text.contains("name=\"code\""))
+        #expect(await signIn(code()).status == 403)
+        fixture.advance(minutes: 1)
+        #expect(await signIn(code()).status == 303)
+        #expect(await signIn(code()).status == 403)
+        #expect(await signIn(recovery).status == 303)
+        #expect(await signIn(recovery).status == 403)
+        #expect(try await browser.postConfirmed("me", ["action": "remove"]).status == 303)
+        #expect(await signIn(nil).status == 303)
+        let log = try await fixture.credentials.auditLog().map(\.event.action.rawValue)
+        #expect(log.contains("admin.second-factor.set") && log.contains("admin.second-factor.remove"))
+    }
+
+    /// The bytes of a text in base32.
+    private static func bytes(_ text: String) -> [UInt8] {
+        var (bytes, kept, bits) = ([UInt8](), 0 as UInt32, 0)
+        for character in text.utf8 {
+            let value = character >= 65 ? character - 65 : character - 50 + 26
+            kept = kept << 5 | UInt32(value)
+            bits += 5
+            if bits >= 8 {
+                bits -= 8
+                bytes.append(UInt8(truncatingIfNeeded: kept >> UInt32(bits)))
+            }
+        }
+        return bytes
     }
 
     @Test func `signing in leads to the page that was asked for, and to no other place`() {

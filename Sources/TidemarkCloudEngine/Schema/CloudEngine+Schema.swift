@@ -1,6 +1,6 @@
 import Foundation
 package import TidemarkCloud
-import TidemarkModel
+package import TidemarkModel
 
 extension CloudEngine {
     /// Says which indexes a field has; `recordName` makes the type as such queryable. What is there is found anew.
@@ -39,6 +39,36 @@ extension CloudEngine {
             schema.types[typeName] = type
             try rows.save(schema)
             try rows.reindex(typeName) { data throws(CloudError) in schema.indexed(try FieldCoding.decode(data), type: typeName) }
+        }
+    }
+
+    /// Adds types and fields to a development schema. What is there already stays as it is.
+    ///
+    /// - Throws: `CloudError` `invalidArguments` for a name that can't be, and for a field that has another type; `limitExceeded` for a field
+    ///   too many. Nothing is added then.
+    package func addToSchema(_ types: [String: [String: FieldType]]) async throws(CloudError) {
+        try await storage.write(owners: []) { rows throws(CloudError) in
+            var schema = try rows.schema()
+            for (name, fields) in types {
+                try CloudSchema.checkName(name)
+                var type = schema.types[name] ?? CloudSchema.RecordType()
+                for (field, wanted) in fields {
+                    if let known = type.fields[field] {
+                        guard known.fieldType == wanted else {
+                            throw CloudError(
+                                .invalidArguments, "'\(field)' of '\(name)' is \(known.type), and can't become \(wanted)")
+                        }
+                        continue
+                    }
+                    try CloudSchema.checkName(field)
+                    type.fields[field] = CloudSchema.Field(type: wanted.description)
+                }
+                guard type.fields.count <= limits.fieldsPerType else {
+                    throw CloudError(.limitExceeded, "'\(name)' can't have more than \(limits.fieldsPerType) fields")
+                }
+                schema.types[name] = type
+            }
+            try rows.save(schema)
         }
     }
 

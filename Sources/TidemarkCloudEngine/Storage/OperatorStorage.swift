@@ -28,6 +28,32 @@ package protocol OperatorStorage: Sendable {
     func endConsoleSession(_ id: [UInt8]) async throws -> Bool
     /// Returns an account's console sessions that have not expired, by when they began.
     func consoleSessions(of account: String, at now: Int64) async throws -> [StoredConsoleSession]
+
+    /// Returns an account's second factor; `nil` where it has none.
+    func secondFactor(of account: String) async throws -> StoredSecondFactor?
+    /// Sets or removes an account's second factor.
+    func setSecondFactor(_ row: StoredSecondFactor?, of account: String) async throws
+    /// Replaces a second factor of which something was used.
+    ///
+    /// - Returns: `false` where it is another one by now.
+    func replaceSecondFactor(_ old: StoredSecondFactor, by new: StoredSecondFactor) async throws -> Bool
+}
+
+/// A row of a second factor: codes that a device makes of a secret and the time, as RFC 6238 has it.
+package struct StoredSecondFactor: Hashable, Sendable {
+    package let account: String
+    /// What codes are made of: 20 bytes.
+    package let secret: [UInt8]
+    /// SHA-256 of each recovery code that is left, one behind the other.
+    package var recovery: [UInt8]
+    /// The last step of time whose code was used: no code is good twice.
+    package var step: Int64
+    /// Microseconds since 1970 UTC.
+    package let added: Int64
+
+    package init(account: String, secret: [UInt8], recovery: [UInt8], step: Int64, added: Int64) {
+        (self.account, self.secret, self.recovery, self.step, self.added) = (account, secret, recovery, step, added)
+    }
 }
 
 /// A row of an operator.

@@ -1,5 +1,6 @@
 public import ArgumentParser
 import Foundation
+import TidemarkAdministration
 public import TidemarkCloud
 import TidemarkCloudEngine
 import TidemarkEmbeddedCloud
@@ -334,13 +335,8 @@ struct AdminAccountRemove: AsyncParsableCommand {
             guard yes || isConfirmed(account.email) else {
                 throw ending("nothing was removed; add --yes to remove \(account.email) with all its data", .usage)
             }
-            // Nobody signs in or goes on while it is removed.
-            try await credentials.removeAccount(account.id)
-            let removed = try await cloud.removeWithData(account)
-            // What somebody began meanwhile.
-            try await credentials.removeAccount(account.id)
-            try await credentials.auditAdministration(
-                "account.remove", account: account.id, subject: "with \(removed.records) records in \(removed.zones) zones")
+            let removed = try await Administration(cloud, credentials, by: .system(name: CredentialStore.systemUser))
+                .removeWithData(account.id)
             if json { return try Output.json(Report(email: account.email, removed: removed)) }
             try Output.line(
                 "removed \(account.email) with \(Wording.count(removed.records, "record")) in \(Wording.count(removed.zones, "zone"))"

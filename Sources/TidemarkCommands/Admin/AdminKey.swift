@@ -1,5 +1,6 @@
 import ArgumentParser
 import Foundation
+import TidemarkAdministration
 import TidemarkCloudEngine
 import TidemarkEmbeddedCloud
 import TidemarkIdentity
@@ -65,28 +66,13 @@ struct AdminKeyAdd: AsyncParsableCommand {
     func run() async throws {
         try await reportingErrors {
             let pem = try readKey()
-            let id: String
             do {
-                id = try ServerKey.id(of: pem, container: container, environment: environment)
+                _ = try ServerKey.id(of: pem, container: container, environment: environment)
             } catch let error as CredentialError {
                 throw ending("\(publicKey): \(error.message)", .dataError)
             }
-            let (cloud, credentials) = try await place.open()
-            try demandContainer(container, in: credentials)
-            // Nobody has an address there, so that nobody signs in as it and no invitation reaches it.
-            let address = "key-\(id.prefix(32))@server.invalid"
-            let isNew = try await cloud.account(address) == nil
-            let account = try await cloud.addAccount(address, name: name.isEmpty ? nil : PersonName(text: name))
-            let key: ServerKey
-            do {
-                key = try await credentials.addKey(
-                    container: container, environment: environment, name: name, publicKeyPEM: pem, account: account.id)
-            } catch {
-                // The error that is told is the first one; an account that stays has nothing.
-                if isNew { try? await cloud.removeIfUnused(account) }
-                throw error
-            }
-            try await credentials.auditAdministration("key.add", account: account.id, container: container, subject: key.id)
+            let key = try await place.administration().addKey(
+                of: container, environment: environment, name: name, publicKeyPEM: pem)
             if json { try Output.json(KeyLine(key)) } else { try Output.line(key.id) }
         }
     }

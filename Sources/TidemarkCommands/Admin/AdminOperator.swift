@@ -19,8 +19,9 @@ struct AdminOperator: AsyncParsableCommand {
                   --container iCloud.org.example.journal --data ~/cloud
               tidemark admin operator list --data ~/cloud
               tidemark admin operator remove ben@example.org --data ~/cloud
+              tidemark admin operator reset anna@example.org --data ~/cloud
             """,
-        subcommands: [AdminOperatorAdd.self, AdminOperatorList.self, AdminOperatorRemove.self])
+        subcommands: [AdminOperatorAdd.self, AdminOperatorList.self, AdminOperatorRemove.self, AdminOperatorReset.self])
 }
 
 struct AdminOperatorAdd: AsyncParsableCommand {
@@ -65,7 +66,9 @@ struct AdminOperatorAdd: AsyncParsableCommand {
             try outcome.tell(
                 "admin operator add",
                 ["account": account.id, "email": account.email, "role": role.rawValue, "containers": containers],
-                text: "\(account.email) is \(role == .operator ? "an operator" : "a developer of \(containers.joined(separator: ", "))")")
+                text:
+                    "\(account.email) is \(role == .operator ? "an operator" : "a developer of \(containers.joined(separator: ", "))")"
+            )
         }
     }
 }
@@ -101,7 +104,8 @@ struct AdminOperatorList: AsyncParsableCommand {
                 none: "nobody may use the console; add an account with 'tidemark admin operator add'"
             ) { line in
                 [
-                    line.email ?? line.account, line.role, line.containers.isEmpty ? "all" : line.containers.joined(separator: " "),
+                    line.email ?? line.account, line.role,
+                    line.containers.isEmpty ? "all" : line.containers.joined(separator: " "),
                     Wording.moment(line.added),
                 ]
             }
@@ -130,6 +134,31 @@ struct AdminOperatorRemove: AsyncParsableCommand {
             try outcome.tell(
                 "admin operator remove", ["account": account.id, "email": account.email],
                 text: "\(account.email) is no operator any more")
+        }
+    }
+}
+
+struct AdminOperatorReset: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "reset", abstract: "Removes an account's second factor, for somebody who has lost it.",
+        discussion: """
+            Examples:
+              tidemark admin operator reset anna@example.org --data ~/cloud
+            """)
+
+    @Argument(help: "The account's address.")
+    var email: String
+
+    @OptionGroup var outcome: Outcome
+
+    @OptionGroup var place: AdminData
+
+    func run() async throws {
+        try await reportingErrors {
+            let account = try await place.administration().removeSecondFactor(of: email)
+            try outcome.tell(
+                "admin operator reset", ["account": account.id, "email": account.email],
+                text: "\(account.email) signs in with the password alone")
         }
     }
 }

@@ -5,11 +5,13 @@ import TidemarkCloudEngine
 public import TidemarkModel
 
 extension DatabaseScope: ExpressibleByArgument {
+    /// Reads the name of a scope.
     public init?(argument: String) {
         guard let scope = Self.allCases.first(where: { $0.name == argument }) else { return nil }
         self = scope
     }
 
+    /// The names of all scopes.
     public static var allValueStrings: [String] { allCases.map(\.name) }
 }
 
@@ -34,7 +36,9 @@ struct AdminPlace: ParsableArguments {
     var zoneOwner: String?
 
     func validate() throws {
-        guard database == .public || account != nil else { throw ValidationError("say whose \(database.name) database: --account") }
+        guard database == .public || account != nil else {
+            throw ValidationError("say whose \(database.name) database: --account")
+        }
         guard database != .public || account == nil else {
             throw ValidationError("the public database is everybody's; --account is for --database private or shared")
         }
@@ -231,7 +235,8 @@ struct AdminRecordsSet: AsyncParsableCommand {
                 guard let type else { throw ending("there is no record \(name); say which type it is to have: --type", .noInput) }
                 record = CloudRecord(CloudRecordID(name, in: zone.place.zoneID), type: type)
             }
-            let known = try await administration.schema(of: zone.container, environment: zone.environment).types[record.type]?.fields
+            let known = try await administration.schema(of: zone.container, environment: zone.environment).types[record.type]?
+                .fields
             var cleared: Set<String> = []
             for text in fields {
                 let parts = text.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
@@ -245,7 +250,8 @@ struct AdminRecordsSet: AsyncParsableCommand {
             let isNew = record.changeTag == nil
             let saved = try await administration.save(record, clearing: cleared, in: zone.place)
             try outcome.tell(
-                "admin records set", ["record": saved.id.recordName, "type": saved.type, "isNew": isNew, "changeTag": saved.changeTag],
+                "admin records set",
+                ["record": saved.id.recordName, "type": saved.type, "isNew": isNew, "changeTag": saved.changeTag],
                 text: "\(isNew ? "made" : "changed") \(saved.id.recordName)")
         }
     }

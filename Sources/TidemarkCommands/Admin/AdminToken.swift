@@ -1,4 +1,5 @@
 import ArgumentParser
+import TidemarkAdministration
 import TidemarkIdentity
 import TidemarkModel
 
@@ -86,11 +87,9 @@ struct AdminTokenAdd: AsyncParsableCommand {
 
     func run() async throws {
         try await reportingErrors {
-            let credentials = try await place.open().credentials
-            let made = try await credentials.addAPIToken(
-                container: container, environment: environment, name: name,
+            let made = try await place.administration().addAPIToken(
+                of: container, environment: environment, name: name,
                 callback: callback.map { .redirect($0) } ?? .popup(origin: popup ?? ""), origins: origin)
-            try await credentials.auditAdministration("token.add", container: container, subject: made.token.id)
             if json { return try Output.json(TokenLine(made.token, text: made.text)) }
             Output.error("note: this is the token \(made.token.id); it is not shown again")
             try Output.line(made.text)

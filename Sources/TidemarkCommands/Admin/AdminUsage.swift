@@ -5,7 +5,8 @@ import TidemarkModel
 
 struct AdminUsage: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "usage", abstract: "Shows what containers have: records, assets and bytes; or, of one container, by account.",
+        commandName: "usage",
+        abstract: "Shows what containers have: records, assets and bytes; or, of one container, by account.",
         discussion: """
             The command counts all rows. 'bytes' are those that count against quotas.
 
@@ -44,7 +45,8 @@ struct AdminUsage: AsyncParsableCommand {
                     AccountLine(account: $0.email, user: $0.userRecordName, bytes: $0.bytes, quota: $0.quota)
                 }
                 return try listing.show(
-                    lines, columns: ["account", "bytes", "quota"], none: "nothing is stored in \(container) (\(environment.rawValue))"
+                    lines, columns: ["account", "bytes", "quota"],
+                    none: "nothing is stored in \(container) (\(environment.rawValue))"
                 ) { line in
                     [line.account ?? line.user, Wording.bytes(Int(line.bytes)), Quota.text(line.quota ?? .max)]
                 }

@@ -73,7 +73,8 @@ struct AdminShares: AsyncParsableCommand {
                         Line(
                             share: share.id.recordName, root: root, title: share.title,
                             publicPermission: share.publicPermission.title, participant: participant.id,
-                            name: participant.identity.title, role: participant.role.title, permission: participant.permission.title,
+                            name: participant.identity.title, role: participant.role.title,
+                            permission: participant.permission.title,
                             status: participant.acceptanceStatus.title))
                 }
             }

@@ -12,7 +12,7 @@ enum Layout {
             <header class="top">
             <a class="brand" href="\(Address())">Tidemark</a>
             \(chooser(context, section))
-            <div class="person"><span class="email">\(context.account.email)</span>
+            <div class="person"><a class="email" href="\(context.address("me"))">\(context.account.email)</a>
             <form method="post" action="\(Address(["sign-out"]))">\(context.hiddenFields)<button class="quiet">Sign out</button></form></div>
             </header>
             <div class="frame">
@@ -57,7 +57,7 @@ enum Layout {
         <meta name="color-scheme" content="light dark">
         <title>\(title) – Tidemark console</title>
         <link rel="stylesheet" href="\(Address(["style.css"]))">
-        <link rel="icon" href="data:,">
+        <link rel="icon" type="image/svg+xml" href="\(Address(["icon.svg"]))">
         </head>
         <body>
         <a class="skip" href="#content">Skip to the content</a>

@@ -1,5 +1,11 @@
-/// The console's style sheet.
+/// The console's style sheet and its icon.
 enum Style {
+    /// Two tides.
+    static let icon = """
+        <svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><rect width="32" height="32" rx="7" fill="#0b5cad"/>
+        <path d="M5 14q5.500-6 11 0t11 0M5 22q5.500-6 11 0t11 0" fill="none" stroke="#fff" stroke-width="3" stroke-linecap="round"/></svg>
+        """
+
     static let sheet = """
         :root {
           color-scheme: light dark;
@@ -90,6 +96,16 @@ enum Style {
         summary { cursor: pointer; color: var(--accent); padding: .375rem 0 }
         svg.bar { display: block; width: 100%; height: .5rem; border-radius: .25rem; background: var(--line) }
         svg.bar rect { fill: var(--accent) }
+        .plots { display: grid; grid-template-columns: repeat(auto-fit, minmax(15rem, 1fr)); gap: .75rem; margin: 0 0 .75rem }
+        .plot { margin: 0; background: var(--card); border: 1px solid var(--line); border-radius: .5rem; padding: .75rem 1rem }
+        .plot figcaption { font-size: .875rem; font-weight: 600; margin: 0 0 .5rem }
+        .plot svg { display: block; width: 100%; height: 6rem }
+        .plot line { stroke: var(--strong-line); stroke-width: 1; vector-effect: non-scaling-stroke }
+        .plot .bar { fill: var(--accent) }
+        .plot .part { fill: var(--error) }
+        .plot p { margin: .375rem 0 0 }
+        .spans a { display: inline-block; padding: .25rem .5rem; border-radius: .375rem }
+        .spans a[aria-current] { background: var(--accent-ground); font-weight: 600; text-decoration: none }
         @media (max-width: 48rem) {
           .frame { display: block }
           nav ul { display: flex; flex-wrap: wrap; gap: .25rem; padding: .5rem }

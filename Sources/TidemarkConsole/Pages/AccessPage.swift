@@ -21,9 +21,54 @@ struct AccessPage {
             \(done)
             <h2>API tokens</h2>
             \(tokens.isEmpty ? "<div class=\"card empty\">There is no token. ‘tidemark admin token add’ makes one.</div>" : table(tokens))
+            \(HTML.when(context.container != nil, tokenForm))
             <h2>Keys of servers</h2>
             \(keys.isEmpty ? "<div class=\"card empty\">There is no key. ‘tidemark admin key add’ adds one.</div>" : table(keys))
+            \(HTML.when(context.container != nil, keyForm))
             \(operators)
+            """)
+    }
+
+    private var tokenForm: HTML {
+        """
+        <details><summary>Make a token for \(context.container ?? "") (\(context.environment.rawValue))</summary>
+        <form class="card" method="post" action="\(Address(["access"]))">\(context.hiddenFields)
+        <input type="hidden" name="action" value="add-token">
+        <div class="row"><div class="field"><label for="name">Name <span class="hint">of the program</span></label>
+        <input id="name" name="name" autocomplete="off" maxlength="255"></div>
+        <div class="field"><label for="callback">Where people come back to <span class="hint">a URL</span></label>
+        <input id="callback" name="callback" autocomplete="off" required placeholder="https://journal.example.org/signed-in"></div>
+        <div class="field"><label for="origins">Origins <span class="hint">with spaces between; empty for any</span></label>
+        <input id="origins" name="origins" autocomplete="off"></div></div>
+        <button>Make the token</button></form></details>
+        """
+    }
+
+    private var keyForm: HTML {
+        """
+        <details><summary>Add a key for \(context.container ?? "") (\(context.environment.rawValue))</summary>
+        <form class="card" method="post" action="\(Address(["access"]))">\(context.hiddenFields)
+        <input type="hidden" name="action" value="add-key">
+        <div class="field"><label for="server">Name <span class="hint">of the server</span></label>
+        <input id="server" name="name" autocomplete="off" maxlength="255"></div>
+        <div class="field"><label for="pem">Public key <span class="hint">ECDSA on P-256, as PEM</span></label>
+        <textarea id="pem" name="pem" rows="5" class="mono" required></textarea></div>
+        <button>Add the key</button></form></details>
+        """
+    }
+
+    /// Makes a token. Its text is shown on this page, and never again.
+    private func addToken() async throws -> ConsoleReply {
+        let made = try await context.administration.addAPIToken(
+            of: context.demandContainer(), environment: context.environment, name: context.value("name") ?? "",
+            callback: .redirect(context.value("callback") ?? ""),
+            origins: (context.value("origins") ?? "").split(separator: " ").map(String.init))
+        return Layout.page(
+            context, .access, title: "A new token",
+            """
+            \(Layout.notice(.good, "This is the token. It is not shown again: put it where the program reads it."))
+            <pre tabindex="0">\(made.text)</pre>
+            <p><a class="button quiet" href="\(context.address("access"))">Back to Access</a></p>
             """)
     }
 
@@ -38,7 +83,8 @@ struct AccessPage {
                     }
                 return Layout.row([
                     HTML(token.name.isEmpty ? token.id : token.name), HTML("\(token.container) (\(token.environment.rawValue))"),
-                    Layout.time(token.made), HTML(place), HTML(token.origins.isEmpty ? "any" : token.origins.joined(separator: " ")),
+                    Layout.time(token.made), HTML(place),
+                    HTML(token.origins.isEmpty ? "any" : token.origins.joined(separator: " ")),
                     revocation("token", token.id),
                 ])
             })
@@ -76,7 +122,8 @@ struct AccessPage {
             return Layout.row([
                 HTML(name), HTML(person.role.role.rawValue),
                 HTML(person.role.containers.isEmpty ? "all" : person.role.containers.joined(separator: ", ")),
-                Layout.time(person.role.added), person.role.id == context.account.id ? "<span class=\"quiet-text\">you</span>" : remove,
+                Layout.time(person.role.added),
+                person.role.id == context.account.id ? "<span class=\"quiet-text\">you</span>" : remove,
             ])
         }
         return """
@@ -102,6 +149,11 @@ struct AccessPage {
         let administration = context.administration
         let id = context.value("id") ?? ""
         switch context.value("action") {
+        case "add-token": return try await addToken()
+        case "add-key":
+            _ = try await administration.addKey(
+                of: context.demandContainer(), environment: context.environment, name: context.value("name") ?? "",
+                publicKeyPEM: context.value("pem") ?? "")
         case "revoke-token":
             let question = "The API token \(id) is revoked: programs that use it are refused at once."
             if let page = try await console.confirmation(context, question, "Revoke the token") { return page }
@@ -111,18 +163,25 @@ struct AccessPage {
             if let page = try await console.confirmation(context, question, "Revoke the key") { return page }
             try await administration.revokeKey(id)
         case "add-operator":
-            guard let role = context.value("role").flatMap(Operator.Role.init(rawValue:)), let name = context.value("account") else {
+            guard let role = context.value("role").flatMap(Operator.Role.init(rawValue:)), let name = context.value("account")
+            else {
                 throw AdministrationError(.invalid, "say which account gets which role")
             }
             let containers = context.request.form.filter { $0.key.hasPrefix("container") }.map(\.value)
             let what = role == .operator ? "of the whole cloud" : "of \(containers.sorted().joined(separator: ", "))"
-            if let page = try await console.confirmation(context, "\(name) becomes \(role.rawValue) \(what).", "Give the role") { return page }
+            if let page = try await console.confirmation(context, "\(name) becomes \(role.rawValue) \(what).", "Give the role") {
+                return page
+            }
             _ = try await administration.setOperator(name, role: role, containers: containers)
         case "remove-operator":
             guard id != context.account.id else {
-                throw AdministrationError(.invalid, "nobody takes their own role; another operator does, or 'tidemark admin operator remove'")
+                throw AdministrationError(
+                    .invalid, "nobody takes their own role; another operator does, or 'tidemark admin operator remove'")
             }
-            let name = try await administration.account(id).email
+            guard let person = try await administration.operators().first(where: { $0.role.id == id }) else {
+                throw AdministrationError(.notFound, "there is no such operator; the role may be taken already")
+            }
+            let name = person.account?.email ?? id
             if let page = try await console.confirmation(
                 context, "\(name) is no operator any more, and is signed out of the console.", "Remove the operator")
             {

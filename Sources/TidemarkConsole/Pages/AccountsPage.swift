@@ -19,7 +19,8 @@ struct AccountsPage {
         let rows = accounts.prefix(Self.most).map { account in
             Layout.row([
                 "<a href=\"\(context.address("account", query: [("id", account.email)]))\">\(account.email)</a>",
-                HTML(account.name?.title ?? ""), HTML(account.phone ?? ""), HTML(Self.quota(account.quota)), Self.status(account.status),
+                HTML(account.name?.title ?? ""), HTML(account.phone ?? ""), HTML(Self.quota(account.quota)),
+                Self.status(account.status),
             ])
         }
         return Layout.page(
@@ -79,6 +80,7 @@ struct AccountPage {
             <form method="post" action="\(Address(["account"]))">\(fields("sign-out", id))<button class="danger">Sign out everywhere…</button></form>
             <form method="post" action="\(Address(["account"]))">\(fields(account.status == .available ? "disable" : "enable", id))\
             <button class="\(account.status == .available ? "danger" : "quiet")">\(account.status == .available ? "Disable the account…" : "Enable the account")</button></form>
+            <form method="post" action="\(Address(["account"]))">\(fields("remove", id))<button class="danger">Delete it with its data…</button></form>
             </div>
             <h2>What happened</h2>
             \(ActivityPage.table(details.entries, [account.id: account.email]))
@@ -98,7 +100,10 @@ struct AccountPage {
             "Use", ["Container", "Environment", "Stored", "Of the quota"],
             details.usage.map { line in
                 let share = quota == .max || quota <= 0 ? 0 : min(100, Int(Double(line.bytes) / Double(quota) * 100))
-                let bar: HTML = quota == .max ? "no limit" : """
+                let bar: HTML =
+                    quota == .max
+                    ? "no limit"
+                    : """
                     <svg class="bar" viewBox="0 0 100 4" preserveAspectRatio="none" role="img" aria-label="\(share) percent of the quota"><rect width="\(share)" height="4"></rect></svg>\(share) %
                     """
                 return Layout.row([HTML(line.container), HTML(line.environment.rawValue), HTML(Layout.bytes(line.bytes)), bar])
@@ -111,7 +116,8 @@ struct AccountPage {
             "Sessions", ["Device", "Container", "Since", "Last used", "From", ""],
             details.sessions.map { session in
                 Layout.row([
-                    HTML(session.device.isEmpty ? "unknown" : session.device), HTML("\(session.container) (\(session.environment.rawValue))"),
+                    HTML(session.device.isEmpty ? "unknown" : session.device),
+                    HTML("\(session.container) (\(session.environment.rawValue))"),
                     Layout.time(session.began), session.used == 0 ? .none : Layout.time(session.used), HTML(session.address),
                     """
                     <form method="post" action="\(Address(["account"]))">\(fields("end", id))<input type="hidden" name="session" value="\(session.id)">\
@@ -131,20 +137,34 @@ struct AccountPage {
             _ = try await administration.update(id) { $0.quota = quota }
         case "end": try await administration.endSession(context.value("session") ?? "", of: id)
         case "sign-out":
-            let question = "All devices and browsers of \(id) are signed out. What they have not sent yet stays on them until somebody signs in again."
+            let question =
+                "All devices and browsers of \(id) are signed out. What they have not sent yet stays on them until somebody signs in again."
             if let page = try await console.confirmation(context, question, "Sign out everywhere") { return page }
             _ = try await administration.signOutEverywhere(id)
         case "disable":
-            let question = "The account \(id) can't be used until it is enabled again: its devices are refused. What it has stored stays."
+            let question =
+                "The account \(id) can't be used until it is enabled again: its devices are refused. What it has stored stays."
             if let page = try await console.confirmation(context, question, "Disable the account") { return page }
             _ = try await administration.update(id) { $0.status = .restricted }
+        case "remove":
+            guard try await administration.details(of: id).account.id != context.account.id else {
+                throw AdministrationError(.invalid, "nobody deletes their own account here; another operator does")
+            }
+            let question =
+                "The account \(id) is deleted with all that it has stored: its records, shares and assets, its public records, and its part in "
+                + "the shares of others. Devices that synchronise later lose their copies. It can't be undone; ‘tidemark admin account export’ exports the data first."
+            if let page = try await console.confirmation(context, question, "Delete the account with its data") { return page }
+            _ = try await administration.removeWithData(id)
+            return .redirect(to: context.address("accounts"))
         case "enable": _ = try await administration.update(id) { $0.status = .available }
         default: throw AdministrationError(.invalid, "say what is to be changed")
         }
         return .redirect(to: context.address("account", query: [("id", id), ("done", "1")]))
     }
 
-    private static let units: [(String, Int64)] = [("TB", 1_000_000_000_000), ("GB", 1_000_000_000), ("MB", 1_000_000), ("kB", 1_000), ("", 1)]
+    private static let units: [(String, Int64)] = [
+        ("TB", 1_000_000_000_000), ("GB", 1_000_000_000), ("MB", 1_000_000), ("kB", 1_000), ("", 1),
+    ]
 
     private static func short(_ bytes: Int64) -> String {
         guard bytes > 0, let unit = units.first(where: { bytes % $0.1 == 0 }) else { return "0" }

@@ -3,15 +3,17 @@ import TidemarkCloudEngine
 import TidemarkIdentity
 import TidemarkModel
 
-/// The audit log.
+/// What was asked for, and the audit log.
 struct ActivityPage {
     let context: Context
+    private let figures: (any ServerFigures)?
 
-    init(_ context: Context) { self.context = context }
+    init(_ context: Context, _ figures: (any ServerFigures)?) { (self.context, self.figures) = (context, figures) }
 
     private static let most = 100
 
     func reply() async throws(AdministrationError) -> ConsoleReply {
+        if context.value("show") == "requests" { return try await requests() }
         // A developer sees what concerns one of their containers.
         let isWhole = context.administration.isOperator && context.value("all") != nil
         let container = isWhole ? nil : try context.demandContainer()
@@ -27,16 +29,80 @@ struct ActivityPage {
         }
         names[context.account.id] = context.account.email
         let kept: [(name: String, value: String?)] = [("all", isWhole ? "1" : nil), ("account", account)]
-        let older: HTML = entries.count > Self.most
+        let older: HTML =
+            entries.count > Self.most
             ? "<a class=\"button quiet\" href=\"\(context.address("activity", query: kept + [("before", shown.last.map { String($0.id) })]))\">Older entries</a>"
             : .none
         return Layout.page(
             context, .activity, title: "Activity",
             """
+            \(tabs(isOfRequests: false))
             \(HTML.when(context.administration.isOperator, filter(isWhole, account)))
             \(shown.isEmpty ? "<div class=\"card empty\">The audit log has nothing of that.</div>" : Self.table(shown, names))
             <div class="actions">\(older)<span class="quiet-text">Times in UTC. Entries stay for 180 days.</span></div>
             """)
+    }
+
+    private func tabs(isOfRequests: Bool) -> HTML {
+        guard figures != nil else { return .none }
+        return """
+            <p class="spans"><a href="\(context.address("activity"))"\(HTML.when(!isOfRequests, " aria-current=\"true\""))>Audit log</a>
+            <a href="\(context.address("activity", query: [("show", "requests")]))"\(HTML.when(isOfRequests, " aria-current=\"true\""))>Requests</a></p>
+            """
+    }
+
+    /// The last requests: of one container, and for operators of the whole server.
+    private func requests() async throws(AdministrationError) -> ConsoleReply {
+        let isWhole = context.administration.isOperator && context.value("all") != nil
+        let container = isWhole ? nil : try context.demandContainer()
+        let (operation, result, account) = (context.value("operation"), context.value("result"), context.value("account"))
+        var wanted: String?
+        if let account, context.administration.isOperator { wanted = try await context.administration.account(account).id }
+        let all = figures?.requests(of: container) ?? []
+        let found = all.filter { request in
+            (operation == nil || request.operation == operation) && (wanted == nil || request.account == wanted)
+                && (result == nil || (result == "failed") == (request.status >= 400))
+        }.prefix(Self.most)
+        var rows: [HTML] = []
+        for request in found {
+            rows.append(
+                Layout.row([
+                    Layout.time(request.at), HTML(request.operation), HTML(String(request.status)),
+                    HTML("\(Int(request.milliseconds.rounded())) ms"), HTML(try await name(request)), HTML(request.address),
+                    HTML(request.container.isEmpty ? "" : "\(request.container) (\(request.environment))"),
+                ]))
+        }
+        let operations = Set(all.map(\.operation)).sorted()
+        let ofAccount: HTML = """
+            <div class="field"><label for="account">Account <span class="hint">its address</span></label>
+            <input id="account" name="account" autocomplete="off" value="\(account ?? "")"></div>
+            <div class="field"><label class="choice"><input type="checkbox" name="all" value="1"\(HTML.when(isWhole, " checked"))>The whole server</label></div>
+            """
+        return Layout.page(
+            context, .activity, title: "Requests",
+            """
+            \(tabs(isOfRequests: true))
+            <form class="card" method="get" action="\(Address(["activity"]))"><input type="hidden" name="show" value="requests">
+            <input type="hidden" name="c" value="\(context.container ?? "")"><input type="hidden" name="e" value="\(context.environment.rawValue)">
+            <div class="row">
+            <div class="field"><label for="operation">Operation</label><select id="operation" name="operation"><option value="">All</option>
+            \(operations.html { Layout.option($0, isChosen: $0 == operation) })</select></div>
+            <div class="field"><label for="result">Result</label><select id="result" name="result"><option value="">All</option>
+            \(["well", "failed"].html { Layout.option($0, isChosen: $0 == result) })</select></div>
+            \(HTML.when(context.administration.isOperator, ofAccount))
+            <div class="field"><button>Show</button></div></div></form>
+            \(rows.isEmpty ? "<div class=\"card empty\">No such request since the server has started.</div>" : Layout.table("Requests", ["When", "Operation", "Status", "Took", "Account", "From", "Where"], rows))
+            <p class="quiet-text">The last 1,000 requests of this server, without their contents. Times in UTC.</p>
+            """)
+    }
+
+    /// The account of a request: by its address for operators, and as its container knows it for developers.
+    private func name(_ request: ServedRequest) async throws(AdministrationError) -> String {
+        guard !request.account.isEmpty else { return "" }
+        guard context.administration.isOperator else {
+            return context.administration.userRecordName(ofAccount: request.account, in: request.container)
+        }
+        return try await context.administration.email(of: request.account) ?? request.account
     }
 
     private func filter(_ isWhole: Bool, _ account: String?) -> HTML {

@@ -5,8 +5,9 @@ import TidemarkModel
 /// What there is, and what is amiss.
 struct OverviewPage {
     let context: Context
+    private let figures: (any ServerFigures)?
 
-    init(_ context: Context) { self.context = context }
+    init(_ context: Context, _ figures: (any ServerFigures)?) { (self.context, self.figures) = (context, figures) }
 
     func reply() async throws(AdministrationError) -> ConsoleReply {
         let usage = try await context.administration.usage()
@@ -18,7 +19,8 @@ struct OverviewPage {
         }
         if let container = context.container { notices += try await self.notices(container, usage) }
         let sums = (
-            usage.reduce(0) { $0 + $1.totals.records }, usage.reduce(0) { $0 + $1.totals.assets }, usage.reduce(0) { $0 + $1.bytes }
+            usage.reduce(0) { $0 + $1.totals.records }, usage.reduce(0) { $0 + $1.totals.assets },
+            usage.reduce(0) { $0 + $1.bytes }
         )
         return Layout.page(
             context, .overview, title: "Overview",
@@ -32,14 +34,46 @@ struct OverviewPage {
             </dl>
             <h2>Containers</h2>
             \(table(usage))
+            \(plots)
             """)
+    }
+
+    /// Requests, errors and latencies of this server: for operators, since all containers are in them.
+    private var plots: HTML {
+        guard let figures, context.administration.isOperator else { return .none }
+        let span = context.value("span").flatMap(FigureSpan.init(rawValue:)) ?? .hour
+        let samples = figures.history(span)
+        let requests = samples.reduce(0) { $0 + $1.requests }
+        let errors = samples.reduce(0) { $0 + $1.errors }
+        let slowest = samples.reduce(0) { max($0, $1.slow) }
+        return """
+            <h2>Requests to this server</h2>
+            <p class="spans">\(FigureSpan.allCases.html { item in
+                """
+                <a href="\(context.address("", query: [("span", item.rawValue)]))"\(HTML.when(item == span, " aria-current=\"true\""))>Last \(item.rawValue)</a>\u{20}
+                """
+            })</p>
+            <div class="plots">
+            \(Plot.bars(
+                "Requests and errors",
+                "\(Layout.count(requests)) \(requests == 1 ? "request" : "requests") in the last \(span.rawValue), "
+                    + "\(errors == 0 ? "none" : Layout.count(errors)) of them failed",
+                samples.map { (Double($0.requests), Double($0.errors)) }))
+            \(Plot.bars(
+                "Milliseconds in which 95 of 100 were answered", requests == 0 ? "Nothing was asked for" : "At most \(Int(slowest)) ms",
+                samples.map { ($0.slow, 0) }))
+            </div>
+            <p class="hint">Since the server has started, without the console’s own requests.</p>
+            """
     }
 
     private func table(_ usage: [Administration.ContainerUsage]) -> HTML {
         let used = Set(usage.map(\.container))
-        let rows = usage.map { line in row(line) } + context.containers.filter { !used.contains($0) }.map { name in
-            Layout.row([HTML(name), "<span class=\"quiet-text\">nothing yet</span>", .none, .none, .none, .none])
-        }
+        let rows =
+            usage.map { line in row(line) }
+            + context.containers.filter { !used.contains($0) }.map { name in
+                Layout.row([HTML(name), "<span class=\"quiet-text\">nothing yet</span>", .none, .none, .none, .none])
+            }
         guard !rows.isEmpty else { return .none }
         return Layout.table("Containers", ["Container", "Environment", "Records", "Assets", "Stored", "Owners of zones"], rows)
     }
@@ -64,7 +98,8 @@ struct OverviewPage {
             let full = try await context.administration.accountUsage(of: container, environment: context.environment)
                 .filter { account in account.quota.map { $0 > 0 && account.bytes >= $0 / 10 * 9 } ?? false }
             if let first = full.first, let email = first.email {
-                let link: HTML = "<p><a href=\"\(context.address("account", query: [("id", email)]))\">Look at the account and its quota</a></p>"
+                let link: HTML =
+                    "<p><a href=\"\(context.address("account", query: [("id", email)]))\">Look at the account and its quota</a></p>"
                 notices += Layout.notice(
                     .warning,
                     full.count == 1
@@ -74,7 +109,9 @@ struct OverviewPage {
         }
         let isUsed = usage.contains { $0.container == container && $0.environment == .production }
         guard isUsed else { return notices }
-        let differences = try await context.administration.schemaDifferences(of: container).filter { $0.change != .onlyInProduction }
+        let differences = try await context.administration.schemaDifferences(of: container).filter {
+            $0.change != .onlyInProduction
+        }
         if !differences.isEmpty {
             notices += Layout.notice(
                 .info,

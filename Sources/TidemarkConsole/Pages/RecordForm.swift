@@ -14,7 +14,8 @@ struct PlaceFields {
         place = RecordPlace(
             container: try context.demandContainer(), environment: context.environment, scope: scope,
             account: scope == .public ? "" : context.value("account") ?? "",
-            zone: context.value("zone") ?? CloudZoneID.default.zoneName, zoneOwner: scope == .shared ? context.value("owner") ?? "" : "")
+            zone: context.value("zone") ?? CloudZoneID.default.zoneName,
+            zoneOwner: scope == .shared ? context.value("owner") ?? "" : "")
     }
 
     /// Names and values for an address.
@@ -58,7 +59,9 @@ struct PlaceFields {
 /// How values of fields are shown and typed.
 enum FieldView {
     /// A value in a cell of a table: short.
-    static func cell(_ value: CloudValue?, of field: String, _ record: CloudRecord, _ context: Context, _ place: PlaceFields) -> HTML {
+    static func cell(
+        _ value: CloudValue?, of field: String, _ record: CloudRecord, _ context: Context, _ place: PlaceFields
+    ) -> HTML {
         switch value {
         case nil: return "<span class=\"quiet-text\">–</span>"
         case .timestamp(let time)?: return Layout.time(time)
@@ -72,7 +75,9 @@ enum FieldView {
     }
 
     /// A value on the page of its record: whole.
-    static func whole(_ value: CloudValue, of field: String, _ record: CloudRecord, _ context: Context, _ place: PlaceFields) -> HTML {
+    static func whole(
+        _ value: CloudValue, of field: String, _ record: CloudRecord, _ context: Context, _ place: PlaceFields
+    ) -> HTML {
         switch value {
         case .asset(let asset):
             return """
@@ -86,7 +91,11 @@ enum FieldView {
             }
         case .list(let elements, of: .reference):
             return elements.html { element in
-                if case .reference(let reference) = element { "\(link(to: reference.recordName, context, place)) " } else { .none }
+                if case .reference(let reference) = element {
+                    "\(link(to: reference.recordName, context, place)) "
+                } else {
+                    .none
+                }
             }
         case .reference(let reference):
             return "\(link(to: reference.recordName, context, place)) <span class=\"tag\">\(reference.action.rawValue)</span>"
@@ -126,9 +135,11 @@ enum FieldView {
     ///   - text: What it shows.
     ///   - was: What it had; `nil` for nothing.
     static func input(_ field: String, _ type: FieldType, _ text: String, was: String?, number: Int) -> HTML {
-        let label: HTML = "<label for=\"f\(number)\">\(field) <span class=\"hint\">\(type.description)\(hint(type))</span></label>"
+        let label: HTML =
+            "<label for=\"f\(number)\">\(field) <span class=\"hint\">\(type.description)\(hint(type))</span></label>"
         guard type.scalar != .asset, text.utf8.count <= editable else {
-            return "<div class=\"field\"><span class=\"name\">\(field)</span> <span class=\"hint\">\(type.description), can't be edited here</span></div>"
+            return
+                "<div class=\"field\"><span class=\"name\">\(field)</span> <span class=\"hint\">\(type.description), can't be edited here</span></div>"
         }
         let kept: HTML = "<input type=\"hidden\" name=\"was.\(field)\" value=\"\(was ?? "")\">"
         let isLong = type == .string || type.isList || type == .bytes

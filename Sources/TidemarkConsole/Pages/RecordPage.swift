@@ -27,7 +27,9 @@ struct RecordPage {
     }
 
     private func name() throws(AdministrationError) -> String {
-        guard let name = context.value("name") else { throw AdministrationError(.invalid, "say which record: its name is missing") }
+        guard let name = context.value("name") else {
+            throw AdministrationError(.invalid, "say which record: its name is missing")
+        }
         return name
     }
 
@@ -96,18 +98,20 @@ struct RecordPage {
         for (field, value) in record?.fields ?? [:] where types[field] == nil { types[field] = value.type }
         let posted = context.request.isPost ? context.request.form : [:]
         let inputs = types.sorted { $0.key < $1.key }.enumerated().html { number, entry in
-            let was = record?.fields[entry.key].map(FieldText.text)
-            let known = posted["was.\(entry.key)"]
-            return FieldView.input(
-                entry.key, entry.value, posted["is.\(entry.key)"] ?? was ?? "", was: known ?? was, number: number)
+            let now = record?.fields[entry.key].map(FieldText.text)
+            // What was typed stays; what was not touched is as the record has it now.
+            let typed = posted["is.\(entry.key)"].map(FieldView.normalized)
+            let isTouched = typed != nil && typed != FieldView.normalized(posted["was.\(entry.key)"] ?? "")
+            return FieldView.input(entry.key, entry.value, isTouched ? typed ?? "" : now ?? "", was: now, number: number)
         }
         let name: HTML =
             record.map { "<input type=\"hidden\" name=\"name\" value=\"\($0.id.recordName)\">" }
-            ?? """
-            <div class="field"><label for="name">Name <span class="hint">empty for a random one</span></label>
-            <input id="name" name="name" autocomplete="off" maxlength="255" value="\(posted["name"] ?? "")"></div>
-            """
-        let back = record.map { address(place, $0.id.recordName) } ?? context.address("records", query: place.query + [("type", type)])
+                ?? """
+                <div class="field"><label for="name">Name <span class="hint">empty for a random one</span></label>
+                <input id="name" name="name" autocomplete="off" maxlength="255" value="\(posted["name"] ?? "")"></div>
+                """
+        let back =
+            record.map { address(place, $0.id.recordName) } ?? context.address("records", query: place.query + [("type", type)])
         return Layout.page(
             context, .records, title: record.map { "Edit \($0.id.recordName)" } ?? "New \(type)", status: status,
             """
@@ -173,9 +177,12 @@ struct RecordPage {
                 let field = String(key.dropFirst(3))
                 let text = FieldView.normalized(text)
                 guard text != FieldView.normalized(form["was.\(field)"] ?? "") else { continue }
-                if text.isEmpty { cleared.insert(field) } else {
+                if text.isEmpty {
+                    cleared.insert(field)
+                } else {
                     guard let kind = known?[field]?.fieldType else {
-                        throw AdministrationError(.invalid, "'\(type)' has no field '\(field.prefix(100))' any more; reload the page")
+                        throw AdministrationError(
+                            .invalid, "'\(type)' has no field '\(field.prefix(100))' any more; reload the page")
                     }
                     record.fields[field] = try FieldText.value(text, as: kind, field: field)
                 }
@@ -203,7 +210,8 @@ struct RecordPage {
     ) async throws(AdministrationError) -> ConsoleReply {
         guard let there = error.record else {
             return try await form(
-                nil, place, message: Layout.notice(.error, "The record was deleted meanwhile. Saving makes it again, with what is below."),
+                nil, place,
+                message: Layout.notice(.error, "The record was deleted meanwhile. Saving makes it again, with what is below."),
                 status: 409)
         }
         let form = context.request.form
@@ -222,15 +230,18 @@ struct RecordPage {
         let isNew = wanted.changeTag == nil
         let message = Layout.notice(
             .warning,
-            isNew ? "There is a record of this name already." : "The record was changed while you edited it. Nothing is saved yet.",
+            isNew
+                ? "There is a record of this name already." : "The record was changed while you edited it. Nothing is saved yet.",
             "<p>It was changed\(who). Saving again changes what it is now, in the fields that you have changed.</p>")
         return try await self.form(
-            there, place, message: message + Layout.table("Changes", ["Field", "When you began", "Now", "Yours"], rows), status: 409)
+            there, place, message: message + Layout.table("Changes", ["Field", "When you began", "Now", "Yours"], rows),
+            status: 409)
     }
 
     private func delete(_ place: PlaceFields) async throws -> ConsoleReply {
         let name = try self.name()
-        let question = "The record \(name) of the \(place.title) is deleted, and with it the records that refer to it with DELETE_SELF."
+        let question =
+            "The record \(name) of the \(place.title) is deleted, and with it the records that refer to it with DELETE_SELF."
         if let page = try await console.confirmation(context, question, "Delete the record") { return page }
         try await context.administration.delete(name, ifTag: context.value("tag"), in: place.place)
         return .redirect(to: context.address("records", query: place.query + [("type", context.value("type"))]))

@@ -120,7 +120,8 @@ struct RecordsPage {
         guard !schema.types.isEmpty else {
             return Layout.notice(
                 .info,
-                "\(place.place.container) has no record types in \(context.environment.rawValue). The first record of a type makes it in development.")
+                "\(place.place.container) has no record types in \(context.environment.rawValue). The first record of a type makes it in development."
+            )
         }
         return Layout.table(
             "Record types", ["Record type", "Fields"],
@@ -135,7 +136,8 @@ struct RecordsPage {
     // What was found
 
     private func results(_ found: Administration.RecordPage, _ query: RecordQuery, _ place: PlaceFields) -> HTML {
-        let damaged: HTML = found.failed.isEmpty
+        let damaged: HTML =
+            found.failed.isEmpty
             ? .none
             : Layout.notice(
                 .error,
@@ -152,12 +154,14 @@ struct RecordsPage {
                     + fields.map { FieldView.cell(record.fields[$0], of: $0, record, context, place) }
                     + [record.modified.map { Layout.time($0.time) } ?? .none])
         }
-        let next: HTML = found.continuation.map { continuation in
-            """
-            <a class="button quiet" href="\(context.address("records", query: place.query + parts(query) + [("cont", continuation.rawValue)]))">Next \(limit)</a>
-            """
-        } ?? .none
-        let first: HTML = context.value("cont") == nil
+        let next: HTML =
+            found.continuation.map { continuation in
+                """
+                <a class="button quiet" href="\(context.address("records", query: place.query + parts(query) + [("cont", continuation.rawValue)]))">Next \(limit)</a>
+                """
+            } ?? .none
+        let first: HTML =
+            context.value("cont") == nil
             ? .none
             : "<a class=\"button quiet\" href=\"\(context.address("records", query: place.query + parts(query)))\">First page</a>"
         return """
@@ -205,7 +209,8 @@ struct RecordsPage {
     /// Adds the index that a query lacked, and runs the query.
     private func addIndex(_ place: PlaceFields) async throws(AdministrationError) -> ConsoleReply {
         let query = query()
-        guard let field = context.value("field"), let index = context.value("index").flatMap(CloudSchema.Index.init(rawValue:)) else {
+        guard let field = context.value("field"), let index = context.value("index").flatMap(CloudSchema.Index.init(rawValue:))
+        else {
             throw AdministrationError(.invalid, "say which index is to be added")
         }
         guard context.environment == .development else {

@@ -21,21 +21,47 @@ struct SchemaPage {
             context, .schema, title: "Schema",
             """
             \(done)
-            \(isDevelopment ? "<p>In development, records that are saved add their types and fields.</p>" : "<p>The schema of production is what was deployed, and fixed.</p>")
+            <p>\(isDevelopment ? "In development, records that are saved add their types and fields." : "The schema of production is what was deployed, and fixed.")</p>
             <div class="actions"><a class="button quiet" href="\(context.address("schema.json"))">Export as a file</a></div>
             \(difference)
             \(types.isEmpty ? "<div class=\"card empty\">There are no record types yet.</div>" : .none)
             \(types.html { name, type in self.type(name, type, isDevelopment) })
+            \(HTML.when(isDevelopment, additions(types.map(\.key))))
             """)
+    }
+
+    /// Forms that add to the schema.
+    private func additions(_ types: [String]) -> HTML {
+        let kinds = FieldType.Scalar.allCases.flatMap { [FieldType($0), FieldType.list(of: $0)] }
+        return """
+            <h2>Add to the schema</h2>
+            <form class="card" method="post" action="\(Address(["schema"]))">\(context.hiddenFields)
+            <input type="hidden" name="action" value="add">
+            <div class="row"><div class="field"><label for="type">Record type <span class="hint">or a new one</span></label>
+            <input id="type" name="type" list="types" autocomplete="off" required maxlength="255">
+            <datalist id="types">\(types.html { "<option value=\"\($0)\"></option>" })</datalist></div>
+            <div class="field"><label for="field">Field</label><input id="field" name="field" autocomplete="off" required maxlength="255"></div>
+            <div class="field"><label for="kind">Type</label><select id="kind" name="kind">\(kinds.html { Layout.option($0.description, isChosen: $0 == .string) })</select></div>
+            <div class="field"><button>Add the field</button></div></div></form>
+            <details><summary>Import from a file</summary>
+            <form class="card" method="post" action="\(Address(["schema"]))">\(context.hiddenFields)
+            <input type="hidden" name="action" value="import">
+            <div class="field"><label for="file">What the file has <span class="hint">as the export, or ‘tidemark schema show’</span></label>
+            <textarea id="file" name="file" rows="8" required></textarea></div>
+            <button>Import</button></form></details>
+            """
     }
 
     // A type
 
     private func type(_ name: String, _ type: CloudSchema.RecordType, _ isEditable: Bool) -> HTML {
         let fields = type.fields.sorted { $0.key < $1.key }
-        let rows = [row(name, "recordName", "", type.indexes(of: "recordName"), [.queryable], isEditable, canGo: false)]
+        let rows =
+            [row(name, "recordName", "", type.indexes(of: "recordName"), [.queryable], isEditable, canGo: false)]
             + fields.map { field, known in
-                row(name, field, known.type, type.indexes(of: field), known.fieldType.map(Self.suitable) ?? [], isEditable, canGo: true)
+                row(
+                    name, field, known.type, type.indexes(of: field), known.fieldType.map(Self.suitable) ?? [], isEditable,
+                    canGo: true)
             }
         let remove: HTML = """
             <form method="post" action="\(Address(["schema"]))">\(context.hiddenFields)
@@ -76,7 +102,8 @@ struct SchemaPage {
             <button class="danger">Remove<span class="hidden"> \(field)</span>…</button></form>
             """
         return Layout.row([
-            HTML(field), HTML(kind), suitable.isEmpty ? "<span class=\"quiet-text\">can have none</span>" : form, canGo ? remove : .none,
+            HTML(field), HTML(kind), suitable.isEmpty ? "<span class=\"quiet-text\">can have none</span>" : form,
+            canGo ? remove : .none,
         ])
     }
 
@@ -115,6 +142,12 @@ struct SchemaPage {
             let indexes = CloudSchema.Index.allCases.filter { context.value($0.rawValue) != nil }
             try await context.administration.setIndexes(
                 Set(indexes), of: context.value("field") ?? "", in: context.value("type") ?? "", container: container)
+        case "add":
+            guard let type = context.value("type"), let field = context.value("field"),
+                let kind = context.value("kind").flatMap({ FieldType($0) })
+            else { throw AdministrationError(.invalid, "say which field of which type is to be added") }
+            try await context.administration.addToSchema([type: [field: kind]], of: container)
+        case "import": try await context.administration.importSchema(context.value("file") ?? "", into: container)
         case "remove":
             let (type, field) = (context.value("type") ?? "", context.value("field"))
             let what = field.map { "The field \($0) of \(type)" } ?? "The type \(type)"
@@ -140,7 +173,8 @@ struct SchemaPage {
         let container = try context.demandContainer()
         let text = try await context.administration.schemaFile(of: container, environment: context.environment)
         var reply = ConsoleReply(200, type: "application/json", .text(text))
-        reply.headers.append(("Content-Disposition", "attachment; filename=\"\(container)-\(context.environment.rawValue).json\""))
+        reply.headers.append(
+            ("Content-Disposition", "attachment; filename=\"\(container)-\(context.environment.rawValue).json\""))
         return reply
     }
 }

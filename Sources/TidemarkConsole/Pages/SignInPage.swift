@@ -3,7 +3,9 @@ import Foundation
 /// The page where operators sign in.
 enum SignInPage {
     /// - Parameter email: What was typed.
-    static func form(_ request: ConsoleRequest, email: String = "", error: String? = nil, status: Int = 200) -> ConsoleReply {
+    static func form(
+        _ request: ConsoleRequest, email: String = "", error: String? = nil, needsCode: Bool = false, status: Int = 200
+    ) -> ConsoleReply {
         let to = (request.isPost ? request.form["to"] : request.query["to"]) ?? ""
         let described: HTML = error == nil ? .none : " aria-invalid=\"true\" aria-describedby=\"error\""
         let focus: HTML = " autofocus"
@@ -21,6 +23,12 @@ enum SignInPage {
                 <input id="email" name="email" type="email" autocomplete="username" maxlength="255" required value="\(email)"\(HTML.when(email.isEmpty, focus))\(described)></div>
                 <div class="field"><label for="password">Password</label>
                 <input id="password" name="password" type="password" autocomplete="current-password" maxlength="1024" required\(HTML.when(!email.isEmpty, focus))\(described)></div>
+                \(HTML.when(
+                    needsCode,
+                    """
+                    <div class="field"><label for="code">Code</label>
+                    <input id="code" name="code" autocomplete="one-time-code" inputmode="text" maxlength="40" required></div>
+                    """))
                 <button>Sign in</button>
                 </form>
                 <p class="hint">For those who run this cloud. ‘tidemark admin operator add’ lets an account in.</p>
@@ -43,7 +51,8 @@ enum SignInPage {
         var address = Address(page.isEmpty ? [] : [page])
         for pair in parts.count == 2 ? parts[1].split(separator: "&") : [] {
             let pair = pair.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
-            guard pair.count == 2, let name = String(pair[0]).removingPercentEncoding, let value = String(pair[1]).removingPercentEncoding
+            guard pair.count == 2, let name = String(pair[0]).removingPercentEncoding,
+                let value = String(pair[1]).removingPercentEncoding
             else { continue }
             address.add(name, value)
         }

@@ -32,7 +32,8 @@ struct ZonesPage {
             return page(form + table(zones, place) + shares)
         } catch {
             guard [.notFound, .forbidden, .invalid].contains(error.code) else { throw error }
-            return page(form + Layout.notice(.error, Layout.sentence(error.message)), status: error.code == .forbidden ? 403 : 404)
+            return page(
+                form + Layout.notice(.error, Layout.sentence(error.message)), status: error.code == .forbidden ? 403 : 404)
         }
     }
 
@@ -49,7 +50,8 @@ struct ZonesPage {
             let types = summary.records.sorted { $0.key < $1.key }.html { type, count in
                 "<a href=\"\(context.address("records", query: query + [("type", type)]))\">\(type)</a> \(Layout.count(count))<br>"
             }
-            let shares: HTML = summary.shares == 0
+            let shares: HTML =
+                summary.shares == 0
                 ? "0" : "<a href=\"\(context.address("zones", query: query + [("shares", "1")]))\">\(summary.shares)</a>"
             return """
                 <tr><td>\(summary.zone.zoneName)</td><td class="number">\(Layout.count(summary.total))</td><td>\(types)</td>\
@@ -59,27 +61,43 @@ struct ZonesPage {
         return Layout.table("Zones", ["Zone", "Records", "Types", "Shares", "Owner"], rows)
     }
 
+    /// What a participant may do, and why.
+    private func permissions(_ person: ShareParticipant, _ share: CloudShare) -> HTML {
+        let decisions = Administration.permissions(of: person, in: share)
+        let rows = decisions.html { decision in
+            """
+            <dt>\(decision.isAllowed ? "✓" : "✗") \(decision.operation.rawValue)<span class="hidden">: \(decision.isAllowed ? "allowed" : "not allowed")</span></dt>
+            <dd>\(decision.reason)\(decision.remedy.map { ". \($0.text)" } ?? "")</dd>
+            """
+        }
+        let count = decisions.count(where: \.isAllowed)
+        return "<details><summary>\(count) of \(decisions.count)</summary><dl class=\"facts\">\(rows)</dl></details>"
+    }
+
     private func shares(_ place: PlaceFields) async throws(AdministrationError) -> HTML {
         let shares = try await context.administration.shares(in: place.place)
-        return "<h2>Shares of \(place.place.zone)</h2>" + shares.html { share in
-            let covers: HTML =
-                if case .hierarchy(let root) = share.coverage {
-                    "\(FieldView.link(to: root, context, place)) and the records below it"
-                } else { "All records of the zone" }
-            let rows = share.participants.map { person in
-                Layout.row([
-                    HTML(person.identity.title), HTML(person.role.title), HTML(person.permission.title),
-                    HTML(person.acceptanceStatus.title),
-                    person.identity.userRecordName.map { "<code>\($0)</code>" } ?? "<span class=\"quiet-text\">no account yet</span>",
-                ])
+        return "<h2>Shares of \(place.place.zone)</h2>"
+            + shares.html { share in
+                let covers: HTML =
+                    if case .hierarchy(let root) = share.coverage {
+                        "\(FieldView.link(to: root, context, place)) and the records below it"
+                    } else { "All records of the zone" }
+                let rows = share.participants.map { person in
+                    Layout.row([
+                        HTML(person.identity.title), HTML(person.role.title), HTML(person.permission.title),
+                        HTML(person.acceptanceStatus.title),
+                        person.identity.userRecordName.map { "<code>\($0)</code>" }
+                            ?? "<span class=\"quiet-text\">no account yet</span>",
+                        permissions(person, share),
+                    ])
+                }
+                return """
+                    <section class="card" aria-label="\(share.title ?? share.id.recordName)">
+                    <h2>\(share.title ?? "Without a title")</h2>
+                    <p>\(covers). Everybody with the link: \(share.publicPermission.title).</p>
+                    \(Layout.table("Participants", ["Person", "Role", "Permission", "Status", "User record name", "May"], rows))
+                    </section>
+                    """
             }
-            return """
-                <section class="card" aria-label="\(share.title ?? share.id.recordName)">
-                <h2>\(share.title ?? "Without a title")</h2>
-                <p>\(covers). Everybody with the link: \(share.publicPermission.title).</p>
-                \(Layout.table("Participants", ["Person", "Role", "Permission", "Status", "User record name"], rows))
-                </section>
-                """
-        }
     }
 }

@@ -1,8 +1,8 @@
-import TidemarkAdministration
+import Foundation
+package import TidemarkAdministration
+import TidemarkCloud
 package import TidemarkEmbeddedCloud
 package import TidemarkIdentity
-import Foundation
-import TidemarkCloud
 import TidemarkModel
 
 /// The console of a cloud: answers requests for its pages.
@@ -30,23 +30,32 @@ package struct Console: Sendable {
 
     let cloud: EmbeddedCloud
     let credentials: CredentialStore
+    /// What the server tells of its requests; `nil` where there is none.
+    let figures: (any ServerFigures)?
+    /// Hears of each record that was changed.
+    let changed: (@Sendable (RecordChange) -> Void)?
     /// Counts an attempt to sign in, by the address that was typed and where it comes from; throws ``Delay`` for too many.
     let attempt: @Sendable (_ email: String, _ address: String) async throws -> Attempt
     /// Tells the server's log of a fault.
     let report: @Sendable (String) -> Void
 
     package init(
-        _ cloud: EmbeddedCloud, _ credentials: CredentialStore,
+        _ cloud: EmbeddedCloud, _ credentials: CredentialStore, figures: (any ServerFigures)? = nil,
+        changed: (@Sendable (RecordChange) -> Void)? = nil,
         attempt: @escaping @Sendable (_ email: String, _ address: String) async throws -> Attempt,
         report: @escaping @Sendable (String) -> Void
     ) {
-        (self.cloud, self.credentials, self.attempt, self.report) = (cloud, credentials, attempt, report)
+        (self.cloud, self.credentials, self.figures, self.changed) = (cloud, credentials, figures, changed)
+        (self.attempt, self.report) = (attempt, report)
     }
 
     /// The pages, by their names in the path.
     package static let pages: [String] =
-        ["", "sign-in", "sign-out", "style.css"] + Section.allCases.map(\.rawValue).filter { !$0.isEmpty }
-        + ["record", "account", "asset", "schema.json"]
+        ["", "sign-in", "sign-out", "style.css", "icon.svg"] + Section.allCases.map(\.rawValue).filter { !$0.isEmpty }
+        + ["record", "account", "asset", "schema.json", "me"]
+
+    /// Those that have nothing of the cloud, and are for everybody.
+    static let open: Set = ["style.css", "icon.svg"]
 
     /// Answers a request. Nothing is thrown: an error is a page.
     package func reply(to request: ConsoleRequest) async -> ConsoleReply {
@@ -57,14 +66,15 @@ package struct Console: Sendable {
             reply = Layout.failure(error, nil)
             if error.code == .failed { report("\(error)") }
         } catch let delay as Delay {
-            reply = SignInPage.form(request, error: "Too many attempts: wait \(delay.seconds) seconds, then try again.", status: 429)
+            reply = SignInPage.form(
+                request, error: "Too many attempts: wait \(delay.seconds) seconds, then try again.", status: 429)
             reply.headers.append(("Retry-After", String(delay.seconds)))
         } catch {
             report("\(error)")
             let known = AdministrationError(error)
             reply = Layout.failure(known.code == .busy ? known : AdministrationError(.failed, "the server has failed"), nil)
         }
-        ConsoleHeaders.add(to: &reply, isKept: request.page == "style.css" && reply.status == 200)
+        ConsoleHeaders.add(to: &reply, isKept: Self.open.contains(request.page) && reply.status == 200)
         return reply
     }
 
@@ -74,6 +84,7 @@ package struct Console: Sendable {
         }
         switch request.page {
         case "style.css": return ConsoleReply(200, type: "text/css; charset=utf-8", .text(Style.sheet))
+        case "icon.svg": return ConsoleReply(200, type: "image/svg+xml", .text(Style.icon))
         case "sign-in":
             if request.isPost { return try await signIn(request) }
             if try await session(request) != nil { return .redirect(to: Address()) }
@@ -81,16 +92,20 @@ package struct Console: Sendable {
         default: break
         }
         guard let (session, account) = try await session(request) else {
-            guard !request.isPost else { return SignInPage.form(request, error: "Your session has ended. Sign in again.", status: 403) }
+            guard !request.isPost else {
+                return SignInPage.form(request, error: "Your session has ended. Sign in again.", status: 403)
+            }
             return .redirect(to: Address(["sign-in"]).with("to", request.page.isEmpty ? nil : SignInPage.destination(request)))
         }
         if request.isPost {
             guard CredentialStore.isToken(request.form["token"] ?? "", of: session) else {
-                throw AdministrationError(.forbidden, "this form has expired, or is not of this session; go back, reload the page, and send it again")
+                throw AdministrationError(
+                    .forbidden, "this form has expired, or is not of this session; go back, reload the page, and send it again")
             }
             if request.page == "sign-out" { return try await signOut(session, request) }
         }
-        let administration = Administration(cloud, credentials, by: .console(session.operator, address: request.address))
+        let administration = Administration(
+            cloud, credentials, by: .console(session.operator, address: request.address), changed: changed)
         let context = try await Context(request, session, account, administration)
         do {
             return try await page(context)
@@ -102,7 +117,7 @@ package struct Console: Sendable {
 
     private func page(_ context: Context) async throws -> ConsoleReply {
         switch context.request.page {
-        case Section.overview.rawValue: try await OverviewPage(context).reply()
+        case Section.overview.rawValue: try await OverviewPage(context, figures).reply()
         case Section.records.rawValue: try await RecordsPage(context).reply()
         case "record": try await RecordPage(context, self).reply()
         case "asset": try await AssetPage(context).reply()
@@ -112,7 +127,8 @@ package struct Console: Sendable {
         case Section.accounts.rawValue: try await AccountsPage(context).reply()
         case "account": try await AccountPage(context, self).reply()
         case Section.access.rawValue: try await AccessPage(context, self).reply()
-        case Section.activity.rawValue: try await ActivityPage(context).reply()
+        case "me": try await OwnPage(context, self).reply()
+        case Section.activity.rawValue: try await ActivityPage(context, figures).reply()
         default: throw AdministrationError(.notFound, "there is no such page")
         }
     }
@@ -133,12 +149,16 @@ package struct Console: Sendable {
         let attempt = try await attempt(email, request.address)
         // An account that can't be used has no password, as far as anybody learns.
         let account = attempt.account.flatMap { $0.status == .available ? $0.id : nil }
-        let cookie = try await credentials.signInToConsole(
-            request.form["password"] ?? "", account: account, device: request.userAgent, address: request.address,
+        let signedIn = try await credentials.signInToConsole(
+            request.form["password"] ?? "", account: account, code: request.form["code"] ?? "", device: request.userAgent,
+            address: request.address,
             isKnown: attempt.isKnown, as: email)
-        guard let cookie else {
-            return SignInPage.form(
-                request, email: email, error: "The e-mail address or the password is wrong, or the account is no operator.", status: 403)
+        guard case .signedIn(let cookie) = signedIn else {
+            let error =
+                signedIn == .needsCode
+                ? "Enter the code that your app shows, or a recovery code."
+                : "The e-mail address or the password is wrong, or the account is no operator."
+            return SignInPage.form(request, email: email, error: error, needsCode: signedIn == .needsCode, status: 403)
         }
         var reply = ConsoleReply.redirect(to: SignInPage.destination(request.form["to"] ?? ""))
         reply.headers.append(("Set-Cookie", ConsoleHeaders.cookie(cookie, request)))

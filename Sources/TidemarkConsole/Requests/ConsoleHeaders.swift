@@ -27,7 +27,9 @@ enum ConsoleHeaders {
 
     // The session's cookie
 
-    static func cookieName(_ request: ConsoleRequest) -> String { request.isSecure ? "__Secure-tidemark-console" : "tidemark-console" }
+    static func cookieName(_ request: ConsoleRequest) -> String {
+        request.isSecure ? "__Secure-tidemark-console" : "tidemark-console"
+    }
 
     /// The header that gives a browser the cookie.
     ///

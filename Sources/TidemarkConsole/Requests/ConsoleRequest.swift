@@ -47,7 +47,9 @@ package struct ConsoleRequest: Sendable {
 
     /// Scheme, host and port of an address, as browsers write an origin.
     private static func origin(of address: String) -> String {
-        guard let parts = URLComponents(string: address.lowercased()), let scheme = parts.scheme, let host = parts.host else { return address }
+        guard let parts = URLComponents(string: address.lowercased()), let scheme = parts.scheme, let host = parts.host else {
+            return address
+        }
         let isUsual = parts.port == nil || parts.port == (scheme == "https" ? 443 : 80)
         return "\(scheme)://\(host)\(isUsual ? "" : ":\(parts.port ?? 0)")"
     }

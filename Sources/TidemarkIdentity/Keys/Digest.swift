@@ -20,6 +20,14 @@ enum Digest {
         return digest
     }
 
+    /// HMAC-SHA-1, which codes of second factors are made by: 20 bytes.
+    static func hmacSHA1(_ bytes: [UInt8], key: [UInt8]) -> [UInt8] {
+        var digest = [UInt8](repeating: 0, count: 20)
+        var count: UInt32 = 0
+        precondition(HMAC(EVP_sha1(), key, Int32(key.count), bytes, bytes.count, &digest, &count) != nil && count == 20)
+        return digest
+    }
+
     /// Whether both are the same, in a time that tells nothing of where they differ.
     static func areEqual(_ left: some Collection<UInt8>, _ right: some Collection<UInt8>) -> Bool {
         let (left, right) = (Array(left), Array(right))

@@ -51,10 +51,12 @@ enum CredentialTables {
             expires INTEGER NOT NULL, used INTEGER NOT NULL, confirmed INTEGER NOT NULL, device TEXT NOT NULL,
             address TEXT NOT NULL) STRICT, WITHOUT ROWID;
         CREATE INDEX IF NOT EXISTS console_sessions_by_account ON console_sessions (account);
+        CREATE TABLE IF NOT EXISTS second_factors (account TEXT PRIMARY KEY, secret BLOB NOT NULL, recovery BLOB NOT NULL,
+            step INTEGER NOT NULL, added INTEGER NOT NULL) STRICT, WITHOUT ROWID;
         """
     private static let addedNames: Set = [
         "known_addresses", "audit", "audit_by_at", "audit_is_not_changed", "audit_is_kept", "operators", "console_sessions",
-        "console_sessions_by_account",
+        "console_sessions_by_account", "second_factors",
     ]
 
     /// Columns that came later: files that were made before get them when they are opened.

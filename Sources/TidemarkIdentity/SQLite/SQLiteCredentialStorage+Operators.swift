@@ -93,6 +93,37 @@ extension SQLiteCredentialStorage {
         }
     }
 
+    func secondFactor(of account: String) async throws -> StoredSecondFactor? {
+        try await writer.read { db in
+            try Row.fetchOne(db, sql: "SELECT * FROM second_factors WHERE account = ?", arguments: [account])
+                .map { StoredSecondFactor($0) }
+        }
+    }
+
+    func setSecondFactor(_ row: StoredSecondFactor?, of account: String) async throws {
+        try await writer.write { db in
+            try db.execute(sql: "DELETE FROM second_factors WHERE account = ?", arguments: [account])
+            guard let row else { return }
+            try db.execute(
+                sql: "INSERT INTO second_factors (account, secret, recovery, step, added) VALUES (?, ?, ?, ?, ?)",
+                arguments: [account, Data(row.secret), Data(row.recovery), row.step, row.added])
+        }
+    }
+
+    func replaceSecondFactor(_ old: StoredSecondFactor, by new: StoredSecondFactor) async throws -> Bool {
+        try await writer.write { db in
+            try db.execute(
+                sql: """
+                    UPDATE second_factors SET recovery = ?, step = ?
+                    WHERE account = ? AND secret = ? AND recovery = ? AND step = ?
+                    """,
+                arguments: [
+                    Data(new.recovery), new.step, old.account, Data(old.secret), Data(old.recovery), old.step,
+                ])
+            return db.changesCount > 0
+        }
+    }
+
     /// Ends an account's sessions of the console, in a transaction that ends its other sessions.
     static func endConsoleSessions(of account: String, _ db: Database) throws {
         try db.execute(sql: "DELETE FROM console_sessions WHERE account = ?", arguments: [account])
@@ -105,6 +136,14 @@ extension StoredOperator {
         self.init(
             account: row["account"], role: row["role"],
             containers: try JSONDecoder().decode([String].self, from: Data(containers.utf8)), added: row["added"])
+    }
+}
+
+extension StoredSecondFactor {
+    fileprivate init(_ row: Row) {
+        self.init(
+            account: row["account"], secret: Array(row["secret"] as Data), recovery: Array(row["recovery"] as Data),
+            step: row["step"], added: row["added"])
     }
 }
 

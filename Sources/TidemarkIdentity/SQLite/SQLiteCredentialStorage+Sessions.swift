@@ -131,7 +131,7 @@ extension SQLiteCredentialStorage {
 
     func removeAccount(_ account: String) async throws {
         try await writer.write { db in
-            for table in ["passwords", "sessions", "known_addresses", "keys", "operators", "console_sessions"] {
+            for table in ["passwords", "sessions", "known_addresses", "keys", "operators", "console_sessions", "second_factors"] {
                 try db.execute(sql: "DELETE FROM \(table) WHERE account = ?", arguments: [account])
             }
             try CredentialTables.bump(db)

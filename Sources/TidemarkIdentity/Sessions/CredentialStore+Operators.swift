@@ -66,20 +66,26 @@ extension CredentialStore {
     ///   - address: From where.
     ///   - isKnown: As for ``signIn(_:account:container:environment:kind:device:address:isKnown:as:)``.
     ///   - name: The account as it was typed: where there is none, the audit log gets a digest of it.
-    /// - Returns: What the cookie gets; `nil` when the password is not the account's, or it administers nothing: nobody learns which. It
-    ///   takes as long as ``checkPassword(_:of:)``.
+    ///   - code: Of the second factor, where the account has one.
+    /// - Returns: What the cookie gets, or why there is none. It takes as long as ``checkPassword(_:of:)``.
     /// - Throws: ``CredentialError`` `busy`, `storage`.
     package func signInToConsole(
-        _ password: String, account: String?, device: String, address: String, isKnown: Bool = false, as name: String
-    ) async throws(CredentialError) -> String? {
-        guard PasswordHash.bytes(of: password) != nil else { return nil }
+        _ password: String, account: String?, code: String = "", device: String, address: String, isKnown: Bool = false,
+        as name: String
+    ) async throws(CredentialError) -> ConsoleSignIn {
+        guard PasswordHash.bytes(of: password) != nil else { return .refused }
         let origin = SignInOrigin(address: address, isKnown: isKnown)
         var event = AuditEvent(
             .consoleSignIn, account: account ?? unknownAccount(name), address: address, subject: Self.line(device),
             outcome: "wrong password")
         guard let hash = try await matchingHash(password, of: account, from: origin), let account else {
             try await audit(event)
-            return nil
+            return .refused
+        }
+        guard try await useSecondFactor(of: account, code: code) else {
+            event.outcome = code.isEmpty ? "no code" : "wrong code"
+            try await audit(event)
+            return .needsCode
         }
         let (secret, began) = (random(32), now())
         let row = StoredConsoleSession(
@@ -88,13 +94,13 @@ extension CredentialStore {
         (event.actor, event.outcome) = (account, "done")
         let (kept, entry) = (hash.stored, event.stored)
         switch try await stored({ try await storage.add(row, ifPasswordIs: kept, auditing: entry) }) {
-        case .added: return Base64URL.text(secret)
+        case .added: return .signedIn(Base64URL.text(secret))
         case .isNoOperator: event.outcome = "the account is no operator"
         case .passwordIsAnother: event.outcome = "the password was changed meanwhile"
         }
         event.actor = ""
         try await audit(event)
-        return nil
+        return .refused
     }
 
     /// Returns the session of a cookie, and notes that it is used; `nil` where it lets nobody in.
@@ -123,7 +129,9 @@ extension CredentialStore {
     /// - Returns: Whether it is the account's.
     /// - Throws: ``CredentialError`` `busy`, `storage`.
     package func confirm(_ session: ConsoleSession, password: String) async throws(CredentialError) -> Bool {
-        guard try await checkPassword(password, of: session.operator.id), let id = Hexadecimal.bytes(session.id) else { return false }
+        guard try await checkPassword(password, of: session.operator.id), let id = Hexadecimal.bytes(session.id) else {
+            return false
+        }
         let now = now()
         try await stored { try await storage.noteConsoleSession(id, used: now, confirmed: now) }
         return true

@@ -7,7 +7,9 @@ extension PostgresCredentialStorage {
     private static let consoleColumns = "id, account, began, expires, used, confirmed, device, address"
 
     package func operators() async throws -> [StoredOperator] {
-        try await database.rows("SELECT \(Self.operatorColumns) FROM operators ORDER BY account").map { try Self.storedOperator($0) }
+        try await database.rows("SELECT \(Self.operatorColumns) FROM operators ORDER BY account").map {
+            try Self.storedOperator($0)
+        }
     }
 
     package func storedOperator(_ account: String) async throws -> StoredOperator? {
@@ -84,6 +86,43 @@ extension PostgresCredentialStorage {
             "SELECT \(Self.consoleColumns) FROM console_sessions WHERE account = $1 AND expires > $2 ORDER BY began, id", account,
             now
         ).map { try Self.consoleSession($0) }
+    }
+
+    package func secondFactor(of account: String) async throws -> StoredSecondFactor? {
+        guard account.isStorable else { return nil }
+        let rows = try await database.rows(
+            "SELECT account, secret, recovery, step, added FROM second_factors WHERE account = $1", account)
+        return try rows.first.map { row in
+            StoredSecondFactor(
+                account: try row.value(0), secret: [UInt8](try row.value(1, as: Data.self)),
+                recovery: [UInt8](try row.value(2, as: Data.self)), step: try row.value(3), added: try row.value(4))
+        }
+    }
+
+    package func setSecondFactor(_ row: StoredSecondFactor?, of account: String) async throws {
+        guard account.isStorable else { return }
+        try await database.write { transaction in
+            guard let row else {
+                return try transaction.enqueue("DELETE FROM second_factors WHERE account = $1", account)
+            }
+            try transaction.enqueue(
+                """
+                INSERT INTO second_factors (account, secret, recovery, step, added) VALUES ($1, $2, $3, $4, $5)
+                ON CONFLICT (account) DO UPDATE SET secret = excluded.secret, recovery = excluded.recovery, step = excluded.step,
+                    added = excluded.added
+                """, account, Data(row.secret), Data(row.recovery), row.step, row.added)
+        }
+    }
+
+    package func replaceSecondFactor(_ old: StoredSecondFactor, by new: StoredSecondFactor) async throws -> Bool {
+        try await database.write { transaction in
+            try transaction.query(
+                """
+                UPDATE second_factors SET recovery = $1, step = $2
+                WHERE account = $3 AND secret = $4 AND recovery = $5 AND step = $6
+                """, Data(new.recovery), new.step, old.account, Data(old.secret), Data(old.recovery), old.step
+            ).affected > 0
+        }
     }
 
     private static func storedOperator(_ row: PostgresRow) throws -> StoredOperator {

@@ -138,7 +138,7 @@ extension PostgresCredentialStorage {
     package func removeAccount(_ account: String) async throws {
         guard account.isStorable else { return }
         try await change { transaction in
-            for table in ["operators", "passwords", "sessions", "known_addresses", "console_sessions"] {
+            for table in ["operators", "passwords", "sessions", "known_addresses", "console_sessions", "second_factors"] {
                 try transaction.enqueue("DELETE FROM \(table) WHERE account = $1", account)
             }
             let keys = try transaction.query("DELETE FROM server_keys WHERE account = $1", account)

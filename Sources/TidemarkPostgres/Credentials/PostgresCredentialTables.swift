@@ -93,6 +93,11 @@ enum PostgresCredentialTables {
                     """,
                     "CREATE INDEX console_sessions_by_account ON console_sessions (account)",
                     "CREATE INDEX console_sessions_by_expires ON console_sessions (expires)",
+                    """
+                    CREATE TABLE second_factors (
+                        account text COLLATE "C" PRIMARY KEY, secret bytea NOT NULL, recovery bytea NOT NULL, step int8 NOT NULL,
+                        added int8 NOT NULL)
+                    """,
                 ]),
         ], of: "credentials")
 

@@ -1,8 +1,12 @@
 import HTTPTypes
+import HummingbirdCore
 import Logging
 import NIOCore
+import TidemarkAdministration
+import TidemarkCloud
 import TidemarkConsole
 import TidemarkIdentity
+import TidemarkModel
 
 /// Hands requests under `/console` to the console.
 struct ServedConsole: Sendable {
@@ -14,8 +18,14 @@ struct ServedConsole: Sendable {
     private static let formValues = 5_000
     private static let pieceSize = 256 << 10
 
-    init(signIn: SignIn, logger: Logger) {
-        console = Console(signIn.cloud, signIn.access) { email, address in
+    /// What the names of its operations begin with.
+    static let prefix = "console"
+
+    /// - Parameter dispatcher: Notifies devices of what is changed.
+    init(signIn: SignIn, history: RequestHistory, dispatcher: NotificationDispatcher?, logger: Logger) {
+        var changed: (@Sendable (RecordChange) -> Void)?
+        if let dispatcher { changed = { dispatcher.tell(.init($0)) } }
+        console = Console(signIn.cloud, signIn.access, figures: history, changed: changed) { email, address in
             do {
                 let (_, account, isKnown) = try await signIn.attempt(email: email, address: address, deviceToken: nil)
                 return Console.Attempt(account: account, isKnown: isKnown)
@@ -29,7 +39,9 @@ struct ServedConsole: Sendable {
 
     var operations: [Operation] {
         Console.pages.flatMap { page in
-            let (path, name) = (page.isEmpty ? Self.root : "\(Self.root)/\(page)", page.isEmpty ? "console" : "console.\(page)")
+            let (path, name) = (
+                page.isEmpty ? Self.root : "\(Self.root)/\(page)", page.isEmpty ? Self.prefix : "\(Self.prefix).\(page)"
+            )
             return [
                 Operation(name, .get, path, body: .none) { await answer($0, page, isPost: false) },
                 Operation("\(name).post", .post, path, body: .bytes(most: Self.formSize), isChanging: true) {
@@ -69,5 +81,21 @@ struct ServedConsole: Sendable {
             }
         }
         return Reply(status: HTTPResponse.Status(code: reply.status), headers: headers, body: body)
+    }
+}
+
+extension NotificationDispatcher.ChangeSummary {
+    /// What an operator has changed.
+    init(_ change: RecordChange) {
+        let event: Subscription.Event =
+            switch change.event {
+            case .created: .create
+            case .updated: .update
+            case .deleted: .delete
+            }
+        self.init(
+            container: change.place.container, environment: change.place.environment, isPublic: change.place.scope == .public,
+            zoneName: change.place.zone, zoneOwner: change.zoneOwner,
+            changes: [.init(record: change.record, type: change.type, event: event)])
     }
 }

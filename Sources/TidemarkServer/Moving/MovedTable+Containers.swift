@@ -164,6 +164,11 @@ extension MovedTable {
             name: "operators", postgres: "operators",
             columns: [text("account"), text("role"), .init("containers", .texts), integer("added")], sqliteKey: ["account"],
             postgresKey: ["account"]),
+        MovedTable(
+            name: "second_factors", postgres: "second_factors",
+            columns: [
+                text("account"), .init("secret", .bytes), .init("recovery", .bytes), integer("step"), integer("added"),
+            ], sqliteKey: ["account"], postgresKey: ["account"]),
     ]
 
     static let ofSubscriptions: [MovedTable] = [

@@ -5,6 +5,7 @@ import Logging
 import NIOCore
 import NIOHTTPTypes
 import TidemarkCloud
+import TidemarkConsole
 import TidemarkEmbeddedCloud
 import TidemarkIdentity
 import TidemarkModel
@@ -21,6 +22,9 @@ final class CloudResponder: Sendable {
     let admission: Admission
     /// Whether an operation is one by which others watch over the server, for each of the operations.
     private let watches: [Bool]
+    /// Whether an operation is not one that the console shows: its own, and those that watch.
+    private let isLeftOut: [Bool]
+    private let history: RequestHistory
     private let routes: Routes
     private let signIn: SignIn
     private let logger: Logger
@@ -35,8 +39,10 @@ final class CloudResponder: Sendable {
     private let instance: String
 
     init(
-        operations: [Operation], signIn: SignIn, bodies: BodyBudget, configuration: ServerConfiguration, logger: Logger
+        operations: [Operation], signIn: SignIn, bodies: BodyBudget, configuration: ServerConfiguration,
+        history: RequestHistory = RequestHistory(), logger: Logger
     ) {
+        self.history = history
         self.operations = operations
         self.signIn = signIn
         self.bodies = bodies
@@ -45,6 +51,7 @@ final class CloudResponder: Sendable {
         admission = Admission(access: signIn.access)
         routes = Routes(operations)
         watches = operations.map { Self.watching.contains($0.id) }
+        isLeftOut = operations.map { Self.watching.contains($0.id) || $0.id.hasPrefix(ServedConsole.prefix) }
         limits = configuration.limits
         requests = RequestRate(perSecond: limits.requestsPerSecond, burst: Double(limits.burst))
         watchers = RequestRate(perSecond: limits.requestsPerSecond, burst: Double(limits.burst))
@@ -135,6 +142,7 @@ final class CloudResponder: Sendable {
             throw Refusal.badRequest("endpoint not applicable in the database type '\(scope.name)db'")
         }
         exchange.baseURL = baseURL(request)
+        (exchange.container, exchange.environment) = (parameters.container, parameters.environment.rawValue)
         let credentials = try await admit(operation, parameters, query, request.headers, &exchange)
         let body = try await body(of: operation, request, &exchange, writer)
         if case .key(let key, let date, let signature) = credentials?.kind {
@@ -274,6 +282,13 @@ final class CloudResponder: Sendable {
     private func finish(_ exchange: Exchange, status: Int, sent: Int) {
         let seconds = ServerTime.seconds() - exchange.began
         metrics.ended(exchange.operation, status: status, seconds: seconds)
+        if let operation = exchange.operation, !isLeftOut[operation] {
+            history.record(
+                ServedRequest(
+                    at: Timestamp.now(), operation: operations[operation].id, status: status, milliseconds: seconds * 1_000,
+                    container: exchange.container, environment: exchange.container.isEmpty ? "" : exchange.environment,
+                    account: exchange.caller.account ?? "", address: exchange.network))
+        }
         let level: Logger.Level = exchange.operation.map { watches[$0] } ?? false ? .debug : .info
         guard logger.logLevel <= level else { return }
         let operation = exchange.operation.map { operations[$0].id } ?? "none"

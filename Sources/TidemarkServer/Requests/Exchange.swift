@@ -33,6 +33,8 @@ struct Exchange {
     /// The place of the operation among all.
     var operation: Int?
     var caller = Caller()
+    /// The container of the address, and its environment; empty where it names none.
+    var (container, environment) = ("", "")
     var apiToken: APIToken?
     /// Who asks, for the log.
     var name: String?

@@ -60,8 +60,8 @@ public final class CloudServer: Service {
             }
             try self.init(
                 configuration, cloud: served.cloud, access: access, operations: served.operations, metrics: metrics,
-                sweeper: Sweeper(served.cloud, access, served.subscriptions, metrics, logger), storages: storages, logger: logger,
-                onListening: onListening)
+                sweeper: Sweeper(served.cloud, access, served.subscriptions, metrics, logger), storages: storages,
+                dispatcher: served.dispatcher, logger: logger, onListening: onListening)
         } catch let error as ServerError {
             throw error
         } catch {
@@ -89,17 +89,18 @@ public final class CloudServer: Service {
         return try CloudServer(
             configuration, cloud: served.cloud, access: served.access, operations: served.operations, metrics: metrics,
             sweeper: Sweeper(served.cloud, served.access, served.subscriptions, metrics, logger), storages: storages,
-            logger: logger,
-            onListening: onListening)
+            dispatcher: served.dispatcher, logger: logger, onListening: onListening)
     }
 
     /// - Parameters:
     ///   - operations: What can be asked for, besides signing in and what is told of the server itself.
     ///   - sweeper: Begins when the server listens.
+    ///   - dispatcher: Notifies devices of what operators change.
     ///   - signInTime: Seconds that only go on, by which attempts to sign in are counted; a parameter for tests.
     init(
         _ configuration: ServerConfiguration, cloud: EmbeddedCloud, access: CredentialStore, operations: [Operation],
         metrics: ServerMetrics = ServerMetrics(), sweeper: Sweeper? = nil, storages: ServedStorages? = nil,
+        dispatcher: NotificationDispatcher? = nil,
         signInTime: @escaping @Sendable () -> Double = ServerTime.seconds, logger: Logger,
         onMetrics: @escaping @Sendable (Int) -> Void = { _ in }, onListening: @escaping @Sendable (Int) -> Void = { _ in }
     ) throws(ServerError) {
@@ -120,10 +121,12 @@ public final class CloudServer: Service {
             })
         let pages = ServerPages(
             metrics: metrics, bodies: bodies, readiness: readiness, metricsToken: configuration.metricsToken)
+        let history = RequestHistory()
         responder = CloudResponder(
             operations: operations + signIn.operations + SignInPage(signIn: signIn).operations
-                + ServedConsole(signIn: signIn, logger: logger).operations + pages.operations, signIn: signIn,
-            bodies: bodies, configuration: configuration, logger: logger)
+                + ServedConsole(signIn: signIn, history: history, dispatcher: dispatcher, logger: logger).operations
+                + pages.operations, signIn: signIn,
+            bodies: bodies, configuration: configuration, history: history, logger: logger)
         // A proxy has all of them.
         let addresses = AddressConnections(most: configuration.trustsProxy ? 0 : limits.connectionsOfAddress)
         idle = IdleConnections(limit: limits.connections)

@@ -1,0 +1,142 @@
+package import TidemarkCloudEngine
+import TidemarkEmbeddedCloud
+package import TidemarkIdentity
+package import TidemarkModel
+
+/// Operators, API tokens, and keys of servers.
+extension Administration {
+    // Operators
+
+    /// An operator with its account; `nil` where the account is gone.
+    package struct NamedOperator: Sendable {
+        package let role: Operator
+        package let account: StoredAccount?
+    }
+
+    /// Returns all operators.
+    package func operators() async throws(AdministrationError) -> [NamedOperator] {
+        try demandOperator("the list of operators")
+        return try await wrapped {
+            var found: [NamedOperator] = []
+            for role in try await credentials.operators() {
+                found.append(NamedOperator(role: role, account: try await cloud.account(id: role.id)))
+            }
+            return found
+        }
+    }
+
+    /// Gives an account a role.
+    ///
+    /// - Parameter containers: Those of a developer.
+    package func setOperator(
+        _ name: String, role: Operator.Role, containers: [String] = []
+    ) async throws(AdministrationError) -> StoredAccount {
+        try demandOperator("giving roles")
+        let account = try await account(name)
+        let before = try await wrapped { try await credentials.operatorRole(of: account.id) }
+        try await wrapped { try await credentials.setOperator(account.id, role: role, containers: containers) }
+        let after = try await wrapped { try await credentials.operatorRole(of: account.id) }
+        try await audit(
+            "operator.add", account: account.id, subject: account.email, before: before.map(Self.text) ?? "",
+            after: after.map(Self.text) ?? "")
+        return account
+    }
+
+    /// Takes an account's role away, and ends its sessions of the console.
+    package func removeOperator(_ name: String) async throws(AdministrationError) -> StoredAccount {
+        try demandOperator("taking roles")
+        let account = try await account(name)
+        let before = try await wrapped { try await credentials.operatorRole(of: account.id) }
+        try await wrapped { try await credentials.removeOperator(account.id) }
+        try await audit("operator.remove", account: account.id, subject: account.email, before: before.map(Self.text) ?? "")
+        return account
+    }
+
+    /// Takes an account's second factor away, for who has lost it.
+    package func removeSecondFactor(of name: String) async throws(AdministrationError) -> StoredAccount {
+        try demandOperator("removing second factors")
+        let account = try await account(name)
+        try await wrapped { try await credentials.removeSecondFactor(of: account.id) }
+        try await audit("second-factor.remove", account: account.id, subject: account.email)
+        return account
+    }
+
+    private static func text(_ role: Operator) -> String {
+        role.role == .operator ? role.role.rawValue : "\(role.role.rawValue) of \(role.containers.joined(separator: ", "))"
+    }
+
+    // Tokens and keys
+
+    /// Returns the API tokens of the actor's containers.
+    package func apiTokens() async throws(AdministrationError) -> [APIToken] {
+        let containers = Set(try await containers())
+        return try await wrapped { try credentials.apiTokens().filter { containers.contains($0.container) } }
+    }
+
+    /// Returns the keys of the actor's containers.
+    package func keys() async throws(AdministrationError) -> [ServerKey] {
+        let containers = Set(try await containers())
+        return try await wrapped { try credentials.keys().filter { containers.contains($0.container) } }
+    }
+
+    /// Revokes an API token of one of the actor's containers.
+    package func revokeAPIToken(_ id: String) async throws(AdministrationError) {
+        guard let token = try await apiTokens().first(where: { $0.id == id }) else {
+            throw AdministrationError(.notFound, "there is no such token; it may be revoked")
+        }
+        try await wrapped { try await credentials.revokeAPIToken(id: id) }
+        try await audit(
+            "token.revoke", container: token.container, environment: token.environment, subject: id, before: token.name)
+    }
+
+    /// Revokes a server's key of one of the actor's containers.
+    package func revokeKey(_ id: String) async throws(AdministrationError) {
+        guard let key = try await keys().first(where: { $0.id == id }) else {
+            throw AdministrationError(.notFound, "there is no such key; it may be revoked")
+        }
+        try await wrapped { try await credentials.revokeKey(id: id) }
+        try await audit("key.revoke", container: key.container, environment: key.environment, subject: id, before: key.name)
+    }
+
+    /// Makes an API token of one of the actor's containers.
+    ///
+    /// - Returns: The token, and its text, which is not stored.
+    package func addAPIToken(
+        of container: String, environment: StoreEnvironment, name: String, callback: SignInCallback, origins: [String]
+    ) async throws(AdministrationError) -> (token: APIToken, text: String) {
+        try await demand(container)
+        let made = try await wrapped {
+            try await credentials.addAPIToken(
+                container: container, environment: environment, name: name, callback: callback, origins: origins)
+        }
+        try await audit("token.add", container: container, environment: environment, subject: made.token.id, after: name)
+        return made
+    }
+
+    /// Adds the key of a server to one of the actor's containers, with an account of its own.
+    ///
+    /// - Parameter pem: An ECDSA key on the curve P-256.
+    package func addKey(
+        of container: String, environment: StoreEnvironment, name: String, publicKeyPEM pem: String
+    ) async throws(AdministrationError) -> ServerKey {
+        try await demand(container)
+        let key = try await wrapped {
+            let id = try ServerKey.id(of: pem, container: container, environment: environment)
+            // Nobody has an address there, so that nobody signs in as it and no invitation reaches it.
+            let address = "key-\(id.prefix(32))@server.invalid"
+            let isNew = try await cloud.account(address) == nil
+            let account = try await cloud.addAccount(address, name: name.isEmpty ? nil : PersonName(givenName: name))
+            do {
+                return try await credentials.addKey(
+                    container: container, environment: environment, name: name, publicKeyPEM: pem, account: account.id)
+            } catch {
+                // The error that is told is the first one; an account that stays has nothing.
+                if isNew { try? await cloud.removeIfUnused(account) }
+                throw error
+            }
+        }
+        try await audit(
+            "key.add", account: key.account, container: container, environment: environment, subject: key.id, after: name)
+        return key
+    }
+}

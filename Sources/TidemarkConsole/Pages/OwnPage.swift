@@ -1,0 +1,101 @@
+import TidemarkAdministration
+import TidemarkCloudEngine
+import TidemarkIdentity
+import TidemarkModel
+
+/// How the operator signs in: the second factor.
+struct OwnPage {
+    let context: Context
+    private let console: Console
+
+    init(_ context: Context, _ console: Console) { (self.context, self.console) = (context, console) }
+
+    func reply() async throws -> ConsoleReply {
+        if context.request.isPost { return try await change() }
+        let hasFactor = try await console.credentials.hasSecondFactor(context.account.id)
+        let role = context.session.operator
+        let action: HTML =
+            hasFactor
+            ? form("remove", "<button class=\"danger\">Remove the second factor…</button>")
+            : form("begin", "<button>Set up a second factor…</button>")
+        return page(
+            """
+            <div class="card"><dl class="facts"><dt>Account</dt><dd>\(context.account.email)</dd>
+            <dt>Role</dt><dd>\(role.role == .operator ? "operator of the whole cloud" : "developer of \(role.containers.joined(separator: ", "))")</dd>
+            <dt>Signed in</dt><dd>\(Layout.time(context.session.began)) UTC</dd>
+            <dt>Second factor</dt><dd>\(hasFactor ? "set up" : "none: the password alone lets you in")</dd></dl></div>
+            \(action)
+            """)
+    }
+
+    private func page(_ content: HTML, status: Int = 200) -> ConsoleReply {
+        Layout.page(context, nil, title: "Your sign-in", status: status, content)
+    }
+
+    private func form(_ action: String, _ content: HTML) -> HTML {
+        """
+        <form method="post" action="\(Address(["me"]))">\(context.hiddenFields)
+        <input type="hidden" name="action" value="\(action)">\(content)</form>
+        """
+    }
+
+    private func change() async throws -> ConsoleReply {
+        let (credentials, account) = (console.credentials, context.account)
+        switch context.value("action") {
+        case "begin":
+            if let page = try await console.confirmation(
+                context, "Signing in to the console will need a code of your phone.", "Go on")
+            {
+                return page
+            }
+            let made = credentials.newSecondFactor(of: account.id)
+            return enter(secret: made.secret, made.form)
+        case "set":
+            let pending = context.value("factor") ?? ""
+            guard
+                let codes = try await credentials.setSecondFactor(of: account.id, to: pending, code: context.value("code") ?? "")
+            else {
+                guard let secret = try credentials.secret(ofSecondFactor: pending, of: account.id) else {
+                    return page(Layout.notice(.error, "That took too long. Begin again."), status: 400)
+                }
+                return enter(secret: secret, pending, error: "The code is wrong. Is the clock of your phone right?")
+            }
+            try await context.administration.auditOwn("second-factor.set")
+            return page(
+                """
+                \(Layout.notice(.good, "The second factor is set up. From now on the console asks for its code."))
+                <div class="card"><h2>Recovery codes</h2><p>Each lets you in once when you have lost your phone. They are not shown again.</p>
+                <pre tabindex="0">\(codes.joined(separator: "\n"))</pre></div>
+                """)
+        case "remove":
+            let question = "The console will let you in with the password alone."
+            if let page = try await console.confirmation(context, question, "Remove the second factor") { return page }
+            try await credentials.removeSecondFactor(of: account.id)
+            try await context.administration.auditOwn("second-factor.remove")
+            return .redirect(to: context.address("me"))
+        default: throw AdministrationError(.invalid, "say what is to be changed")
+        }
+    }
+
+    private func enter(secret: String, _ pending: String, error: String? = nil) -> ConsoleReply {
+        let parts = stride(from: 0, to: secret.count, by: 4).map { start in
+            String(secret.dropFirst(start).prefix(4))
+        }
+        let uri = "otpauth://totp/Tidemark:\(Address.encoded(context.account.email))?secret=\(secret)&issuer=Tidemark"
+        return page(
+            """
+            \(error.map { Layout.notice(.error, $0) } ?? .none)
+            <p>Enter this secret in your authenticator app, then the code that it shows.</p>
+            <pre tabindex="0">\(parts.joined(separator: " "))</pre>
+            <details><summary>As an address</summary><pre tabindex="0">\(uri)</pre></details>
+            \(form(
+                "set",
+                """
+                <input type="hidden" name="factor" value="\(pending)">
+                <div class="field"><label for="code">Code</label>
+                <input id="code" name="code" autocomplete="one-time-code" inputmode="numeric" maxlength="10" required autofocus></div>
+                <button>Set it up</button>
+                """))
+            """, status: error == nil ? 200 : 400)
+    }
+}

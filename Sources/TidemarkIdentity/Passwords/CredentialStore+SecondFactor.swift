@@ -1,0 +1,106 @@
+import Foundation
+import TidemarkCloudEngine
+import TidemarkModel
+
+/// Second factors of operators: a code of a device, beside the password.
+extension CredentialStore {
+    /// How many recovery codes there are.
+    private static let recoveryCodes = 8
+    /// For how long a secret waits until its first code: microseconds, 15 minutes.
+    private static let patience: Int64 = 15 * 60_000_000
+
+    /// Whether an account has a second factor.
+    ///
+    /// - Throws: ``CredentialError`` `storage`, `busy`.
+    package func hasSecondFactor(_ account: String) async throws(CredentialError) -> Bool {
+        try await stored { try await storage.secondFactor(of: account) } != nil
+    }
+
+    /// Makes the secret of a second factor. Nothing is stored before its first code.
+    ///
+    /// - Returns: The secret as apps take it, and a text that carries it to ``setSecondFactor(of:to:code:)``.
+    package func newSecondFactor(of account: String) -> (secret: String, form: String) {
+        let secret = random(20)
+        return (
+            TimeCode.base32(secret),
+            signedText(Data(secret + Array(account.utf8)), for: "second-factor", until: now() + Self.patience)
+        )
+    }
+
+    /// Returns the secret that a text of ``newSecondFactor(of:)`` carries, as apps take it; `nil` where it is over.
+    ///
+    /// - Throws: ``CredentialError`` `storage`, `busy`.
+    package func secret(ofSecondFactor form: String, of account: String) throws(CredentialError) -> String? {
+        try pending(form, account).map(TimeCode.base32)
+    }
+
+    /// Gives an account a second factor, in place of the one it has.
+    ///
+    /// - Parameters:
+    ///   - form: A text of ``newSecondFactor(of:)``.
+    ///   - code: What the app shows.
+    /// - Returns: The recovery codes, each good once, which are not stored; `nil` where the code is wrong.
+    /// - Throws: ``CredentialError`` `storage`, `busy`.
+    package func setSecondFactor(of account: String, to form: String, code: String) async throws(CredentialError) -> [String]? {
+        guard let secret = try pending(form, account), let step = Self.step(of: Self.bare(code), secret, at: now()) else {
+            return nil
+        }
+        let codes = (0..<Self.recoveryCodes).map { _ in
+            let text = TimeCode.base32(random(10)).lowercased()
+            return "\(text.prefix(4))-\(text.dropFirst(4).prefix(4))-\(text.dropFirst(8).prefix(4))-\(text.dropFirst(12))"
+        }
+        let row = StoredSecondFactor(
+            account: account, secret: secret, recovery: codes.flatMap { Digest.sha256(Array(Self.bare($0).utf8)) }, step: step,
+            added: now())
+        try await stored { try await storage.setSecondFactor(row, of: account) }
+        return codes
+    }
+
+    /// Takes an account's second factor away.
+    ///
+    /// - Throws: ``CredentialError`` `storage`, `busy`.
+    package func removeSecondFactor(of account: String) async throws(CredentialError) {
+        try await stored { try await storage.setSecondFactor(nil, of: account) }
+    }
+
+    /// Whether a code is one of an account's second factor, and uses it up; `true` where the account has none.
+    ///
+    /// - Parameter code: What the app shows, or a recovery code.
+    /// - Throws: ``CredentialError`` `storage`, `busy`.
+    package func useSecondFactor(of account: String, code: String) async throws(CredentialError) -> Bool {
+        guard let row = try await stored({ try await storage.secondFactor(of: account) }) else { return true }
+        var used = row
+        let code = Self.bare(code)
+        if let step = Self.step(of: code, row.secret, at: now()), step > row.step {
+            used.step = step
+        } else {
+            let digest = Digest.sha256(Array(code.utf8))
+            let places = stride(from: 0, to: row.recovery.count, by: Digest.size)
+            guard let place = places.first(where: { Digest.areEqual(row.recovery[$0..<($0 + Digest.size)], digest) }) else {
+                return false
+            }
+            used.recovery.removeSubrange(place..<(place + Digest.size))
+        }
+        let next = used
+        return try await stored { try await storage.replaceSecondFactor(row, by: next) }
+    }
+
+    private func pending(_ form: String, _ account: String) throws(CredentialError) -> [UInt8]? {
+        guard let payload = try open(form, for: "second-factor"), payload.count > 20,
+            String(validating: payload.dropFirst(20), as: UTF8.self) == account
+        else { return nil }
+        return Array(payload.prefix(20))
+    }
+
+    /// The step whose code it is, at most one before or after the present.
+    private static func step(of code: String, _ secret: [UInt8], at time: Int64) -> Int64? {
+        let now = TimeCode.step(at: time)
+        return (now - 1...now + 1).first { areEqual(TimeCode.code(secret, step: $0), code) }
+    }
+
+    /// A code without what people type between its parts.
+    private static func bare(_ code: String) -> String {
+        String(
+            decoding: code.lowercased().utf8.filter { (0x30...0x39).contains($0) || (0x61...0x7a).contains($0) }, as: UTF8.self)
+    }
+}

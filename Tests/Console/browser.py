@@ -1,0 +1,153 @@
+"""A real Chromium, driven headless: what a person does at the console's pages, and what the pages are to people who use them otherwise."""
+
+import pathlib
+import shutil
+import time
+
+from selenium import webdriver
+from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.support.ui import Select
+
+WIDTHS, SCHEMES = (360, 1280), ("light", "dark")
+
+# Finds what keeps people from using a page; each line is one thing that is amiss.
+RULES = r"""
+const finds = [];
+const name = element => element.tagName.toLowerCase() + (element.id ? '#' + element.id : '') + (element.className && element.className.baseVal === undefined ? '.' + element.className : '') + ' ' + element.textContent.trim().slice(0, 40);
+const visible = element => { const box = element.getBoundingClientRect(); const style = getComputedStyle(element); return box.width > 0 && box.height > 0 && style.visibility !== 'hidden'; };
+const label = element => (element.getAttribute('aria-label') || [...(element.labels || [])].map(item => item.textContent).join(' ') || (element.matches('a,button,summary') ? element.textContent : '') || element.getAttribute('alt') || '').trim();
+// Names of what is used.
+for (const element of document.querySelectorAll('a[href],button,input:not([type=hidden]),select,textarea,summary')) if (!label(element)) finds.push('no name: ' + name(element));
+for (const element of document.querySelectorAll('img:not([alt]),svg:not([aria-label]):not([aria-hidden])')) finds.push('no text in place of a picture: ' + name(element));
+const markup = document.body.textContent.match(/<\/?(div|p|a|dl|dt|dd|form|span|td|tr|button|input|select|h2|ul|li)\b[^>]*>/);
+if (markup) finds.push('markup is shown as text: ' + markup[0]);
+// Structure.
+if (document.documentElement.lang !== 'en') finds.push('no language');
+if (!document.title) finds.push('no title');
+if (document.querySelectorAll('main').length !== 1) finds.push('not one main');
+if (document.querySelectorAll('h1').length !== 1) finds.push('not one h1');
+let level = 0;
+for (const heading of document.querySelectorAll('h1,h2,h3,h4')) { const next = Number(heading.tagName[1]); if (next > level + 1) finds.push('a level of headings is left out: ' + name(heading)); level = next; }
+const ids = [...document.querySelectorAll('[id]')].map(element => element.id);
+for (const id of new Set(ids.filter((id, index) => ids.indexOf(id) !== index))) finds.push('an id twice: ' + id);
+for (const cell of document.querySelectorAll('th:not([scope])')) finds.push('a heading of a table without scope: ' + name(cell));
+for (const element of document.querySelectorAll('[tabindex]')) if (Number(element.getAttribute('tabindex')) > 0) finds.push('an order of its own: ' + name(element));
+for (const element of document.querySelectorAll('script,[style],[onclick],[onerror],[onload]')) finds.push('a script or a style in the page: ' + name(element));
+// Nothing is cut off to the side.
+if (document.documentElement.scrollWidth > document.documentElement.clientWidth) {
+  const wide = [...document.querySelectorAll('body *')].filter(element => element.getBoundingClientRect().right > document.documentElement.clientWidth + 1 && !element.closest('.scroll,pre,.hidden,.skip'));
+  finds.push('the page is wider than the window: ' + wide.slice(0, 3).map(name).join(' | '));
+}
+// What is touched is large enough.
+for (const element of document.querySelectorAll('button,select,input:not([type=hidden]):not([type=checkbox])')) if (visible(element) && element.getBoundingClientRect().height < 24) finds.push('too small to touch: ' + name(element));
+// Contrast of text, by WCAG 2.2: 4.5, and 3 for large text.
+const numbers = color => { const found = color.match(/[\d.]+/g).map(Number); return found.length === 3 ? [...found, 1] : found; };
+const luminance = ([r, g, b]) => { const [x, y, z] = [r, g, b].map(value => { value /= 255; return value <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4; }); return 0.2126 * x + 0.7152 * y + 0.0722 * z; };
+const ground = element => { for (let at = element; at; at = at.parentElement) { const color = numbers(getComputedStyle(at).backgroundColor); if (color[3] === 1) return color; } return matchMedia('(prefers-color-scheme: dark)').matches ? [18, 18, 18, 1] : [255, 255, 255, 1]; };
+const seen = new Set();
+const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+while (walker.nextNode()) {
+  const element = walker.currentNode.parentElement;
+  if (!walker.currentNode.textContent.trim() || !visible(element) || element.closest('.hidden,.skip:not(:focus),option')) continue;
+  const style = getComputedStyle(element), [first, second] = [luminance(numbers(style.color)), luminance(ground(element))].sort((a, b) => b - a);
+  const ratio = (first + 0.05) / (second + 0.05), size = parseFloat(style.fontSize);
+  const least = size >= 24 || size >= 18.66 && Number(style.fontWeight) >= 700 ? 3 : 4.5;
+  if (ratio < least && !seen.has(style.color + name(element))) { seen.add(style.color + name(element)); finds.push('contrast ' + ratio.toFixed(2) + ': ' + name(element)); }
+}
+return finds;
+"""
+
+
+class Browser:
+    """A window of Chromium."""
+
+    def __init__(self, url, width=1280, scheme="light", scripts=True):
+        options = webdriver.ChromeOptions()
+        for argument in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu", "--force-device-scale-factor=1", "--hide-scrollbars", "--ignore-certificate-errors"):
+            options.add_argument(argument)
+        if not scripts:
+            options.add_experimental_option("prefs", {"profile.managed_default_content_settings.javascript": 2})
+        options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+        self.url = url
+        self.driver = webdriver.Chrome(options=options, service=Service(shutil.which("chromedriver")))
+        self.look(width, scheme)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.driver.quit()
+
+    def look(self, width, scheme):
+        """Takes another width and colour scheme."""
+        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": width < 500})
+        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]})
+
+    def open(self, path):
+        self.driver.get(self.url + "/console" + path)
+
+    def sign_in(self, account, password=None):
+        self.open("/sign-in")
+        self.type("email", account["email"])
+        self.type("password", password or account["password"])
+        self.find("input[name=password]").send_keys(Keys.ENTER)
+
+    def find(self, selector):
+        return self.driver.find_element(By.CSS_SELECTOR, selector)
+
+    def all(self, selector):
+        return self.driver.find_elements(By.CSS_SELECTOR, selector)
+
+    def type(self, name, text):
+        field = self.find(f"[name='{name}']")
+        field.clear()
+        field.send_keys(text)
+
+    def choose(self, name, value):
+        Select(self.find(f"main [name='{name}']")).select_by_value(value)
+
+    def press(self, text):
+        """Presses the button or follows the link that says so."""
+        for element in self.all("main button, main a, main summary, header button, nav a"):
+            if " ".join(element.text.split()).startswith(text):
+                self.driver.execute_script("arguments[0].scrollIntoView({block: 'center'})", element)
+                element.click()
+                return
+        raise AssertionError(f"nothing says '{text}' on {self.driver.current_url}: {self.text[:600]}")
+
+    def wait(self, condition, what):
+        """Waits until something holds."""
+        end = time.monotonic() + 10
+        while not condition():
+            if time.monotonic() > end:
+                raise AssertionError(f"{what}: {self.text[:600]}")
+            time.sleep(0.02)
+
+    def wait_for_pictures(self):
+        self.wait(lambda: self.driver.execute_script("return [...document.images].every(image => image.complete && image.naturalWidth > 0)"), "a picture is missing")
+
+    @property
+    def text(self):
+        return self.find("body").text
+
+    @property
+    def title(self):
+        return self.find("h1").text
+
+    def finds(self):
+        return self.driver.execute_script(RULES)
+
+    def complaints(self):
+        """What the browser has complained about, such as what the page's policy refuses."""
+        return [entry["message"] for entry in self.driver.get_log("browser") if entry["level"] in ("SEVERE", "WARNING")]
+
+    def picture(self, path):
+        """The whole page as a file."""
+        height = self.driver.execute_script("return Math.max(document.documentElement.scrollHeight, 400)")
+        width = self.driver.execute_script("return document.documentElement.clientWidth")
+        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {"width": width, "height": min(height, 4000), "deviceScaleFactor": 1, "mobile": width < 500})
+        self.wait_for_pictures()
+        pathlib.Path(path).parent.mkdir(parents=True, exist_ok=True)
+        self.driver.save_screenshot(str(path))
