@@ -55,6 +55,7 @@ import Testing
             log.compactMap { $0["action"] as? String } == [String](repeating: "admin.records.save", count: 4) + [
                 "admin.records.delete"
             ])
+        try #require(log.count == 5)
         #expect(
             (log[2]["before"] as? String)?.contains("Oslo") == true
                 && (log[2]["after"] as? String)?.contains("Christiania") == true)
@@ -66,19 +67,20 @@ import Testing
         try await admin("container", "add", "journal")
         try await admin("account", "add", "anna@example.org", "--no-password")
         try await admin(
-            "records", "set", "diary", "text=x", "--type", "Note", "--container", "journal", "--database", "private", "--account",
+            "records", "set", "diary", "text=x", "--type", "Note", "--container", "journal", "--scope", "private", "--account",
             "anna@example.org")
         let zones = try lines(
-            await admin("zones", "--container", "journal", "--database", "private", "--account", "anna@example.org", "--json"))
-        #expect(zones.count == 1 && zones[0]["records"] as? Int == 1)
+            await admin("zones", "--container", "journal", "--scope", "private", "--account", "anna@example.org", "--json"))
+        try #require(zones.count == 1)
+        #expect(zones[0]["records"] as? Int == 1)
         #expect(zones[0]["types"] as? [String: Int] == ["Note": 1])
-        try await admin("zones", "--container", "journal", "--database", "private", expecting: 64)
+        try await admin("zones", "--container", "journal", "--scope", "private", expecting: 64)
         let usage = try lines(await admin("usage", "--json"))
         #expect(usage.map { $0["records"] as? Int } == [1])
         let accounts = try lines(await admin("usage", "--container", "journal", "--json"))
         #expect(accounts.map { $0["account"] as? String } == ["anna@example.org"])
         #expect(
-            try await admin("shares", "--container", "journal", "--database", "private", "--account", "anna@example.org").output
+            try await admin("shares", "--container", "journal", "--scope", "private", "--account", "anna@example.org").output
                 == "nothing is shared there\n")
         let looks = try lines(await admin("audit", "--json")).filter { $0["action"] as? String == "admin.records.read" }
         #expect(looks.allSatisfy { $0["account"] as? String == "anna@example.org" } && looks.count >= 2)

@@ -23,8 +23,8 @@ struct AdminPlace: ParsableArguments {
     @Option(help: "development or production.")
     var environment: StoreEnvironment = .development
 
-    @Option(help: "public, private or shared.")
-    var database = DatabaseScope.public
+    @Option(help: "The database: public, private or shared.")
+    var scope = DatabaseScope.public
 
     @Option(help: ArgumentHelp("Whose private or shared database.", valueName: "address"))
     var account: String?
@@ -36,18 +36,18 @@ struct AdminPlace: ParsableArguments {
     var zoneOwner: String?
 
     func validate() throws {
-        guard database == .public || account != nil else {
-            throw ValidationError("say whose \(database.name) database: --account")
+        guard scope == .public || account != nil else {
+            throw ValidationError("say whose \(scope.name) database: --account")
         }
-        guard database != .public || account == nil else {
-            throw ValidationError("the public database is everybody's; --account is for --database private or shared")
+        guard scope != .public || account == nil else {
+            throw ValidationError("the public database is everybody's; --account is for --scope private or shared")
         }
-        guard zoneOwner == nil || database == .shared else { throw ValidationError("--zone-owner is for --database shared") }
+        guard zoneOwner == nil || scope == .shared else { throw ValidationError("--zone-owner is for --scope shared") }
     }
 
     var place: RecordPlace {
         RecordPlace(
-            container: container, environment: environment, scope: database, account: account ?? "", zone: zone,
+            container: container, environment: environment, scope: scope, account: account ?? "", zone: zone,
             zoneOwner: zoneOwner ?? "")
     }
 }
@@ -90,7 +90,7 @@ struct AdminRecordsList: AsyncParsableCommand {
               tidemark admin records list --container journal --type City \\
                   --filter 'title BEGINS_WITH Os' --sort -createdTimestamp --data ~/cloud
               tidemark admin records list --container journal --type Destination \\
-                  --database private --account anna@example.org --zone Trips --data ~/cloud --json
+                  --scope private --account anna@example.org --zone Trips --data ~/cloud --json
             """)
 
     @Option(help: ArgumentHelp("The record type.", valueName: "name"))

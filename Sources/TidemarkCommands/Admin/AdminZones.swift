@@ -9,7 +9,7 @@ struct AdminZones: AsyncParsableCommand {
         discussion: """
             Examples:
               tidemark admin zones --container journal --data ~/cloud
-              tidemark admin zones --container journal --database private \\
+              tidemark admin zones --container journal --scope private \\
                   --account anna@example.org --data ~/cloud
             """)
 
@@ -47,7 +47,7 @@ struct AdminShares: AsyncParsableCommand {
         commandName: "shares", abstract: "Shows the shares of a zone, with their participants.",
         discussion: """
             Examples:
-              tidemark admin shares --container journal --database private \\
+              tidemark admin shares --container journal --scope private \\
                   --account anna@example.org --zone Trips --data ~/cloud
             """)
 

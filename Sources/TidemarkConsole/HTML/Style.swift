@@ -60,7 +60,8 @@ enum Style {
         table { border-collapse: collapse; width: 100%; font-size: .9375rem }
         th, td { text-align: left; vertical-align: top; padding: .5rem .75rem; border-bottom: 1px solid var(--line) }
         th { color: var(--quiet); font-weight: 600; font-size: .8125rem; white-space: nowrap }
-        td { max-width: 22rem; overflow-wrap: anywhere; min-width: 4.5rem }
+        td { max-width: 22rem; overflow-wrap: break-word }
+        td code { overflow-wrap: break-word }
         tbody tr:last-child td { border-bottom: 0 }
         td time { white-space: nowrap }
         .number { text-align: right; font-variant-numeric: tabular-nums }
@@ -83,8 +84,8 @@ enum Style {
         input:not([type=checkbox]), select, textarea { width: 100%; min-height: 2.5rem; padding: .375rem .625rem; background: var(--card); border: 1px solid var(--strong-line); border-radius: .375rem }
         textarea { min-height: 4.5rem; resize: vertical; display: block }
         input[type=checkbox] { width: 1.125rem; height: 1.125rem; accent-color: var(--accent); vertical-align: -.125rem; margin-right: .25rem }
-        .choice { display: inline-block; margin: 0 1rem .5rem 0 }
-        button, .button { display: inline-block; min-height: 2.5rem; padding: .4375rem 1rem; border: 1px solid var(--accent); border-radius: .375rem; background: var(--accent); color: var(--accent-text); font-weight: 600; cursor: pointer; text-decoration: none }
+        .choice { display: inline-block; margin: 0 1rem .5rem 0; white-space: nowrap }
+        button, .button { display: inline-block; min-height: 2.5rem; padding: .4375rem 1rem; border: 1px solid var(--accent); border-radius: .375rem; background: var(--accent); color: var(--accent-text); font-weight: 600; cursor: pointer; text-decoration: none; white-space: nowrap }
         .quiet, .button.quiet { background: transparent; color: var(--accent); border-color: var(--strong-line); font-weight: 500 }
         .danger { background: transparent; border-color: var(--error); color: var(--error) }
         .row { display: grid; grid-template-columns: repeat(auto-fit, minmax(9rem, 1fr)); gap: .625rem; align-items: end; margin: 0 0 .875rem }
@@ -114,6 +115,7 @@ enum Style {
           .person { margin-left: 0; width: 100%; justify-content: space-between }
           .chooser { width: 100% }
           .chooser label { flex: 1 1 7rem; min-width: 0 }
+          .chooser label:first-child { flex-basis: 100% }
           .chooser select { width: 100%; max-width: none }
         }
         @media (prefers-reduced-motion: no-preference) { button, .button, nav a { transition: background-color .12s } }
