@@ -92,7 +92,9 @@ class Browser:
         self.open("/sign-in")
         self.type("email", account["email"])
         self.type("password", password or account["password"])
+        self.driver.execute_script("window.isOld = true")
         self.find("input[name=password]").send_keys(Keys.ENTER)
+        self.wait_for_page()
 
     def find(self, selector):
         return self.driver.find_element(By.CSS_SELECTOR, selector)
@@ -112,10 +114,17 @@ class Browser:
         """Presses the button or follows the link that says so."""
         for element in self.all("main button, main a, main summary, header button, nav a"):
             if " ".join(element.text.split()).startswith(text):
-                self.driver.execute_script("arguments[0].scrollIntoView({block: 'center'})", element)
+                self.driver.execute_script("arguments[0].scrollIntoView({block: 'center'}); window.isOld = true", element)
+                leads = element.tag_name != "summary"
                 element.click()
+                if leads:
+                    self.wait_for_page()
                 return
         raise AssertionError(f"nothing says '{text}' on {self.driver.current_url}: {self.text[:600]}")
+
+    def wait_for_page(self):
+        """Waits until another page has taken the place of the one that was marked as old."""
+        self.wait(lambda: self.driver.execute_script("return !window.isOld && document.readyState === 'complete'"), "the page stays")
 
     def wait(self, condition, what):
         """Waits until something holds."""

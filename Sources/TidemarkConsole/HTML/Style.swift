@@ -56,7 +56,7 @@ enum Style {
         .facts { display: grid; grid-template-columns: minmax(6rem, max-content) minmax(0, 1fr); gap: .375rem 1rem; margin: 0 }
         .facts dt { color: var(--quiet) }
         .facts dd { margin: 0; overflow-wrap: anywhere }
-        .scroll { overflow-x: auto; background: var(--card); border: 1px solid var(--line); border-radius: .5rem; margin: 0 0 1rem }
+        .scroll { position: relative; overflow-x: auto; background: var(--card); border: 1px solid var(--line); border-radius: .5rem; margin: 0 0 1rem }
         table { border-collapse: collapse; width: 100%; font-size: .9375rem }
         th, td { text-align: left; vertical-align: top; padding: .5rem .75rem; border-bottom: 1px solid var(--line) }
         th { color: var(--quiet); font-weight: 600; font-size: .8125rem; white-space: nowrap }
