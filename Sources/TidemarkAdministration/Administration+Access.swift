@@ -13,7 +13,7 @@ extension Administration {
         package let account: StoredAccount?
     }
 
-    /// Returns all operators.
+    /// Returns all operators, by the addresses of their accounts.
     package func operators() async throws(AdministrationError) -> [NamedOperator] {
         try demandOperator("the list of operators")
         return try await wrapped {
@@ -21,7 +21,7 @@ extension Administration {
             for role in try await credentials.operators() {
                 found.append(NamedOperator(role: role, account: try await cloud.account(id: role.id)))
             }
-            return found
+            return found.sorted { ($0.account?.email ?? $0.role.id) < ($1.account?.email ?? $1.role.id) }
         }
     }
 
