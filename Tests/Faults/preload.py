@@ -1,0 +1,58 @@
+"""Builds the library that is loaded before a program's others (preload.h), and tells it what to do with the files of a folder."""
+
+import os
+import pathlib
+import shutil
+import struct
+import subprocess
+
+HERE = pathlib.Path(__file__).resolve().parent
+CLASSES = ["write", "sync", "truncate", "rename", "open", "mmap", "copy", "link", "unlink", "mkdir", "mode", "read"]
+# How a call can go wrong; the others can't be done by half, and mapping knows one error.
+KINDS = {name: ["EIO", "ENOSPC", "EDQUOT"] for name in CLASSES} | {
+    "write": ["EIO", "ENOSPC", "EDQUOT", "SHORT", "TORN"], "mmap": ["EIO"], "mode": ["EIO"], "read": ["EIO"], "unlink": ["EIO"]}
+STATE = struct.Struct(f"<Q{len(CLASSES)}QQQ32s1024s")
+
+
+def build(folder):
+    """Compiles the library into a folder; its path."""
+    compiler = shutil.which("clang") or shutil.which("cc")
+    library = folder / "preload.so"
+    subprocess.run([compiler, "-std=gnu17", "-D_GNU_SOURCE", "-O1", "-g", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", *sorted(HERE.glob("*.c")),
+                    "-o", library, "-ldl"], check=True)
+    return library
+
+
+class Preload:
+    """The library with a folder, and files in which it tells what has happened."""
+
+    def __init__(self, library, root, folder):
+        self.library, self.root, self.state, self.log = library, root, folder / "state", folder / "log"
+        self.reset()
+
+    def reset(self):
+        self.state.write_bytes(bytes(STATE.size))
+
+    def environment(self, at=0, kind=None, sticky=False, classes=None, skips_sync=True, logs=False):
+        """What is added to the environment of a process: the call `at` fails, or none."""
+        self.reset()
+        found = {"LD_PRELOAD": str(self.library), "PRELOAD_ROOT": str(self.root), "PRELOAD_STATE": str(self.state), "PRELOAD_AT": str(at),
+                 "PRELOAD_KIND": kind or "EIO", "PRELOAD_STICKY": "1" if sticky else "0", "PRELOAD_SYNC": "skip" if skips_sync else "do"}
+        if classes:
+            found["PRELOAD_CLASSES"] = ",".join(classes)
+        if logs:
+            found["PRELOAD_LOG"] = str(self.log)
+        return found
+
+    def read(self):
+        """How many calls there were, by class too, and the first that failed: (class, function, path) or nothing."""
+        values = STATE.unpack(self.state.read_bytes())
+        counts = dict(zip(CLASSES, values[1:1 + len(CLASSES)]))
+        failed, number, call, path = values[1 + len(CLASSES):]
+        text = lambda data: data.split(b"\0")[0].decode()  # noqa: E731
+        return values[0], counts, (CLASSES[number], text(call), text(path)) if failed else None
+
+
+def environment(added):
+    """The environment of a process, with a home of its own, and without a report of its stack if it traps: that takes seconds."""
+    return os.environ | {"SWIFT_BACKTRACE": "enable=no"} | added
