@@ -59,7 +59,8 @@ static ssize_t write_at(int file, const void *data, size_t length, int64_t offse
     int error = preload_count(CALL_WRITE, call, path, &half);
     if (error && !half) return failed(error);
     // Files that are open for direct writing want whole blocks.
-    size_t wanted = !half ? length : length >= 8192 ? length / 2 & ~(size_t)4095 : length / 2;
+    bool is_direct = half && (syscall(SYS_fcntl, file, F_GETFL) & O_DIRECT);
+    size_t wanted = !half ? length : is_direct ? length / 2 & ~(size_t)4095 : length / 2;
     if (half && !error && wanted == 0) return failed(ENOSPC);
     lock();
     int64_t start = offset;

@@ -1,0 +1,268 @@
+"""What a program does while its files go wrong: each scenario has a beginning, commands, what they have acknowledged, and an end.
+
+A scenario works in the folder `work`, which is a copy of its `template` each time. `run` does the work, with an environment in which the
+preloaded library lets calls fail or records them; `repeat` does it again without; `state` is a digest of all that a reader can see.
+"""
+
+import hashlib
+import pathlib
+import shutil
+import subprocess
+
+import preload
+
+JOURNAL = pathlib.Path(__file__).resolve().parents[2] / "Examples/journal/journal.jsonl"
+TYPE = "Destination"
+# A command that hangs has not failed properly.
+LONGEST = 90
+
+
+class Wrong(Exception):
+    """The program has broken its word."""
+
+
+class Ended:
+    """How a process has ended."""
+
+    def __init__(self, command, code, output, errors):
+        self.command, self.code, self.output, self.errors = command, code, output, errors
+
+    @property
+    def shown(self):
+        return " ".join(str(word) for word in self.command)
+
+    def __str__(self):
+        return f"{self.shown} ended with {self.code}\n{self.output[-1500:]}{self.errors[-1500:]}"
+
+
+def run(command, added=None, given=None):
+    """Runs a command to its end, however it ends."""
+    command = [str(word) for word in command]
+    try:
+        ended = subprocess.run(command, input=given, capture_output=True, text=True, errors="replace", env=preload.environment(added or {}), timeout=LONGEST)
+    except subprocess.TimeoutExpired as error:
+        raise Wrong(f"{' '.join(command)} did not end within {LONGEST} s: {(error.stderr or b'')[-500:]}") from None
+    return Ended(command, ended.returncode, ended.stdout, ended.stderr)
+
+
+def well(command, given=None, codes=(0,)):
+    """Runs a command that has to end well; what it prints."""
+    ended = run(command, given=given)
+    if ended.code not in codes:
+        raise Wrong(str(ended))
+    return ended.output
+
+
+class Scenario:
+    """A scenario over containers. `commands` are run one after the other until one fails."""
+
+    name, about = "", ""
+    # What is not made by the commands is there before and after each fault.
+    made = ()
+    # Whether the same is right again after it was done: a backup overwrites nothing.
+    is_repeatable = True
+
+    def __init__(self, tools, folder):
+        self.tools, self.tidemark, self.template, self.work = tools, tools.tidemark, folder / "template", folder / "work"
+
+    def prepare(self):
+        """Fills the template; it is then where the work will be."""
+        shutil.rmtree(self.work, ignore_errors=True)
+        self.work.mkdir(parents=True)
+        self.fill()
+        shutil.rmtree(self.template, ignore_errors=True)
+        self.work.rename(self.template)
+
+    def start(self):
+        shutil.rmtree(self.work, ignore_errors=True)
+        subprocess.run(["cp", "-a", self.template, self.work], check=True)
+
+    def fill(self):
+        pass
+
+    def commands(self):
+        raise NotImplementedError
+
+    def run(self, added):
+        """The first command that does not end with 0, or the last."""
+        for command in self.commands():
+            ended = run(command, added)
+            if ended.code != 0:
+                break
+        return ended
+
+    def repeat(self):
+        for command in self.commands():
+            well(command)
+
+    def finish(self):
+        """Ends what the scenario has started."""
+
+    def check(self):
+        """Compares what is left with what was acknowledged, as far as the scenario knows of any before its end."""
+
+    def only_strays(self, text):
+        """Whether an examination has found nothing but files that nobody needs."""
+        problems = [line for line in text.splitlines() if line.strip() and not line.startswith("Verified") and not line.startswith("tidemark:")]
+        return all("staging" in line or "stray" in line or "no record" in line for line in problems)
+
+    def containers(self):
+        """The containers that are there, and whether they were there before."""
+        return [(path, path.name not in self.made) for path in sorted(self.work.glob("*.tidemark")) if path.name not in self.ignored()]
+
+    def ignored(self):
+        return ()
+
+    def state(self):
+        return " ".join(f"{path.name}:{self.content(path)}" for path, _ in self.containers())
+
+    def state_at_once(self):
+        """What is there when the commands have ended well, before anything else is done."""
+        return self.state()
+
+    def content(self, container):
+        """A digest of a container's records and assets, which have to be whole."""
+        well([self.tidemark, "verify", container, "--json"])
+        lines = well([self.tidemark, "export", container, "--type", TYPE, "--to", "-"]).splitlines()
+        digest = hashlib.sha256("\n".join(sorted(lines)).encode())
+        for path in sorted((container / "assets").glob("*/*")):
+            digest.update(path.name.encode() + hashlib.sha256(path.read_bytes()).digest())
+        return f"{len(lines)}:{digest.hexdigest()[:16]}"
+
+    def imported(self, container, *more):
+        return [self.tidemark, "import", JOURNAL, "--into", container, "--type", TYPE, "--id", "id", "--asset", "image", "--batch", "8", *more]
+
+
+class Import(Scenario):
+    name, about, made = "import", "imports the sample journal with its pictures into a new container", ("a.tidemark",)
+
+    def commands(self):
+        return [self.imported(self.work / "a.tidemark", "--json", "--resume")]
+
+
+class ScaledImport(Scenario):
+    name, about, made = "import-scaled", "imports it with scaled pictures and thumbnails", ("a.tidemark",)
+
+    def commands(self):
+        return [self.imported(self.work / "a.tidemark", "--json", "--resume", "--max-pixels", "200", "--thumbnails", "64")]
+
+
+class Save(Scenario):
+    name, about = "save", "makes, changes, renames and deletes records"
+
+    def fill(self):
+        well(self.imported(self.work / "a.tidemark"))
+
+    def commands(self):
+        container, names = self.work / "a.tidemark", ["c71054b9-8c7a-4910-b202-192af0305268", "36841ff0-a9a3-4f27-b622-58338cbc2c0a"]
+        picture = JOURNAL.parent / "pictures" / "baobabs.jpg"
+        return [[self.tidemark, "records", "set", container, names[0], "caption=Changed once", "rating=1"],
+                [self.tidemark, "records", "set", container, "new-one", "--type", TYPE, "caption=A new one", f"image={picture}"],
+                [self.tidemark, "records", "set", container, names[1], "details=Changed, too", "elevation=12.5"]]
+
+
+class Delete(Scenario):
+    name, about = "delete", "deletes records, which a repetition doesn't find any more"
+
+    fill = Save.fill
+
+    def commands(self):
+        return [[self.tidemark, "records", "delete", self.work / "a.tidemark", "--type", TYPE, "--where", "rating = 5", "--yes"]]
+
+
+class Backup(Scenario):
+    name, about, made = "backup", "backs a container up", ("backup.tidemark",)
+    is_repeatable = False
+
+    fill = Save.fill
+
+    def commands(self):
+        return [[self.tidemark, "store", "backup", self.work / "a.tidemark", self.work / "backup.tidemark"]]
+
+
+class Restore(Scenario):
+    name, about, made = "restore", "makes a container from a backup", ("restored.tidemark",)
+    is_repeatable = False
+
+    def fill(self):
+        well(self.imported(self.work / "b.tidemark"))
+        well([self.tidemark, "store", "backup", self.work / "b.tidemark", self.work / "a.tidemark"])
+
+    def commands(self):
+        return [[self.tidemark, "store", "restore", self.work / "a.tidemark", self.work / "restored.tidemark"]]
+
+
+class Replace(Scenario):
+    name, about = "restore-replace", "restores a backup in the place of a container that was changed since"
+
+    def fill(self):
+        Restore.fill(self)
+        well([self.tidemark, "records", "delete", self.work / "b.tidemark", "--type", TYPE, "--where", "rating = 5", "--yes"])
+
+    def commands(self):
+        return [[self.tidemark, "store", "restore", self.work / "a.tidemark", self.work / "b.tidemark", "--replace"]]
+
+
+class Move(Scenario):
+    name, about, made = "move", "moves a container to another folder", ("moved.tidemark",)
+    is_repeatable = False
+
+    fill = Save.fill
+
+    def commands(self):
+        return [[self.tidemark, "store", "move", self.work / "a.tidemark", self.work / "moved.tidemark"]]
+
+    def containers(self):
+        # Where it is before, and where it is afterwards; a folder with a note where it was.
+        found = super().containers()
+        return [(path, False) for path, _ in found if (path / "private.sqlite").exists() or len(found) == 1]
+
+    def state(self):
+        if (self.work / "a.tidemark" / "private.sqlite").exists():
+            return "not moved"
+        return self.content(self.work / "moved.tidemark")
+
+
+class Export(Scenario):
+    name, about = "export", "exports records and assets"
+
+    fill = Save.fill
+
+    def commands(self):
+        out = self.work / "out"
+        return [[self.tidemark, "export", self.work / "a.tidemark", "--type", TYPE, "--to", out / "journal.jsonl", "--assets", out / "pictures"]]
+
+    def state(self):
+        digest = hashlib.sha256()
+        for path in sorted((self.work / "out").glob("**/*")):
+            if path.is_file():
+                digest.update(str(path.relative_to(self.work)).encode() + path.read_bytes())
+        return f"{super().state()} {digest.hexdigest()[:16]}"
+
+
+class DirectorySync(Scenario):
+    name, about = "sync-directory", "sends and fetches records by way of a cloud in a directory, whose files go wrong, too"
+
+    def sign_in(self, name, *more):
+        well([self.tidemark, "account", "sign-in", self.work / name, "--cloud", self.work / "cloud", "--email", "anna@example.org", *more])
+
+    def sync(self, name):
+        return [self.tidemark, "sync", self.work / name, "--patience", "1"]
+
+    def fill(self):
+        well(self.imported(self.work / "a.tidemark"))
+        self.sign_in("a.tidemark", "--create")
+        self.sign_in("b.tidemark")
+
+    def commands(self):
+        return [self.sync("a.tidemark"), self.sync("b.tidemark")]
+
+    def repeat(self):
+        for name in ["a.tidemark", "b.tidemark", "a.tidemark"]:
+            well([self.tidemark, "sync", self.work / name])
+
+    def state(self):
+        found = {path.name: self.content(path) for path, _ in self.containers()}
+        if len(set(found.values())) != 1:
+            return f"the containers differ: {found}"
+        return str(found)

@@ -1,0 +1,276 @@
+"""Scenarios with a server: devices that synchronise through it while their files go wrong, and the server whose own files do."""
+
+import hashlib
+import json
+import pathlib
+import random
+import socket
+import sys
+
+import scenarios
+from scenarios import Ended, Scenario, Wrong, well
+
+TESTS = pathlib.Path(__file__).resolve().parent.parent
+sys.path += [str(TESTS / "Interop"), str(TESTS / "Prove")]
+import start_server  # noqa: E402
+from acknowledged import BASE, BROKEN, OWN, Link  # noqa: E402
+
+OPTIONS = [*start_server.UNLIMITED, "--log-level", "warning"]
+ZONE = {"zoneName": "proof"}
+
+
+def free_port():
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return found.getsockname()[1]
+
+
+class Server(start_server.Server):
+    """A server that may end before it listens: then its port is nothing."""
+
+    def wait_for_port(self):
+        try:
+            return super().wait_for_port()
+        except SystemExit:
+            if self.process.poll() is None:
+                self.kill()
+                raise Wrong("the server neither ended nor listens") from None
+            return None
+
+
+class Served(Scenario):
+    """A scenario with a cloud behind a server, whose port is the same each time: the containers know it."""
+
+    def __init__(self, tools, folder):
+        super().__init__(tools, folder)
+        self.port, self.server = free_port(), None
+
+    def serve(self, added=None):
+        self.server = Server(self.tools.server, self.work, self.work / "data", *OPTIONS, port=self.port, environment=added)
+
+    def finish(self):
+        if self.server is not None:
+            server, self.server = self.server, None
+            if server.process.poll() is None and server.stop() != 0:
+                raise Wrong(f"the server ended with {server.process.returncode}: {server.log.read_text(errors='replace')[-1500:]}")
+
+    def fill(self):
+        cloud = start_server.Cloud(self.tidemark, self.work)
+        cloud.add_container(start_server.CONTAINER)
+        self.account = cloud.add_account("anna")
+        self.serve()
+        try:
+            self.fill_served()
+        finally:
+            self.finish()
+
+    def sign_in(self, name):
+        well([self.tidemark, "account", "sign-in", self.work / name, "--server", f"http://127.0.0.1:{self.port}", "--email", self.account["email"],
+              "--container", start_server.CONTAINER, "--password-stdin"], self.account["password"] + "\n")
+
+    def sync(self, name):
+        return [self.tidemark, "sync", self.work / name, "--patience", "1"]
+
+    def well_synced(self, *names):
+        for name in names:
+            well([self.tidemark, "sync", self.work / name])
+
+
+class Sending(Served):
+    name, about = "sync-send", "sends a container's records and pictures to a server"
+
+    def fill_served(self):
+        well(self.imported(self.work / "a.tidemark"))
+        self.sign_in("a.tidemark")
+        self.sign_in("b.tidemark")
+
+    def commands(self):
+        return [self.sync("a.tidemark")]
+
+    def run(self, added):
+        self.serve()
+        return super().run(added)
+
+    def repeat(self):
+        if self.server is None:
+            self.serve()
+        self.well_synced("a.tidemark", "b.tidemark", "a.tidemark")
+
+    def state_at_once(self):
+        return self.content(self.work / "a.tidemark")
+
+    def state(self):
+        found = {path.name: self.content(path) for path, _ in self.containers()}
+        if len(set(found.values())) != 1:
+            return f"the containers differ: {found}"
+        return str(found)
+
+
+class BothWays(Sending):
+    name, about = "sync-both", "fetches records, edits and pictures from a server, and sends edits of its own"
+
+    def fill_served(self):
+        super().fill_served()
+        self.well_synced("a.tidemark", "b.tidemark")
+        for name, words in {"a.tidemark": ["caption=Of the other", "rating=1"], "b.tidemark": ["details=Of this one", "elevation=7.5"]}.items():
+            first, second = ("c71054b9-8c7a-4910-b202-192af0305268", "36841ff0-a9a3-4f27-b622-58338cbc2c0a")
+            picture = scenarios.JOURNAL.parent / "pictures" / ("baobabs.jpg" if name[0] == "a" else "bromo.jpg")
+            well([self.tidemark, "records", "set", self.work / name, first, *words])
+            well([self.tidemark, "records", "set", self.work / name, second, *words, f"image={picture}"])
+            well([self.tidemark, "records", "set", self.work / name, f"new-{name[0]}", "--type", scenarios.TYPE, "caption=New", f"image={picture}"])
+        well([self.tidemark, "records", "delete", self.work / "a.tidemark", "--type", scenarios.TYPE, "--where", "rating = 4", "--yes"])
+        self.well_synced("a.tidemark")
+
+    def commands(self):
+        return [self.sync("b.tidemark")]
+
+    def state_at_once(self):
+        return self.content(self.work / "b.tidemark")
+
+
+class Fetching(BothWays):
+    name, about = "sync-fetch", "fetches all records and pictures from a server into a new container"
+
+    def fill_served(self):
+        Sending.fill_served(self)
+        self.well_synced("a.tidemark")
+
+
+class Serving(Served):
+    """Requests one after the other: what got 200 is compared, and in the end all are done."""
+
+    name, about = "serve", "a server answers requests that save records and assets"
+
+    def fill_served(self):
+        self.token = self.server.sign_in(self.account)["token"]
+
+    def steps(self):
+        """Requests that may be sent again, as (name, function of a link)."""
+        drawn = random.Random(5)
+        records = [f"r{number}" for number in range(12)]
+        content = drawn.randbytes(120_000)
+        digest, size = hashlib.sha256(content).hexdigest(), len(content)
+
+        def modify(token, operations):
+            body = {"zoneID": ZONE, "atomic": True, "tidemark": {"clientToken": token}, "operations": operations}
+            return lambda link: self.demand(link, "POST", BASE + "/records/modify", json.dumps(body))
+
+        def change(kind, name, number, **more):
+            fields = {"number": {"value": number, "type": "INT64"}, "text": {"value": f"{name} {number} " + "x" * 900, "type": "STRING"}} | more
+            return {"operationType": kind, "record": {"recordName": name, "recordType": "Proof"} | ({"fields": fields} if kind != "forceDelete" else {})}
+
+        image = {"image": {"value": {"size": size, "tidemark": {"digest": digest}}, "type": "ASSETID"}}
+        path = f"{OWN}/assets/{digest}-{size}?zone={ZONE['zoneName']}&offset=0"
+        zone = {"operations": [{"operationType": "create", "zone": {"zoneID": ZONE}}]}
+        self.asset = (f"{OWN}/assets/{digest}-{size}?zone={ZONE['zoneName']}", digest)
+        return [
+            ("zone", lambda link: self.demand(link, "POST", BASE + "/zones/modify", json.dumps(zone)), {}),
+            ("make", modify("t-make", [change("create", name, 0) for name in records]), {name: 0 for name in records}),
+            ("change", modify("t-change", [change("forceUpdate", name, 1) for name in records[:6]]), {name: 1 for name in records[:6]}),
+            ("asset", lambda link: self.demand(link, "PUT", path, content, {"Content-Type": "application/octet-stream"}), {}),
+            ("picture", modify("t-picture", [change("create", "picture", 0, **image)]), {"picture": 0}),
+            ("delete", modify("t-delete", [change("forceDelete", name, 0) for name in records[9:]]), {name: None for name in records[9:]}),
+        ]
+
+    def demand(self, link, method, path, body, headers=None):
+        """Whether the server has acknowledged a request."""
+        status, data = link.ask(method, path, body, headers)
+        if status != 200:
+            return f"{status} {data[:300]!r}"
+        answer = json.loads(data)
+        refused = [each for each in answer.get("records", answer.get("zones", [])) if isinstance(each, dict) and "serverErrorCode" in each]
+        return f"{refused[0]}" if refused else None
+
+    def link(self):
+        return Link(self.port, self.token)
+
+    def run(self, added):
+        self.acknowledged, self.named = {}, set()
+        self.serve(added)
+        shown = ["tidemark-server"]
+        if self.server.port is None:
+            return Ended(shown, self.server.process.returncode, "", self.server.log.read_text(errors="replace"))
+        link, refusal = self.link(), ""
+        for name, step, after in self.steps():
+            try:
+                found = step(link)
+            except BROKEN as error:
+                link.close()
+                found = f"no answer: {error!r}"
+            if found is None:
+                self.acknowledged |= after
+                self.named.add(name)
+            else:
+                refusal = refusal or f"{name}: {found}"
+                if found.startswith("4") and not found.startswith(("404", "409", "413", "429")) or "BAD_REQUEST" in found:
+                    raise Wrong(f"the client is blamed: {name}: {found}")
+        link.close()
+        fell = self.server.process.poll()
+        if fell is not None:
+            raise Wrong(f"the server fell by itself: {fell}: {self.server.log.read_text(errors='replace')[-1500:]}")
+        code = self.server.stop()
+        log = self.server.log.read_text(errors="replace")
+        self.server = None
+        if code != 0 and code not in (74,):
+            raise Wrong(f"the server ended with {code}: {log[-1500:]}")
+        return Ended(shown, 75 if refusal else 0, "", f"{refusal}\n{log}")
+
+    def check(self):
+        """Starts the server again, and compares with what was acknowledged."""
+        self.serve()
+        if self.server.port is None:
+            raise Wrong(f"the server does not start any more: {self.server.log.read_text(errors='replace')[-1500:]}")
+        link = self.link()
+        found = self.numbers(link) if self.acknowledged else {}
+        for name, number in self.acknowledged.items():
+            if found.get(name) != number and not (number is not None and self.was_overtaken(name, found.get(name))):
+                raise Wrong(f"{name} was acknowledged as {number} and is {found.get(name)}")
+        if "picture" in self.named:
+            self.check_asset(link)
+        link.close()
+
+    def was_overtaken(self, name, number):
+        """Whether a later request, which was not answered, was done all the same."""
+        return any(name in after and after[name] == number for step, _, after in self.steps() if step not in self.named)
+
+    def numbers(self, link):
+        names = [f"r{number}" for number in range(12)] + ["picture"]
+        answer = link.post(BASE + "/records/lookup", {"zoneID": ZONE, "desiredKeys": ["number"], "records": [{"recordName": name} for name in names]})
+        return {name: record.get("fields", {}).get("number", {}).get("value") for name, record in zip(names, answer["records"], strict=True)}
+
+    def check_asset(self, link):
+        path, digest = self.asset
+        status, data = link.ask("GET", path)
+        if status != 200 or hashlib.sha256(data).hexdigest() != digest:
+            raise Wrong(f"the asset came back with {status}, {len(data):,} bytes")
+
+    def repeat(self):
+        if self.server is None:
+            self.serve()
+        link = self.link()
+        for name, step, _ in self.steps():
+            found = step(link)
+            # A zone or a record that is there already, from before the fault.
+            if found is not None and not any(word in found for word in ("EXISTS", "CONFLICT", "already")):
+                raise Wrong(f"repeated, {name} ends with {found}")
+        link.close()
+
+    def state_at_once(self):
+        return ""
+
+    def state(self):
+        if self.server is None:
+            self.serve()
+        link = self.link()
+        found = self.numbers(link)
+        self.check_asset(link)
+        link.close()
+        self.finish()
+        well([self.tidemark, "admin", "verify", "--data", self.work / "data"])
+        return json.dumps(found)
+
+    def containers(self):
+        return []
+
+
+ALL = [Sending, Fetching, BothWays, Serving]
