@@ -46,7 +46,8 @@ class Served(Scenario):
         self.port, self.server = free_port(), None
 
     def serve(self, added=None):
-        self.server = Server(self.tools.server, self.work, self.work / "data", *OPTIONS, port=self.port, environment=added)
+        # Its log and the file with its port are beside the work: what happens to the work's files does not happen to them.
+        self.server = Server(self.tools.server, self.work.parent, self.work / "data", *OPTIONS, port=self.port, environment=added)
 
     def finish(self):
         if self.server is not None:
@@ -100,10 +101,7 @@ class Sending(Served):
         return self.content(self.work / "a.tidemark")
 
     def state(self):
-        found = {path.name: self.content(path) for path, _ in self.containers()}
-        if len(set(found.values())) != 1:
-            return f"the containers differ: {found}"
-        return str(found)
+        return self.common(self.containers())
 
 
 class BothWays(Sending):
@@ -186,6 +184,7 @@ class Serving(Served):
 
     def run(self, added):
         self.acknowledged, self.named = {}, set()
+        (self.work.parent / "server.log").unlink(missing_ok=True)
         self.serve(added)
         shown = ["tidemark-server"]
         if self.server.port is None:
