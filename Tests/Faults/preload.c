@@ -2,7 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +17,7 @@
 static const char *const names[CALL_CLASSES] = {"write", "sync", "truncate", "rename", "open", "mmap", "copy", "link", "unlink", "mkdir", "mode", "read"};
 
 static struct {
-    bool is_on, skips_sync, is_sticky, halves;
+    bool is_on, skips_sync, is_sticky, halves, kills;
     char root[path_size];
     size_t root_length;
     uint64_t at;
@@ -58,6 +58,7 @@ __attribute__((constructor)) static void begin(void) {
     if (kind && strcmp(kind, "ENOSPC") == 0) told.error = ENOSPC;
     if (kind && strcmp(kind, "EDQUOT") == 0) told.error = EDQUOT;
     if (kind && strcmp(kind, "SHORT") == 0) told.error = 0;
+    told.kills = kind && strcmp(kind, "KILL") == 0;
     told.halves = kind && (strcmp(kind, "SHORT") == 0 || strcmp(kind, "TORN") == 0);
     for (int class = 0; class < CALL_CLASSES; class++) {
         told.counts[class] = class != CALL_READ;
@@ -133,6 +134,10 @@ int preload_count(preload_class class, const char *call, const char *path, bool 
         told.state->failed_class = class;
         snprintf(told.state->call, sizeof told.state->call, "%s", call);
         snprintf(told.state->path, sizeof told.state->path, "%s", path);
+    }
+    if (told.kills) {
+        syscall(SYS_kill, syscall(SYS_getpid), SIGKILL);
+        for (;;) syscall(SYS_pause);
     }
     if (half && told.halves) *half = true;
     return told.error;

@@ -6,7 +6,8 @@
 /// - `PRELOAD_ROOT`: the folder, an absolute path without symbolic links. Nothing happens without it.
 /// - `PRELOAD_STATE`: a file of `struct preload_state`, made by the harness; processes that share it count together.
 /// - `PRELOAD_AT`: the number of the call that fails, from 1; 0 or nothing: none does.
-/// - `PRELOAD_KIND`: `EIO`, `ENOSPC`, `EDQUOT`, `SHORT` (half is written, which a caller may go on from) or `TORN` (half is written, then EIO).
+/// - `PRELOAD_KIND`: `EIO`, `ENOSPC`, `EDQUOT`, `SHORT` (half is written, which a caller may go on from), `TORN` (half is written, then EIO)
+///   or `KILL` (the process ends there, by SIGKILL).
 /// - `PRELOAD_STICKY`: with `1` all calls from then on fail; else that one only.
 /// - `PRELOAD_CLASSES`: names of `preload_names`, separated by commas: what is counted. All but `read` if it is absent.
 /// - `PRELOAD_SYNC`: with `skip`, what would make files durable does nothing, and says that it is done: quicker, and no power fails here.

@@ -1,0 +1,196 @@
+#!/usr/bin/env python3
+"""Cuts the power of a program at its n-th call that changes a file, and looks what is found on the disk.
+
+Each run is killed at a call that a seed draws, or ends; all its calls are in a log. From the log a disk is made that has what was synced, and of
+the rest nothing, all, what came before some moment with the write that was under way torn, any sectors of 512 or 4096 bytes, names without data,
+data without names, or lengths without data. There every command has to open the containers, `tidemark verify` has to find them whole, what was
+acknowledged has to be there, a batch as a whole or not at all, and the same again has to end with what an undisturbed run ends with.
+
+With --control, syncs of the write-ahead log, of file systems or of folders do nothing on the disk: this has to be found out.
+"""
+
+import argparse
+import pathlib
+import random
+import shutil
+import sys
+import tempfile
+import time
+
+import disk
+import faults
+import preload
+import scenarios
+import served
+from scenarios import Wrong
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "Prove"))
+import killing  # noqa: E402
+
+ALL = faults.ALL
+# Which syncs a control leaves out (by the path, whether it is syncfs, whether it is a folder), and the scenario that has to find it out.
+CONTROLS = {
+    "log": (lambda path, whole, is_folder: path.endswith("-wal"), scenarios.Save),
+    "served-log": (lambda path, whole, is_folder: path.endswith("-wal"), served.Serving),
+    "contents": (lambda path, whole, is_folder: whole, scenarios.Import),
+    "folders": (lambda path, whole, is_folder: is_folder, scenarios.Export),
+}
+
+
+class Cuts:
+    def __init__(self, options, scenario, library, drawn, seed, ignores=None):
+        self.options, self.scenario, self.drawn, self.seed, self.ignores = options, scenario, drawn, seed, ignores
+        self.preload = preload.Preload(library, scenario.work, scenario.work.parent)
+        self.found = scenario.work.parent / "found"
+        self.cuts = self.ended = 0
+        self.wrong = []
+
+    def measure(self):
+        """The calls of an undisturbed run, what there is after each command, and in the end; the log must tell of all that was changed."""
+        scenario = self.scenario
+        scenario.start()
+        self.preload.log.unlink(missing_ok=True)
+        found = disk.Disk(scenario.work)
+        ended = scenario.run(self.preload.environment(logs=True))
+        if ended.code != 0:
+            raise Wrong(f"undisturbed: {ended}")
+        self.calls = self.preload.read()[0]
+        scenario.finish()
+        found.replay(disk.read_log(self.preload.log))
+        self.compare(found.lose_power("kept", self.drawn), disk.read(scenario.work), "")
+        self.states = scenario.states_of_steps()
+        scenario.finish()
+        if scenario.is_repeatable:
+            scenario.repeat()
+        self.wanted = scenario.state()
+        scenario.finish()
+
+    def compare(self, logged, real, path):
+        """What is on the disk if all has reached it is what there is, or the library has not seen all calls."""
+        if sorted(logged) != sorted(real):
+            raise Wrong(f"the log tells of other files than there are in {path or '.'}: {sorted(set(logged) ^ set(real))}")
+        for name, one in logged.items():
+            if isinstance(one, dict):
+                self.compare(one, real[name], f"{path}/{name}")
+            elif one != real[name] and not name.endswith(scenarios.UNLOGGED):
+                raise Wrong(f"the log tells of another content of {path}/{name}: {len(one):,} and {len(real[name]):,} bytes")
+
+    def run_one(self, at, modes):
+        """Kills a run at a call, and looks at some disks that may be left."""
+        scenario = self.scenario
+        scenario.start()
+        self.preload.log.unlink(missing_ok=True)
+        before = disk.Disk(scenario.work, self.ignores)
+        acknowledged = scenario.run_until_killed(self.preload.environment(at, "KILL", logs=True))
+        before.replay(disk.read_log(self.preload.log))
+        self.ended += acknowledged is not None and acknowledged >= len(self.states) - 1
+        for mode in modes:
+            self.where = f"{mode}, {acknowledged} acknowledged"
+            tree = before.lose_power(mode, self.drawn)
+            scenario.finish_cut()
+            disk.build(tree, self.found)
+            shutil.rmtree(scenario.work)
+            self.found.rename(scenario.work)
+            self.cuts += 1
+            try:
+                self.check(acknowledged)
+            finally:
+                scenario.finish()
+
+    def check(self, acknowledged):
+        scenario = self.scenario
+        scenario.check()
+        for container, was_there in scenario.containers():
+            allowed = (0,) if was_there else (0, 64, 66, 73)
+            for each in self.drawn.sample(faults.COMMANDS, 2):
+                opened = scenarios.run(faults.command(self.options.tidemark, each, container))
+                if opened.code not in allowed and not (each == ["status"] and opened.code == 75) and "has no record type" not in opened.errors:
+                    raise Wrong(f"{opened}")
+        found = scenario.state_after_cut()
+        if found is not None and not scenario.is_possible(found, self.states, acknowledged):
+            raise Wrong(f"{acknowledged} commands were acknowledged, and there is {found}; possible are {self.states[acknowledged:acknowledged + 2]}")
+        if acknowledged < len(self.states) - 1 or scenario.is_repeatable:
+            scenario.repeat_after_cut(found == self.states[-1])
+        found = scenario.state()
+        if found != self.wanted:
+            raise Wrong(f"repeated, it ends with {found}, undisturbed with {self.wanted}")
+
+    def run(self, runs):
+        began = last = time.monotonic()
+        for number in range(1, runs + 1):
+            # One run in five comes to its end: then all of it is acknowledged.
+            seed = self.options.one if self.options.one is not None else self.drawn.getrandbits(32)
+            self.one(seed)
+            if time.monotonic() - last > 20:
+                last = time.monotonic()
+                print(f"  {self.scenario.name}: {number} of {runs} runs, {self.cuts} cuts, {len(self.wrong)} wrong, {last - began:.0f} s", flush=True)
+            if self.ignores and self.wrong:
+                break
+        print(f"{self.scenario.name}: {self.calls} calls; {self.cuts} cuts in {runs} runs, {self.ended} after its end; {len(self.wrong)} wrong; "
+              f"{time.monotonic() - began:.0f} s", flush=True)
+
+    def one(self, seed):
+        drawn, self.drawn = self.drawn, random.Random(seed)
+        at = self.calls + 1000 if self.drawn.random() < 0.2 else self.drawn.randrange(1, self.calls + 1)
+        modes = self.drawn.sample(disk.MODES, self.scenario.disks_of_run)
+        self.where = ""
+        try:
+            self.run_one(at, modes)
+        except Wrong as error:
+            self.wrong.append(str(error))
+            if not self.ignores or len(self.wrong) == 1:
+                print(f"{'found out, as it has to be:' if self.ignores else 'WRONG'} --scenario {self.scenario.name} --one {seed} (call {at}; {self.where}): {error}", flush=True)
+            if self.options.keep and self.scenario.work.exists():
+                shutil.copytree(self.scenario.work, self.options.keep / f"{self.scenario.name}-{seed}", symlinks=True, dirs_exist_ok=True)
+        finally:
+            self.drawn = drawn
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    path = lambda text: pathlib.Path(text).resolve()  # noqa: E731
+    parser.add_argument("--tidemark", required=True, type=path, help="the command-line tool")
+    parser.add_argument("--server", required=True, type=path, help="the server")
+    parser.add_argument("--scenario", action="append", choices=[scenario.name for scenario in ALL], help="one scenario; may be repeated (all)")
+    parser.add_argument("--runs", type=int, default=60, help="runs that are killed, in all (60)")
+    parser.add_argument("--one", type=int, help="one run, by the number that is printed where it went wrong")
+    parser.add_argument("--control", action="append", choices=list(CONTROLS), help="a control, which has to find something; may be repeated")
+    parser.add_argument("--folder", type=path, help="where to work; emptied at the end (a temporary folder)")
+    parser.add_argument("--keep", type=path, help="a folder that gets what is left of each cut that went wrong")
+    parser.add_argument("--seed", type=int, help="draws the same cuts again")
+    options = parser.parse_args()
+    seed, drawn = killing.draw(options)
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="tidemark-power-", dir=options.folder))
+    if options.control:
+        chosen = [(CONTROLS[name][1], CONTROLS[name][0], name) for name in options.control]
+    else:
+        chosen = [(scenario, None, scenario.name) for scenario in ALL if options.scenario is None or scenario.name in options.scenario]
+    cuts, wrong, blind = 0, 0, []
+    try:
+        library = preload.build(folder)
+        for scenario, ignores, name in chosen:
+            (folder / name).mkdir()
+            made = scenario(options, folder / name)
+            made.prepare()
+            found = Cuts(options, made, library, drawn, seed, ignores)
+            found.measure()
+            found.run(1 if options.one is not None else options.runs if ignores else max(1, options.runs // len(chosen)))
+            cuts += found.cuts
+            if not ignores:
+                wrong += len(found.wrong)
+            elif not found.wrong:
+                blind.append(name)
+            shutil.rmtree(folder / name)
+    except Wrong as error:
+        killing.fail(f"{error} (seed {seed})")
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    if blind:
+        killing.fail(f"{cuts} cuts have not found out these controls: {', '.join(blind)} (seed {seed})")
+    print(f"{cuts} cuts in {len(chosen)} scenarios; {f'each control was found out' if options.control else f'{wrong} wrong'}")
+    if wrong:
+        killing.fail(f"{wrong} cuts went wrong, above (seed {seed})")
+
+
+if __name__ == "__main__":
+    main()
