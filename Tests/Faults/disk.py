@@ -135,12 +135,22 @@ class Disk:
                 found.pending = [each for each in found.pending if each[0] >= before]
         if what is None or isinstance(what, Folder):
             later = []
-            for each in self.pending:
-                if each[0] < before and (what is None or what in each[1]):
-                    self.rename(each[2], lambda folder: folder.names)
+            for position, folders, change in self.pending:
+                if position < before and (what is None or what in folders):
+                    self.rename(change, lambda folder: folder.names)
+                    # A file that has moved is not where it was made, though that folder was not synced.
+                    if change[0] == "move":
+                        later = [each for each in later if self.placed(each[2]) != (id(change[1]), change[2])]
                 else:
-                    later.append(each)
+                    later.append((position, folders, change))
             self.pending = later
+
+    @staticmethod
+    def placed(change):
+        """Where a change puts a file."""
+        if change[0] == "set":
+            return id(change[1]), change[2]
+        return (id(change[3]), change[4]) if change[0] == "move" else None
 
     @staticmethod
     def change(data, entry):

@@ -13,17 +13,14 @@ import pathlib
 import random
 import re
 import shutil
-import sys
 import tempfile
 import time
 
-import preload
+import preload  # Says where the next one is.
+import killing
 import scenarios
 import served
 from scenarios import Wrong
-
-sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "Prove"))
-import killing  # noqa: E402
 
 ALL = [scenarios.Import, scenarios.ScaledImport, scenarios.Save, scenarios.Delete, scenarios.Backup, scenarios.Restore, scenarios.Replace, scenarios.Move,
        scenarios.Export, scenarios.DirectorySync, *served.ALL]
@@ -42,7 +39,7 @@ def command(tidemark, words, container):
 class Sweep:
     def __init__(self, options, scenario, library, drawn, seed):
         self.options, self.scenario, self.drawn, self.seed = options, scenario, drawn, seed
-        self.preload = preload.Preload(library, scenario.work, scenario.work.parent)
+        self.preload = preload.Preload(library, scenario.root(), scenario.work.parent)
         self.points = self.survived = self.missed = 0
         self.wrong, self.kinds = [], collections.Counter()
 

@@ -12,35 +12,34 @@ With --control, syncs of the write-ahead log, of file systems or of folders do n
 import argparse
 import pathlib
 import random
+import re
 import shutil
-import sys
 import tempfile
 import time
 
 import disk
 import faults
 import preload
+import killing
 import scenarios
 import served
 from scenarios import Wrong
 
-sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "Prove"))
-import killing  # noqa: E402
-
 ALL = faults.ALL
-# Which syncs a control leaves out (by the path, whether it is syncfs, whether it is a folder), and the scenario that has to find it out.
+# Which syncs a control leaves out (by the path, whether it is syncfs, whether it is a folder), the scenario that has to find it out, and by what.
 CONTROLS = {
-    "log": (lambda path, whole, is_folder: path.endswith("-wal"), scenarios.Save),
-    "served-log": (lambda path, whole, is_folder: path.endswith("-wal"), served.Serving),
-    "contents": (lambda path, whole, is_folder: whole, scenarios.Import),
-    "folders": (lambda path, whole, is_folder: is_folder, scenarios.Export),
+    "log": (lambda path, whole, is_folder: path.endswith("-wal"), scenarios.Save, "acknowledged"),
+    "served-log": (lambda path, whole, is_folder: path.endswith("-wal"), served.Serving, "acknowledged"),
+    "contents": (lambda path, whole, is_folder: whole, scenarios.Import, "assetDamaged|assetMissing"),
+    "folders": (lambda path, whole, is_folder: is_folder, scenarios.Export, "acknowledged"),
 }
 
 
 class Cuts:
-    def __init__(self, options, scenario, library, drawn, seed, ignores=None):
+    def __init__(self, options, scenario, library, drawn, seed, ignores=None, finds=None):
         self.options, self.scenario, self.drawn, self.seed, self.ignores = options, scenario, drawn, seed, ignores
-        self.preload = preload.Preload(library, scenario.work, scenario.work.parent)
+        self.preload = preload.Preload(library, scenario.root(), scenario.work.parent)
+        self.finds = finds
         self.found = scenario.work.parent / "found"
         self.cuts = self.ended = 0
         self.wrong = []
@@ -50,14 +49,14 @@ class Cuts:
         scenario = self.scenario
         scenario.start()
         self.preload.log.unlink(missing_ok=True)
-        found = disk.Disk(scenario.work)
+        found = disk.Disk(scenario.root())
         ended = scenario.run(self.preload.environment(logs=True))
         if ended.code != 0:
             raise Wrong(f"undisturbed: {ended}")
         self.calls = self.preload.read()[0]
         scenario.finish()
         found.replay(disk.read_log(self.preload.log))
-        self.compare(found.lose_power("kept", self.drawn), disk.read(scenario.work), "")
+        self.compare(found.lose_power("kept", self.drawn), disk.read(scenario.root()), "")
         self.states = scenario.states_of_steps()
         scenario.finish()
         if scenario.is_repeatable:
@@ -80,7 +79,7 @@ class Cuts:
         scenario = self.scenario
         scenario.start()
         self.preload.log.unlink(missing_ok=True)
-        before = disk.Disk(scenario.work, self.ignores)
+        before = disk.Disk(scenario.root(), self.ignores)
         acknowledged = scenario.run_until_killed(self.preload.environment(at, "KILL", logs=True))
         before.replay(disk.read_log(self.preload.log))
         self.ended += acknowledged is not None and acknowledged >= len(self.states) - 1
@@ -89,8 +88,8 @@ class Cuts:
             tree = before.lose_power(mode, self.drawn)
             scenario.finish_cut()
             disk.build(tree, self.found)
-            shutil.rmtree(scenario.work)
-            self.found.rename(scenario.work)
+            shutil.rmtree(scenario.root())
+            self.found.rename(scenario.root())
             self.cuts += 1
             try:
                 self.check(acknowledged)
@@ -137,6 +136,8 @@ class Cuts:
         try:
             self.run_one(at, modes)
         except Wrong as error:
+            if self.finds and not re.search(self.finds, str(error)):
+                return
             self.wrong.append(str(error))
             if not self.ignores or len(self.wrong) == 1:
                 print(f"{'found out, as it has to be:' if self.ignores else 'WRONG'} --scenario {self.scenario.name} --one {seed} (call {at}; {self.where}): {error}", flush=True)
@@ -162,17 +163,18 @@ def main():
     seed, drawn = killing.draw(options)
     folder = pathlib.Path(tempfile.mkdtemp(prefix="tidemark-power-", dir=options.folder))
     if options.control:
-        chosen = [(CONTROLS[name][1], CONTROLS[name][0], name) for name in options.control]
+        chosen = [(CONTROLS[name][1], CONTROLS[name], name) for name in options.control]
     else:
         chosen = [(scenario, None, scenario.name) for scenario in ALL if options.scenario is None or scenario.name in options.scenario]
     cuts, wrong, blind = 0, 0, []
     try:
         library = preload.build(folder)
-        for scenario, ignores, name in chosen:
+        for scenario, control, name in chosen:
+            ignores = control and control[0]
             (folder / name).mkdir()
             made = scenario(options, folder / name)
             made.prepare()
-            found = Cuts(options, made, library, drawn, seed, ignores)
+            found = Cuts(options, made, library, drawn, seed, ignores, control and control[2])
             found.measure()
             found.run(1 if options.one is not None else options.runs if ignores else max(1, options.runs // len(chosen)))
             cuts += found.cuts

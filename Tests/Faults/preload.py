@@ -5,8 +5,11 @@ import pathlib
 import shutil
 import struct
 import subprocess
+import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
+# What the proofs and the clients of a server share.
+sys.path += [str(HERE.parent / name) for name in ("Prove", "Interop")]
 CLASSES = ["write", "sync", "truncate", "rename", "open", "mmap", "copy", "link", "unlink", "mkdir", "mode", "read"]
 # How a call can go wrong; the others can't be done by half, and mapping knows one error.
 KINDS = {name: ["EIO", "ENOSPC", "EDQUOT"] for name in CLASSES} | {

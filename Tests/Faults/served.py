@@ -2,19 +2,14 @@
 
 import hashlib
 import json
-import pathlib
 import random
 import signal
 import socket
-import sys
 
 import scenarios
+import start_server
+from acknowledged import BASE, BROKEN, OWN, Link
 from scenarios import Ended, Scenario, Wrong, well
-
-TESTS = pathlib.Path(__file__).resolve().parent.parent
-sys.path += [str(TESTS / "Interop"), str(TESTS / "Prove")]
-import start_server  # noqa: E402
-from acknowledged import BASE, BROKEN, OWN, Link  # noqa: E402
 
 OPTIONS = [*start_server.UNLIMITED, "--log-level", "warning"]
 ZONE = {"zoneName": "proof"}
@@ -93,6 +88,27 @@ class Sending(Served):
         self.serve()
         return super().run(added)
 
+    def run_until_killed(self, added):
+        self.serve()
+        return super().run_until_killed(added)
+
+    # Only the device's power is cut: the server is what it was at that moment, so each run has one disk.
+    disks_of_run = 1
+
+    def root(self):
+        return self.work / self.cut_off
+
+    cut_off = "a.tidemark"
+
+    def finish_cut(self):
+        pass
+
+    def state_after_cut(self):
+        return None
+
+    def states_of_steps(self):
+        return [None, None]
+
     def repeat(self):
         if self.server is None:
             self.serve()
@@ -106,6 +122,7 @@ class Sending(Served):
 
 
 class BothWays(Sending):
+    cut_off = "b.tidemark"
     name, about = "sync-both", "fetches records, edits and pictures from a server, and sends edits of its own"
 
     def fill_served(self):
@@ -215,7 +232,9 @@ class Serving(Served):
         code = self.server.stop()
         log = self.server.log.read_text(errors="replace")
         self.server = None
-        if code != 0 and code not in (74,):
+        if code == -signal.SIGKILL:
+            return Ended(shown, code, "", "")
+        if code not in (0, 74):
             raise Wrong(f"the server ended with {code}: {log[-1500:]}")
         return Ended(shown, 75 if refusal else 0, "", f"{refusal}\n{log}")
 
@@ -233,7 +252,10 @@ class Serving(Served):
         if self.server.port is None:
             raise Wrong(f"the server does not start any more: {self.server.log.read_text(errors='replace')[-1500:]}")
         link = self.link()
-        found = self.numbers(link) if self.acknowledged else {}
+        try:
+            found = self.numbers(link) if self.acknowledged else {}
+        except Wrong as error:
+            raise Wrong(f"{len(self.acknowledged)} records were acknowledged: {error}") from None
         for name, number in self.acknowledged.items():
             if found.get(name) != number and not (number is not None and self.was_overtaken(name, found.get(name))):
                 raise Wrong(f"{name} was acknowledged as {number} and is {found.get(name)}")
@@ -266,6 +288,21 @@ class Serving(Served):
             if found is not None and not any(word in found for word in ("EXISTS", "CONFLICT", "already")):
                 raise Wrong(f"repeated, {name} ends with {found}")
         link.close()
+
+    disks_of_run = 2
+
+    def root(self):
+        return self.work / "data"
+
+    def run_until_killed(self, added):
+        self.run(added)
+        return len(self.named)
+
+    def states_of_steps(self):
+        return [None] * (len(self.steps()) + 1)
+
+    def state_after_cut(self):
+        return None
 
     def state_at_once(self):
         return ""
