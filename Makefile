@@ -11,7 +11,7 @@ PICTURES ?= 2000
 
 # Without the server, nothing that only the server needs is fetched or compiled. Where the server was built, or is about to be, its trait
 # stays on: with another set of traits everything of ours would be compiled again.
-SERVED := server image install deb test test-interop test-console screenshots test-guides reference prove-server prove-cluster prove-bucket cluster prove-sharing prove-relationships prove-simulate bench-server bench-cluster bench-growth prove-storages
+SERVED := server image install deb test test-interop test-console screenshots test-guides reference prove-faults prove-power test-faults prove-server prove-cluster prove-bucket cluster prove-sharing prove-relationships prove-simulate bench-server bench-cluster bench-growth prove-storages
 LEAN := $(if $(or $(wildcard .build/checkouts/hummingbird),$(filter $(SERVED),$(MAKECMDGOALS)),$(SERVER)),,--disable-default-traits)
 
 # Release builds have no debug information (DEBUG_INFO=dwarf for it): making it costs a twentieth of the build.
@@ -168,6 +168,24 @@ cluster: build server ## Runs PostgreSQL on three machines, SeaweedFS, HAProxy a
 .PHONY: prove-server
 prove-server: build server ## Kills a server under load; nothing acknowledged may be lost, nothing done twice; KILLS (100)
 	Tests/Prove/server.py --tidemark $(CLI) --server .build/release/tidemark-server --kills $(or $(KILLS),100)
+
+# A product's programs, whose files go wrong: Linux alone, where a library can be loaded before others.
+FAULTS = --tidemark $(CLI) --server .build/release/tidemark-server $(if $(SEED),--seed $(SEED)) $(if $(SCENARIO),--scenario $(SCENARIO)) $(if $(KEEP),--keep $(KEEP))
+POWER_CONTROLS := --control log --control served-log --control contents --control folders
+.PHONY: prove-faults
+prove-faults: build server ## Lets each call fail that changes a file, in imports, saves, syncs, moves, a server (hours); POINTS draws some; SCENARIO, SEED, KEEP (folder)
+	Tests/Faults/faults.py $(FAULTS) $(if $(POINTS),--points $(POINTS),--all)
+
+.PHONY: prove-power
+prove-power: build server ## Cuts the power of imports, saves, syncs, moves, a server, RUNS (1200) times, and looks at up to three disks each; SCENARIO, SEED, KEEP
+	Tests/Faults/power.py $(FAULTS) --runs $(or $(RUNS),1200)
+	Tests/Faults/power.py $(FAULTS) --runs 100 $(POWER_CONTROLS)
+
+.PHONY: test-faults
+test-faults: $(if $(BUILT),,build server) ## The same for two minutes: some calls fail, some power is cut, and the controls; BUILT=1 builds nothing; SEED
+	Tests/Faults/faults.py $(FAULTS) --points 60
+	Tests/Faults/power.py $(FAULTS) --runs 32
+	Tests/Faults/power.py $(FAULTS) --runs 60 $(POWER_CONTROLS)
 
 .PHONY: prove-cluster
 prove-cluster: build server ## Kills servers (KILLS, 100) and primaries (PRIMARIES, 20) of a cluster under load, and cuts networks (CUTS, 20)

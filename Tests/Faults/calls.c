@@ -5,7 +5,6 @@
 #include "preload.h"
 
 #include <dlfcn.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <linux/fs.h>
 #include <stdarg.h>
@@ -19,23 +18,8 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#define OWN __attribute__((visibility("default")))
-
 // Two names of one function: with 64-bit offsets they are the same.
 #define ALSO(name, as) extern __typeof__(name) as __attribute__((alias(#name), visibility("default")))
-
-static void lock(void) {
-    if (preload_is_logged()) pthread_mutex_lock(&preload_lock);
-}
-
-static void unlock(void) {
-    if (preload_is_logged()) pthread_mutex_unlock(&preload_lock);
-}
-
-static int failed(int error) {
-    errno = error;
-    return -1;
-}
 
 /// What a process says to others, by a pipe or a socket, is in the log before it is sent.
 static void log_sent(int file, const void *data, size_t length) {
@@ -70,7 +54,8 @@ static ssize_t write_at(int file, const void *data, size_t length, int64_t offse
     }
     ssize_t done = offset < 0 ? syscall(SYS_write, file, data, wanted) : syscall(SYS_pwrite64, file, data, wanted, offset);
     if (done > 0) {
-        preload_log((struct preload_record){.entry = ENTRY_WRITE, .inode = preload_inode(file), .offset = start, .length = (uint64_t)done}, path, NULL, data);
+        struct preload_record record = {.entry = ENTRY_WRITE, .inode = preload_inode(file), .offset = start, .length = (uint64_t)done};
+        preload_log(record, path, NULL, data);
     }
     unlock();
     return half && error ? failed(error) : done;
@@ -119,7 +104,8 @@ static void log_copied(int file, const char *path, int64_t start, int64_t length
         ssize_t got = syscall(SYS_pread64, reader, data, length < (int64_t)sizeof data ? (size_t)length : sizeof data, start);
         syscall(SYS_close, reader);
         if (got <= 0) return;
-        preload_log((struct preload_record){.entry = ENTRY_WRITE, .inode = preload_inode(file), .offset = start, .length = (uint64_t)got}, path, NULL, data);
+        struct preload_record record = {.entry = ENTRY_WRITE, .inode = preload_inode(file), .offset = start, .length = (uint64_t)got};
+        preload_log(record, path, NULL, data);
         start += got;
         length -= got;
     }

@@ -2,27 +2,11 @@
 
 #include "preload.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-
-#define OWN __attribute__((visibility("default")))
-
-static void lock(void) {
-    if (preload_is_logged()) pthread_mutex_lock(&preload_lock);
-}
-
-static void unlock(void) {
-    if (preload_is_logged()) pthread_mutex_unlock(&preload_lock);
-}
-
-static int failed(int error) {
-    errno = error;
-    return -1;
-}
 
 /// A name in a folder, for the log.
 struct place {
@@ -48,8 +32,9 @@ static int rename_at(int from, const char *old, int to, const char *new, unsigne
     uint64_t inode = preload_inode_at(source.path);
     int done = (int)syscall(SYS_renameat2, from, old, to, new, flags);
     if (done == 0) {
-        preload_log((struct preload_record){.entry = ENTRY_RENAME, .flags = flags, .inode = inode, .folder = source.folder, .other_folder = target.folder},
-                    source.last, target.last, NULL);
+        struct preload_record record = {
+            .entry = ENTRY_RENAME, .flags = flags, .inode = inode, .folder = source.folder, .other_folder = target.folder};
+        preload_log(record, source.last, target.last, NULL);
     }
     unlock();
     return done;
@@ -57,7 +42,10 @@ static int rename_at(int from, const char *old, int to, const char *new, unsigne
 
 OWN int rename(const char *old, const char *new) { return rename_at(AT_FDCWD, old, AT_FDCWD, new, 0, "rename"); }
 OWN int renameat(int from, const char *old, int to, const char *new) { return rename_at(from, old, to, new, 0, "renameat"); }
-OWN int renameat2(int from, const char *old, int to, const char *new, unsigned flags) { return rename_at(from, old, to, new, flags, "renameat2"); }
+
+OWN int renameat2(int from, const char *old, int to, const char *new, unsigned flags) {
+    return rename_at(from, old, to, new, flags, "renameat2");
+}
 
 static int link_at(int from, const char *old, int to, const char *new, int flags, const char *call) {
     struct place target;
@@ -67,7 +55,8 @@ static int link_at(int from, const char *old, int to, const char *new, int flags
     lock();
     int done = (int)syscall(SYS_linkat, from, old, to, new, flags);
     if (done == 0) {
-        preload_log((struct preload_record){.entry = ENTRY_LINK, .inode = preload_inode_at(target.path), .folder = target.folder}, target.last, NULL, NULL);
+        struct preload_record record = {.entry = ENTRY_LINK, .inode = preload_inode_at(target.path), .folder = target.folder};
+        preload_log(record, target.last, NULL, NULL);
     }
     unlock();
     return done;
@@ -107,7 +96,8 @@ static int make_folder(int folder, const char *name, mode_t mode, const char *ca
     lock();
     int done = (int)syscall(SYS_mkdirat, folder, name, mode);
     if (done == 0) {
-        preload_log((struct preload_record){.entry = ENTRY_MKDIR, .inode = preload_inode_at(place.path), .folder = place.folder}, place.last, NULL, NULL);
+        struct preload_record record = {.entry = ENTRY_MKDIR, .inode = preload_inode_at(place.path), .folder = place.folder};
+        preload_log(record, place.last, NULL, NULL);
     }
     unlock();
     return done;

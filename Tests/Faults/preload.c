@@ -14,7 +14,8 @@
 
 // Calls of the system are made by number here: the functions are this library's own.
 
-static const char *const names[CALL_CLASSES] = {"write", "sync", "truncate", "rename", "open", "mmap", "copy", "link", "unlink", "mkdir", "mode", "read"};
+static const char *const names[CALL_CLASSES] = {
+    "write", "sync", "truncate", "rename", "open", "mmap", "copy", "link", "unlink", "mkdir", "mode", "read"};
 
 static struct {
     bool is_on, skips_sync, is_sticky, halves, kills;
@@ -60,11 +61,8 @@ __attribute__((constructor)) static void begin(void) {
     if (kind && strcmp(kind, "SHORT") == 0) told.error = 0;
     told.kills = kind && strcmp(kind, "KILL") == 0;
     told.halves = kind && (strcmp(kind, "SHORT") == 0 || strcmp(kind, "TORN") == 0);
-    for (int class = 0; class < CALL_CLASSES; class++) {
-        told.counts[class] = class != CALL_READ;
-        if (!classes) continue;
-        const char *found = strstr(classes, names[class]);
-        told.counts[class] = found != NULL;
+    for (int index = 0; index < CALL_CLASSES; index++) {
+        told.counts[index] = classes ? strstr(classes, names[index]) != NULL : index != CALL_READ;
     }
     if (state) {
         int file = (int)syscall(SYS_openat, AT_FDCWD, state, O_RDWR | O_CLOEXEC, 0);
@@ -163,7 +161,8 @@ static void log_maps(void) {
             size_t size = maps[index].length - at < page ? maps[index].length - at : page;
             if (memcmp(maps[index].address + at, maps[index].logged + at, size) == 0) continue;
             memcpy(maps[index].logged + at, maps[index].address + at, size);
-            struct preload_record record = {.entry = ENTRY_MAPPED, .inode = maps[index].inode, .offset = maps[index].offset + (int64_t)at, .length = size};
+            struct preload_record record = {
+                .entry = ENTRY_MAPPED, .inode = maps[index].inode, .offset = maps[index].offset + (int64_t)at, .length = size};
             append(&record, NULL, NULL, maps[index].logged + at);
         }
     }

@@ -17,6 +17,7 @@
 #ifndef TIDEMARK_PRELOAD_H
 #define TIDEMARK_PRELOAD_H
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -117,5 +118,22 @@ uint64_t preload_folder(const char *path, const char **name);
 /// Remembers a file that is mapped for writing, and forgets it; what was changed in mapped files is logged with the next entry.
 void preload_map(void *address, size_t length, uint64_t inode, int64_t offset);
 void preload_unmap(void *address, size_t length);
+
+// What the functions in the C library's places share.
+
+#define OWN __attribute__((visibility("default")))
+
+static inline void lock(void) {
+    if (preload_is_logged()) pthread_mutex_lock(&preload_lock);
+}
+
+static inline void unlock(void) {
+    if (preload_is_logged()) pthread_mutex_unlock(&preload_lock);
+}
+
+static inline int failed(int error) {
+    errno = error;
+    return -1;
+}
 
 #endif
