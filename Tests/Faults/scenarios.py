@@ -177,10 +177,15 @@ class Scenario:
         assets = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in (container / "assets").glob("*/*")}
         lines = well([self.tidemark, "export", container, "--to", "-", "--type", TYPE]).splitlines()
         lines = [re.sub(r'"asset:([^"]+)"', lambda match: f'"{assets[match[1]]}"', line) for line in lines]
-        # Only the container that imported them knows under which field names were read.
-        records = sorted(json.dumps({"id" if key == "_name" else key: value for key, value in json.loads(line).items()}, sort_keys=True) for line in lines)
+        records = sorted(json.dumps(self.named(json.loads(line)), sort_keys=True) for line in lines)
         shorten = lambda texts: hashlib.sha256("\n".join(texts).encode()).hexdigest()[:16]  # noqa: E731
         return f"{len(lines)}:{shorten(records)} {len(assets)}:{shorten(sorted(assets.values()))}"
+
+    @staticmethod
+    def named(record):
+        """A record with its name: only the container that imported the type knows the field of names, and leaves out the type."""
+        name = record.pop("id", None) or record.pop("_name")
+        return record | {"_name": name.removeprefix(f"{TYPE}:")}
 
     def common(self, containers):
         """The records that all containers have, with their pictures; of earlier pictures, each has those that it has seen."""
