@@ -183,7 +183,7 @@ prove-power: build server ## Cuts the power of imports, saves, syncs, moves, a s
 
 .PHONY: test-faults
 test-faults: $(if $(BUILT),,build server) ## The same for two minutes: some calls fail, some power is cut, and the controls; BUILT=1 builds nothing; SEED
-	Tests/Faults/faults.py $(FAULTS) --points 60
+	Tests/Faults/faults.py $(FAULTS) --points 48
 	Tests/Faults/power.py $(FAULTS) --runs 32
 	Tests/Faults/power.py $(FAULTS) --runs 60 $(POWER_CONTROLS)
 

@@ -171,6 +171,7 @@ def main():
     wrong = []
     try:
         library = preload.build(folder)
+        preload.skip_syncs(library, folder)
         for scenario in chosen:
             (folder / scenario.name).mkdir()
             made = scenario(options, folder / scenario.name)

@@ -26,6 +26,11 @@ def build(folder):
     return library
 
 
+def skip_syncs(library, folder):
+    """Has the syncs of all processes that are started later do nothing below a folder: what goes well is not what is tested."""
+    os.environ.update({"LD_PRELOAD": str(library), "PRELOAD_ROOT": str(folder), "PRELOAD_SYNC": "skip"})
+
+
 class Preload:
     """The library with a folder, and files in which it tells what has happened."""
 

@@ -340,11 +340,12 @@ class DirectorySync(Scenario):
         for name in ["a.tidemark", "b.tidemark", "a.tidemark"]:
             well([self.tidemark, "sync", self.work / name])
 
+    def state(self):
+        well([self.tidemark, "admin", "verify", "--data", self.work / "cloud"])
+        return self.common(self.containers())
+
     def state_after_cut(self):
         return None
 
     def states_of_steps(self):
         return [None] * (len(self.commands()) + 1)
-
-    def state(self):
-        return self.common(self.containers())

@@ -322,4 +322,37 @@ class Serving(Served):
         return []
 
 
-ALL = [Sending, Fetching, BothWays, Serving]
+class CloudBackup(Scenario):
+    """A cloud without a server: its files alone."""
+
+    name, about, is_repeatable = "admin-backup", "backs up the directory of a cloud", False
+
+    def fill(self):
+        well(self.imported(self.work / "a.tidemark"))
+        well([self.tidemark, "account", "sign-in", self.work / "a.tidemark", "--cloud", self.work / "data", "--email", "anna@example.org", "--create"])
+        well([self.tidemark, "sync", self.work / "a.tidemark"])
+
+    def commands(self):
+        return [[self.tidemark, "admin", "backup", self.work / "backup", "--data", self.work / "data"]]
+
+    def state(self):
+        # What a killed backup has left, the next one removes.
+        places = [name for name in ("data", "backup", "restored") if (self.work / name).exists()]
+        return f"{super().state()} " + ", ".join(f"{name}: {self.examined(name)}" for name in places)
+
+    def examined(self, name):
+        return well([self.tidemark, "admin", "verify", "--data", self.work / name]).strip()
+
+
+class CloudRestore(CloudBackup):
+    name, about = "admin-restore", "restores the directory of a cloud from a backup"
+
+    def fill(self):
+        super().fill()
+        well([self.tidemark, "admin", "backup", self.work / "backup", "--data", self.work / "data"])
+
+    def commands(self):
+        return [[self.tidemark, "admin", "restore", self.work / "backup", "--data", self.work / "restored"]]
+
+
+ALL = [Sending, Fetching, BothWays, Serving, CloudBackup, CloudRestore]
