@@ -170,22 +170,26 @@ prove-server: build server ## Kills a server under load; nothing acknowledged ma
 	Tests/Prove/server.py --tidemark $(CLI) --server .build/release/tidemark-server --kills $(or $(KILLS),100)
 
 # A product's programs, whose files go wrong: Linux alone, where a library can be loaded before others.
-FAULTS = --tidemark $(CLI) --server .build/release/tidemark-server $(if $(SEED),--seed $(SEED)) $(if $(SCENARIO),--scenario $(SCENARIO)) $(if $(KEEP),--keep $(KEEP))
-POWER_CONTROLS := --control log --control served-log --control contents --control folders
+FAULTY = --tidemark $(CLI) --server .build/release/tidemark-server $(if $(SEED),--seed $(SEED))
+FAULTS = $(FAULTY) $(if $(SCENARIO),--scenario $(SCENARIO)) $(if $(KEEP),--keep $(KEEP))
+FAULT_CONTROL = $(FAULTY) --control --scenario import --scenario serve --points 12
+POWER_CONTROLS = $(FAULTY) --runs 100 --control log --control served-log --control contents --control folders
 .PHONY: prove-faults
 prove-faults: build server ## Lets each call fail that changes a file, in imports, saves, syncs, moves, a server (hours); POINTS draws some; SCENARIO, SEED, KEEP (folder)
 	Tests/Faults/faults.py $(FAULTS) $(if $(POINTS),--points $(POINTS),--all)
+	Tests/Faults/faults.py $(FAULT_CONTROL)
 
 .PHONY: prove-power
 prove-power: build server ## Cuts the power of imports, saves, syncs, moves, a server, RUNS (1200) times, and looks at up to three disks each; SCENARIO, SEED, KEEP
 	Tests/Faults/power.py $(FAULTS) --runs $(or $(RUNS),1200)
-	Tests/Faults/power.py $(FAULTS) --runs 100 $(POWER_CONTROLS)
+	Tests/Faults/power.py $(POWER_CONTROLS)
 
 .PHONY: test-faults
 test-faults: $(if $(BUILT),,build server) ## The same for two minutes: some calls fail, some power is cut, and the controls; BUILT=1 builds nothing; SEED
 	Tests/Faults/faults.py $(FAULTS) --points 48
 	Tests/Faults/power.py $(FAULTS) --runs 32
-	Tests/Faults/power.py $(FAULTS) --runs 60 $(POWER_CONTROLS)
+	Tests/Faults/faults.py $(FAULT_CONTROL)
+	Tests/Faults/power.py $(POWER_CONTROLS)
 
 .PHONY: prove-cluster
 prove-cluster: build server ## Kills servers (KILLS, 100) and primaries (PRIMARIES, 20) of a cluster under load, and cuts networks (CUTS, 20)

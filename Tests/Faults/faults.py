@@ -40,7 +40,7 @@ class Sweep:
     def __init__(self, options, scenario, library, drawn, seed):
         self.options, self.scenario, self.drawn, self.seed = options, scenario, drawn, seed
         self.preload = preload.Preload(library, scenario.root(), scenario.work.parent)
-        self.classes, self.kinds_of_fault = (["read"], ["EIO"]) if options.reads else (None, preload.KINDS["write"])
+        self.classes, self.kinds_of_fault = (["read"], ["EIO"]) if options.reads else (["write"], ["LIE"]) if options.control else (None, preload.KINDS["write"])
         self.points = self.survived = self.missed = 0
         self.wrong, self.kinds = [], collections.Counter()
 
@@ -132,9 +132,9 @@ class Sweep:
                 # The same again and again is counted, and shown at the end.
                 kind_of = re.sub(r"[0-9a-f]{4,}|[0-9]+|/\S*/|--\S+", "", str(error).splitlines()[-1] if "ended with 0" not in str(error) else str(error)[:80])[:120]
                 self.kinds[kind_of] += 1
-                if self.kinds[kind_of] > 3:
+                if self.kinds[kind_of] > 3 or (self.options.control and len(self.wrong) > 1):
                     continue
-                print(f"WRONG {replay} (seed {self.seed}; {self.where}): {error}", flush=True)
+                print(f"{'found out, as it has to be:' if self.options.control else 'WRONG'} {replay} (seed {self.seed}; {self.where}): {error}", flush=True)
                 if self.options.keep:
                     shutil.copytree(self.scenario.work, self.options.keep / f"{self.scenario.name}-{at}-{kind}-{sticky:d}", symlinks=True, dirs_exist_ok=True)
             if time.monotonic() - last > 20:
@@ -143,7 +143,7 @@ class Sweep:
         shown = ", ".join(f"{count} {name}" for name, count in self.counts.items() if count)
         print(f"{self.scenario.name}: {self.calls} calls ({shown}); {self.points} points, {self.survived} of them ended well, {self.missed} not reached; "
               f"{len(self.wrong)} wrong; {time.monotonic() - began:.0f} s", flush=True)
-        for text, count in self.kinds.most_common():
+        for text, count in [] if self.options.control else self.kinds.most_common():
             print(f"  {count} times: {text.strip()}", flush=True)
 
 
@@ -159,6 +159,7 @@ def main():
     parser.add_argument("--kind", default="EIO", choices=preload.KINDS["write"], help="how it fails (EIO)")
     parser.add_argument("--sticky", action="store_true", help="all calls from then on fail")
     parser.add_argument("--reads", action="store_true", help="lets calls fail that open files for reading and read, in place of those that change files")
+    parser.add_argument("--control", action="store_true", help="lets writes say that they are done, and do nothing: this has to be found out")
     parser.add_argument("--all-commands", action="store_true", help="opens what is left by every command, each time")
     parser.add_argument("--folder", type=path, help="where to work; emptied at the end (a temporary folder)")
     parser.add_argument("--keep", type=path, help="a folder that gets what is left of each point that went wrong")
@@ -189,6 +190,8 @@ def main():
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     print(f"{points} points in {len(chosen)} scenarios; {survived} ended well in spite of the fault; {len(wrong)} wrong")
+    if options.control:
+        return None if wrong else killing.fail(f"writes that were not done have not been found out (seed {seed})")
     if wrong:
         killing.fail(f"{len(wrong)} points went wrong, above (seed {seed})")
 

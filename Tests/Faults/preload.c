@@ -18,7 +18,7 @@ static const char *const names[CALL_CLASSES] = {
     "write", "sync", "truncate", "rename", "open", "mmap", "copy", "link", "unlink", "mkdir", "mode", "read"};
 
 static struct {
-    bool is_on, skips_sync, is_sticky, halves, kills;
+    bool is_on, skips_sync, is_sticky, halves, lies, kills;
     char root[path_size];
     size_t root_length;
     uint64_t at;
@@ -58,9 +58,10 @@ __attribute__((constructor)) static void begin(void) {
     told.error = EIO;
     if (kind && strcmp(kind, "ENOSPC") == 0) told.error = ENOSPC;
     if (kind && strcmp(kind, "EDQUOT") == 0) told.error = EDQUOT;
-    if (kind && strcmp(kind, "SHORT") == 0) told.error = 0;
+    if (kind && (strcmp(kind, "SHORT") == 0 || strcmp(kind, "LIE") == 0)) told.error = 0;
+    told.lies = kind && strcmp(kind, "LIE") == 0;
     told.kills = kind && strcmp(kind, "KILL") == 0;
-    told.halves = kind && (strcmp(kind, "SHORT") == 0 || strcmp(kind, "TORN") == 0);
+    told.halves = kind && (strcmp(kind, "SHORT") == 0 || strcmp(kind, "TORN") == 0 || told.lies);
     for (int index = 0; index < CALL_CLASSES; index++) {
         told.counts[index] = classes ? strstr(classes, names[index]) != NULL : index != CALL_READ;
     }
@@ -84,6 +85,7 @@ __attribute__((constructor)) static void begin(void) {
 
 bool preload_is_on(void) { return told.is_on; }
 bool preload_skips_sync(void) { return told.skips_sync; }
+bool preload_lies(void) { return told.lies; }
 bool preload_is_logged(void) { return told.log >= 0; }
 
 static bool is_below(const char *path) {

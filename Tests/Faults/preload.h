@@ -7,7 +7,7 @@
 /// - `PRELOAD_STATE`: a file of `struct preload_state`, made by the harness; processes that share it count together.
 /// - `PRELOAD_AT`: the number of the call that fails, from 1; 0 or nothing: none does.
 /// - `PRELOAD_KIND`: `EIO`, `ENOSPC`, `EDQUOT`, `SHORT` (half is written, which a caller may go on from), `TORN` (half is written, then EIO)
-///   or `KILL` (the process ends there, by SIGKILL).
+///   `LIE` (a write that says that it is done, and is not) or `KILL` (the process ends there, by SIGKILL).
 /// - `PRELOAD_STICKY`: with `1` all calls from then on fail; else that one only.
 /// - `PRELOAD_CLASSES`: names of `preload_names`, separated by commas: what is counted. All but `read` if it is absent.
 /// - `PRELOAD_SYNC`: with `skip`, what would make files durable does nothing, and says that it is done: quicker, and no power fails here.
@@ -99,6 +99,9 @@ bool preload_path_at(int folder, const char *name, char path[static path_size]);
 
 /// Counts a call, and says whether it fails: 0, or the error; `*half` is set where half of it is to be done.
 int preload_count(preload_class class, const char *call, const char *path, bool *half);
+
+/// Whether a write that is done by half is not done at all, and says that it is.
+bool preload_lies(void);
 
 /// Whether syncs are left out.
 bool preload_skips_sync(void);
