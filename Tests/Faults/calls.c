@@ -42,7 +42,8 @@ static ssize_t write_at(int file, const void *data, size_t length, int64_t offse
     bool half;
     int error = preload_count(CALL_WRITE, call, path, &half);
     if (error && !half) return failed(error);
-    if (half && preload_lies()) return (ssize_t)length;
+    // An index that is shorter than it seems would only have the process trap.
+    if (half && preload_lies()) return strstr(path, "-shm") ? syscall(SYS_pwrite64, file, data, length, offset) : (ssize_t)length;
     // Files that are open for direct writing want whole blocks.
     bool is_direct = half && (syscall(SYS_fcntl, file, F_GETFL) & O_DIRECT);
     size_t wanted = !half ? length : is_direct ? length / 2 & ~(size_t)4095 : length / 2;
