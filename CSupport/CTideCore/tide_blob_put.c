@@ -62,7 +62,7 @@ tide_status tide_stage_open(tide_blob_store *store, tide_content *content, int *
     *descriptor = openat(store->staging, content->staged, flags, 0600);
 #endif
     if (*descriptor >= 0) return TIDE_OK;
-    tide_status status = tide_error_errno(error, "make the file staging/", content->staged);
+    tide_status status = tide_error_errno(error, "make the staged file", content->staged);
     content->staged[0] = 0;
     return status;
 }
@@ -139,9 +139,9 @@ static tide_status content_stage(tide_intake *intake, tide_content *content, tid
     tide_status status = tide_stage_open(intake->store, content, &descriptor, error);
     if (status) return status;
     if (!tide_stage_write(descriptor, content->memory, (size_t)content->size)) {
-        status = tide_error_errno(error, "write the file staging/", content->staged);
+        status = tide_error_errno(error, "write the staged file", content->staged);
     }
-    if (close(descriptor) != 0 && !status) status = tide_error_errno(error, "write the file staging/", content->staged);
+    if (close(descriptor) != 0 && !status) status = tide_error_errno(error, "write the staged file", content->staged);
     if (status) tide_stage_drop(intake->store, content);
     return status;
 }

@@ -173,7 +173,7 @@ static tide_status stream(tide_intake *intake, tide_origin origin, const char *p
         } else {
             XXH3_128bits_update(intake->hash, intake->buffer, length);
             if (staged >= 0 && !tide_stage_write(staged, intake->buffer, length)) {
-                result = tide_error_errno(error, "write the file staging/", content->staged);
+                result = tide_error_errno(error, "write the staged file", content->staged);
             }
             offset += length;
         }
@@ -182,7 +182,7 @@ static tide_status stream(tide_intake *intake, tide_origin origin, const char *p
     // It will be read in pieces of any size.
     int flags = staged >= 0 ? fcntl(staged, F_GETFL) : 0;
     if (flags > 0 && (flags & O_DIRECT) && fcntl(staged, F_SETFL, flags & ~O_DIRECT) != 0 && !result) {
-        result = tide_error_errno(error, "set the flags of staging/", content->staged);
+        result = tide_error_errno(error, "set the flags of the staged file", content->staged);
     }
 #endif
     content->digest = XXH3_128bits_digest(intake->hash);

@@ -75,7 +75,7 @@ import TidemarkTransfer
     @Test func `a log without its database is not thrown away`() async throws {
         let scratch = try Scratch()
         let container = try ContainerDirectory(openingOrCreatingAt: scratch.container)
-        _ = try RecordStore(container: container)
+        _ = try RecordStore(container: container, readsConcurrently: true)
         let log = try Data(contentsOf: scratch["Test.tidemark/private.sqlite-wal"])
         try #require(!log.isEmpty)
         try losing(["private.sqlite"], of: scratch)

@@ -54,7 +54,7 @@ package final class SharedDatabase: @unchecked Sendable {
             try LogExamination.checkBeforeWriting(url.path)
             // Behind the checks: what is refused stays as it is.
             try Self.makePrivate(url)
-            let pool = try DatabasePool(path: url.path, configuration: configuration)
+            let pool = try DatabaseCreation.openPool(url.path, configuration)
             try pool.writeWithoutTransaction { db in
                 // A pool has made it less.
                 try db.execute(sql: "PRAGMA synchronous = FULL")

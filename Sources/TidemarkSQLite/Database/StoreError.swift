@@ -148,6 +148,14 @@ extension StoreError {
             self.init(
                 .unreadable,
                 "cannot \(what): a transaction was broken off, and its journal is left. Open the container for writing once")
+        // SQLite opens a file for reading where it can't open it for writing, and says so when something is written.
+        case let error as DatabaseError where error.resultCode == .SQLITE_READONLY:
+            self.init(
+                .io,
+                """
+                cannot \(what): the database, or the log beside it, could be opened for reading only. Make sure that its files can be \
+                written, and that their disk works and has room
+                """)
         // The second one is SQLite's own message of a connection that is none.
         case let error as DatabaseError
         where error.resultCode == .SQLITE_MISUSE && ["Connection is closed", "out of memory"].contains(error.message):
@@ -160,7 +168,7 @@ extension StoreError {
                 case .SQLITE_FULL: .diskFull
                 case .SQLITE_BUSY, .SQLITE_LOCKED: .busy
                 case .SQLITE_CORRUPT, .SQLITE_NOTADB: .corrupt
-                case .SQLITE_IOERR, .SQLITE_CANTOPEN, .SQLITE_READONLY: .io
+                case .SQLITE_IOERR, .SQLITE_CANTOPEN: .io
                 default: .core
                 }
             // Where only a step of a copy has failed, the connection has no message of its own.

@@ -186,6 +186,7 @@ package struct AssetCleaning: Sendable {
         guard FileManager.default.createFile(atPath: marker.path, contents: nil) else {
             throw StoreError(.io, "cannot make the file \(marker.path)")
         }
+        try Folder(at: container.staging).synchronize()
         return marker
     }
 }

@@ -78,6 +78,8 @@ package final class BlobStore: @unchecked Sendable {
         guard FileManager.default.createFile(atPath: marker!.path, contents: nil) else {
             throw StoreError(.io, "cannot make the file \(marker!.path)")
         }
+        // Before anything gets its name in `assets/`: after a power cut, the marker is what the next one cleans up for.
+        try Folder(at: container.staging).synchronize()
     }
 
     /// Removes what a dead process has left, as opening does.

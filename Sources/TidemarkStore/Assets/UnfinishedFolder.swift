@@ -59,7 +59,13 @@ package struct UnfinishedFolder: ~Copyable {
             try? drop()
             throw isThere ? StoreError(.cannotMove, "\(place.path) is there already") : failure
         }
-        try Folder(at: place.deletingLastPathComponent()).synchronize()
+        do {
+            try synchronizePlace()
+        } catch {
+            // Whoever tries again finds the place free.
+            guard rename(place.path, url.path) != 0, let error = error as? StoreError else { throw error }
+            throw StoreError(error.code, "\(error.message). \(place.path) is whole, but a power cut may take it away")
+        }
     }
 
     /// Exchanges it with what is at its place, which then lies where this did. It is durable after ``synchronizePlace()``.

@@ -44,10 +44,6 @@ extension ContainerDirectory {
         guard status.st_mode & S_IFMT == S_IFREG else { throw StoreError(.notAStore, "\(path) is not a file") }
         let header = try DatabaseHeader(of: name, in: folder)
         guard header.isDatabase else { throw StoreError(.notAStore, "\(path) is no SQLite database, or it is damaged") }
-        if header.applicationID == 0, header.userVersion == 0, try folder.status(of: "\(name)-wal")?.st_size ?? 0 > 0 {
-            // A young store, all of which still stands in its log.
-            return
-        }
         guard header.applicationID == StoreFormat.applicationID else {
             throw StoreError(.notAStore, "\(path) is a SQLite database, but no Tidemark store")
         }

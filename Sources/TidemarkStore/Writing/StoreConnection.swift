@@ -65,7 +65,12 @@ final class StoreConnection {
                 throw StoreError(
                     .moved, "the container that was at \(container.url.path) was removed, and another made; open that")
             }
-            if !container.hasStore(scope) { try container.checkStoreMayBeMade(scope) }
+            if !container.hasStore(scope) {
+                try container.checkStoreMayBeMade(scope)
+                try DatabaseCreation.make(at: container.store(scope), pageSize: StoreFormat.pageSize) {
+                    try fill($0, container, seed: base?.digestSeed)
+                }
+            }
             try DatabaseFormat.checkBeforeWriting(path, applicationID: StoreFormat.applicationID) {
                 try container.migrations.checkIsNewest(Int($0), of: path, remedy: container.migrationRemedy)
             }
@@ -104,25 +109,30 @@ final class StoreConnection {
         }
         // A pool writes to an empty log when it opens: not for those who may have nothing to write.
         return readsConcurrently
-            ? try DatabasePool(path: path, configuration: configuration)
+            ? try DatabaseCreation.openPool(path, configuration)
             : try DatabaseQueue(path: path, configuration: configuration)
     }
 
-    /// What tells the store from others; makes its tables if there is nothing yet.
+    /// What tells the store from others; makes its tables where a file has none, which earlier versions left when they were interrupted.
     private static func identify(
         _ db: Database, container: ContainerDirectory, scope: StoreScope, seed: UInt64?
     ) throws -> StoreIdentity {
         if try Int.fetchOne(db, sql: "SELECT count(*) FROM sqlite_master") == 0 {
             try container.checkAssetsBelongToOthers(scope)
             try db.inTransaction(.immediate) {
-                try db.execute(sql: StoreFormat.tables)
-                try StoreIdentity(digestSeed: seed ?? UInt64.random(in: 1...UInt64.max)).store(db)
-                try db.execute(sql: "PRAGMA user_version = \(container.migrations.newest)")
-                try db.execute(sql: "PRAGMA application_id = \(StoreFormat.applicationID)")
+                try fill(db, container, seed: seed)
                 return .commit
             }
         }
         return try StoreIdentity(db, path: container.store(scope).path)
+    }
+
+    /// Makes the tables of a new store. In a transaction.
+    private static func fill(_ db: Database, _ container: ContainerDirectory, seed: UInt64?) throws {
+        try db.execute(sql: StoreFormat.tables)
+        try StoreIdentity(digestSeed: seed ?? UInt64.random(in: 1...UInt64.max)).store(db)
+        try db.execute(sql: "PRAGMA user_version = \(container.migrations.newest)")
+        try db.execute(sql: "PRAGMA application_id = \(StoreFormat.applicationID)")
     }
 
     func read<Result>(_ what: String, _ body: (Database) throws -> Result) throws(StoreError) -> Result {

@@ -86,9 +86,16 @@ final class AssetFolder {
         do {
             try body()
         } catch {
-            let reason = (error as? StoreError)?.message ?? error.localizedDescription
-            throw ImportError(.writing, "cannot \(what): \(reason)", cause: error as? StoreError)
+            throw ImportError(.writing, "cannot \(what): \(Self.reason(error))", cause: error as? StoreError)
         }
+    }
+
+    /// What an error says, with the system's reason where Foundation's text leaves it out.
+    private static func reason(_ error: any Error) -> String {
+        if let error = error as? StoreError { return error.message }
+        let error = error as NSError
+        let cause = error.userInfo[NSUnderlyingErrorKey] as? NSError ?? error
+        return cause.domain == NSPOSIXErrorDomain ? String(cString: strerror(Int32(cause.code))) : error.localizedDescription
     }
 
     /// Whether a copy of an earlier export is there. One that was broken off, or changed since, has other bytes.
