@@ -28,6 +28,8 @@ package struct AdministrationError: Error, Sendable, CustomStringConvertible {
     package let code: Code
     /// What is wrong and what helps: a sentence without a final period.
     package let message: String
+    /// The message without names of hosts and files, for pages: where a part of the cloud has failed, what clients are told of it.
+    package let publicMessage: String
     /// With `conflict`: the record that is there; `nil` where it was deleted.
     package var record: CloudRecord?
     /// With `missingIndex`.
@@ -35,7 +37,9 @@ package struct AdministrationError: Error, Sendable, CustomStringConvertible {
     /// What a part of the cloud has said, where it was that.
     package var cause: (any Error)?
 
-    package init(_ code: Code, _ message: String) { (self.code, self.message) = (code, message) }
+    package init(_ code: Code, _ message: String, publicMessage: String? = nil) {
+        (self.code, self.message, self.publicMessage) = (code, message, publicMessage ?? message)
+    }
 
     package var description: String { message }
 
@@ -43,14 +47,16 @@ package struct AdministrationError: Error, Sendable, CustomStringConvertible {
         switch error {
         case let error as AdministrationError: self = error
         case let error as CloudError:
-            self.init(Code(error), error.reason)
+            self.init(Code(error), error.reason, publicMessage: error.reasonForClients)
             (record, index) = (error.serverRecord, error.missingIndex)
             cause = error
         case let error as CredentialError:
-            self.init(Code(error), error.message)
+            let code = Code(error)
+            let isInternal = code == .busy || code == .failed
+            self.init(code, error.message, publicMessage: isInternal ? CloudError(credentials: error).reasonForClients : nil)
             cause = error
         default:
-            self.init(.failed, "\(error)")
+            self.init(.failed, "\(error)", publicMessage: CloudError(.internalError, "").reasonForClients)
             cause = error
         }
     }

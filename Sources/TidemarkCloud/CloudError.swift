@@ -85,6 +85,8 @@ public struct CloudError: Error, Sendable {
     package var missingIndex: MissingIndex?
     /// With ``Code/notAuthenticated``, of a server: `false` where it does not have the container, whoever asks.
     package var containerIsServed = true
+    /// What a server tells clients in place of ``reason``; `nil` where the code decides it.
+    package var publicReason: String?
 
     /// Makes an error.
     ///

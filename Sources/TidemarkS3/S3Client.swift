@@ -39,8 +39,8 @@ final class S3Client: Sendable {
     /// Sends a request until it has an answer.
     ///
     /// - Parameter isAnswer: Whether an answer is what it should be. One that is not is asked for again.
-    /// - Throws: `CloudError` `serviceUnavailable`, with `retryAfter`, where the bucket can't be reached or refuses it; `quotaExceeded`
-    ///   where it is full; `invalidArguments` where there are no keys.
+    /// - Throws: `CloudError` `serviceUnavailable`, with `retryAfter`, where the bucket can't be reached or refuses it, or there
+    ///   are no keys; `quotaExceeded` where it is full.
     func send(
         _ request: Request, isLong: Bool = false, isAnswer: @Sendable (HTTPAnswer) -> Bool = { _ in true }
     ) async throws(CloudError) -> HTTPAnswer {
@@ -112,8 +112,17 @@ final class S3Client: Sendable {
         }
     }
 
+    /// The keys. Clients can't mend a file that is gone: that they come later is all they have to know.
+    private func keys() throws(CloudError) -> S3Credentials.Keys {
+        do throws(CloudError) {
+            return try configuration.credentials.keys()
+        } catch {
+            throw CloudError(.serviceUnavailable, error.reason, retryAfter: .seconds(60))
+        }
+    }
+
     private func sign(_ request: Request) throws(CloudError) -> HTTPRequest {
-        let keys = try configuration.credentials.keys()
+        let keys = try keys()
         var headers = request.headers
         headers.append(("x-amz-content-sha256", Self.digest(request.body ?? [])))
         if let token = keys.token { headers.append(("x-amz-security-token", token)) }
@@ -155,7 +164,9 @@ final class S3Client: Sendable {
         let asked = answer.headers.first(name: "Retry-After").flatMap { Int64($0) }.map { Duration.seconds(min(max(0, $0), 300)) }
         switch (code, error) {
         case (507, _), (_, "QuotaExceeded"), (_, "XMinioStorageFull"):
-            return .failed(CloudError(.quotaExceeded, "the \(configuration.name) is full: \(said)"))
+            var full = CloudError(.quotaExceeded, "the \(configuration.name) is full: \(said)")
+            full.publicReason = "the server has no room for the content"
+            return .failed(full)
         // An answer to HEAD has no body, which would say what is wrong.
         case (400, nil) where request.method == .head: return .again(failure("is busy or fails: \(said)", .serviceUnavailable))
         case (408, _), (429, _), (500, _), (502..<600, _), (_, "RequestTimeout"), (_, "SlowDown"), (_, "InternalError"):

@@ -8,6 +8,8 @@ package struct WireDialect: Sendable {
     package var numbersAsStrings: Bool
     /// Where the content of an asset can be fetched that a field of a record names; a server says it.
     package var downloadURL: (@Sendable (_ asset: CloudAsset, _ record: CloudRecord, _ field: String) -> String)?
+    /// Is called with an error that is written and of whose reason clients are told less; a server logs it.
+    package var onInternalReason: (@Sendable (CloudError) -> Void)?
 
     package init(isExtended: Bool, numbersAsStrings: Bool = false) {
         self.isExtended = isExtended

@@ -64,8 +64,8 @@ extension CloudError {
     /// - Parameter name: The protocol's code, where it is another than that of ``code``.
     package func writeMembers(_ json: inout JSONWriter, name: String? = nil, _ dialect: WireDialect) {
         json.member("serverErrorCode", name ?? code.wire.name)
-        // What is wrong within is nothing for outside: paths, statements.
-        json.member("reason", code == .internalError ? "the server could not do it; its log has more" : reason)
+        json.member("reason", reasonForClients)
+        if hasInternalReason { dialect.onInternalReason?(self) }
         if let retryAfter { json.member("retryAfter", max(0, retryAfter.components.seconds)) }
         guard dialect.isExtended else { return }
         json.member("tidemark") {

@@ -243,6 +243,30 @@ import TidemarkModel
         #expect(CloudError.Code(wire: "SOMETHING_NEW") == .internalError)
     }
 
+    @Test func `a code that a storage's failure can have is told with a reason of its own, unless the error has one for clients`() throws {
+        let secret = "cannot connect to 10.0.0.7: /var/lib"
+        func reason(_ error: CloudError) throws -> String? {
+            try JSONText.read(error.answer(uuid: "u", extended)) { node throws(CloudError) in
+                try CloudError(answered: node, in: .default)
+            }?.reason
+        }
+        let internals: Set<CloudError.Code> = [
+            .networkUnavailable, .networkFailure, .serviceUnavailable, .zoneBusy, .accountTemporarilyUnavailable, .internalError,
+            .init(rawValue: "somethingNew"),
+        ]
+        for code in internals {
+            let told = try #require(try reason(CloudError(code, secret)))
+            #expect(!told.isEmpty && !told.contains("10.0.0.7") && !told.contains("/var"), "\(code): \(told)")
+            #expect(try reason(CloudError(code, forClients: "later")) == "later")
+        }
+        for code in [CloudError.Code.invalidArguments, .quotaExceeded, .limitExceeded, .permissionFailure, .zoneNotFound] {
+            #expect(try reason(CloudError(code, "why")) == "why")
+        }
+        var full = CloudError(.quotaExceeded, secret)
+        full.publicReason = "no room"
+        #expect(try reason(full) == "no room")
+    }
+
     @Test func `queries come back as they were`() throws {
         let query = CloudQuery(
             recordType: "Note",

@@ -231,7 +231,8 @@ extension CloudEngine {
             }
             // Somebody may just have removed it as one that nobody names.
             guard assetStorage.has(asset, owner: owner) else {
-                throw CloudError(.serviceUnavailable, "the asset was removed while it came; upload it again", retryAfter: .zero)
+                throw CloudError(
+                    .serviceUnavailable, forClients: "the asset was removed while it came; upload it again", retryAfter: .zero)
             }
             try rows.removeReservation(upload)
             try rows.addAsset(asset, owner: owner, payer: upload.payer)

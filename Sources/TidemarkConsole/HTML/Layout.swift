@@ -82,7 +82,7 @@ enum Layout {
             case .damaged, .failed: (500, "It has failed")
             }
         // What has failed inside is for the log: it may name what is not a developer's.
-        let message = error.code == .failed ? "The server has failed; its log says why." : sentence(error.message)
+        let message = error.code == .failed ? "The server has failed; its log says why." : sentence(error.publicMessage)
         let content = notice(.error, message)
         guard let context else {
             return ConsoleReply(

@@ -196,7 +196,7 @@ struct RecordPage {
             switch error.code {
             case .conflict: return try await conflict(error, record, place)
             case .invalid, .missingIndex, .notFound, .forbidden:
-                let message = Layout.notice(.error, Layout.sentence(error.message))
+                let message = Layout.notice(.error, Layout.sentence(error.publicMessage))
                 let current = tag == nil ? nil : try await context.administration.record(name, in: place.place)
                 return try await self.form(current, place, message: message, status: error.code == .forbidden ? 403 : 400)
             default: throw error

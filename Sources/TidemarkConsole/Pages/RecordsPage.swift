@@ -186,10 +186,10 @@ struct RecordsPage {
     // What went wrong
 
     private func problem(_ error: AdministrationError, _ query: RecordQuery, _ place: PlaceFields) -> HTML {
-        guard let missing = error.index else { return Layout.notice(.error, Layout.sentence(error.message)) }
+        guard let missing = error.index else { return Layout.notice(.error, Layout.sentence(error.publicMessage)) }
         guard context.environment == .development else {
             return Layout.notice(
-                .error, error.message,
+                .error, error.publicMessage,
                 """
                 <p>Add the index in development, then deploy the schema: \
                 <a href="\(Address(["schema"], query: [("c", context.container), ("e", "development")]))">to the schema</a>.</p>
@@ -203,7 +203,7 @@ struct RecordsPage {
             <button>Add the index \(missing.index) to \(missing.field)</button>
             </form>
             """
-        return Layout.notice(.error, error.message, remedy)
+        return Layout.notice(.error, error.publicMessage, remedy)
     }
 
     /// Adds the index that a query lacked, and runs the query.

@@ -33,7 +33,7 @@ struct ZonesPage {
         } catch {
             guard [.notFound, .forbidden, .invalid].contains(error.code) else { throw error }
             return page(
-                form + Layout.notice(.error, Layout.sentence(error.message)), status: error.code == .forbidden ? 403 : 404)
+                form + Layout.notice(.error, Layout.sentence(error.publicMessage)), status: error.code == .forbidden ? 403 : 404)
         }
     }
 

@@ -64,7 +64,7 @@ package struct Console: Sendable {
             reply = try await answer(request)
         } catch let error as AdministrationError {
             reply = Layout.failure(error, nil)
-            if error.code == .failed { report("\(error)") }
+            report(internal: error)
         } catch let delay as Delay {
             reply = SignInPage.form(
                 request, error: "Too many attempts: wait \(delay.seconds) seconds, then try again.", status: 429)
@@ -76,6 +76,11 @@ package struct Console: Sendable {
         }
         ConsoleHeaders.add(to: &reply, isKept: Self.open.contains(request.page) && reply.status == 200)
         return reply
+    }
+
+    /// Reports an error of which pages say less.
+    private func report(internal error: AdministrationError) {
+        if error.code == .failed || error.message != error.publicMessage { report("\(error)") }
     }
 
     private func answer(_ request: ConsoleRequest) async throws -> ConsoleReply {
@@ -110,7 +115,7 @@ package struct Console: Sendable {
         do {
             return try await page(context)
         } catch let error as AdministrationError {
-            if error.code == .failed { report("\(error)") }
+            report(internal: error)
             return Layout.failure(error, context)
         }
     }

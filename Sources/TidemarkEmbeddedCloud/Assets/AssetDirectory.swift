@@ -291,8 +291,10 @@ actor AssetDirectory: AssetStorage {
     }
 
     private func failure(_ what: String, _ url: URL) -> CloudError {
-        CloudError(
-            errno == ENOSPC || errno == EDQUOT ? .quotaExceeded : .internalError,
-            "cannot \(what) \(url.path): \(String(cString: strerror(errno)))")
+        let isFull = errno == ENOSPC || errno == EDQUOT
+        var error = CloudError(
+            isFull ? .quotaExceeded : .internalError, "cannot \(what) \(url.path): \(String(cString: strerror(errno)))")
+        if isFull { error.publicReason = "the server has no room for the content" }
+        return error
     }
 }

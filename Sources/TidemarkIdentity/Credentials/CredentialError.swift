@@ -1,4 +1,4 @@
-import TidemarkCloud
+package import TidemarkCloud
 public import TidemarkSQLite
 
 /// Why an ``CredentialStore`` did not do what it was asked to. Equal by code.
@@ -30,6 +30,8 @@ public struct CredentialError: Error, Sendable {
     public let message: String
     /// What the store's ground has said, where it was that.
     public var cause: StoreError?
+    /// What a server tells clients in place of ``message``, which may name hosts and files; `nil` for a general sentence.
+    package var publicMessage: String?
 
     /// Makes an error. `message` says in a sentence, without a final period, what happened and what helps.
     public init(_ code: Code, _ message: String, cause: StoreError? = nil) {
@@ -66,9 +68,20 @@ extension CredentialError {
             case .zoneBusy, .serviceUnavailable, .networkFailure: self.init(.busy, error.reason)
             default: self.init(.storage, error.reason)
             }
+            publicMessage = error.publicReason
         default:
             let cause = StoreError(error, doing: "use access.sqlite")
             self.init(cause.code == .busy ? .busy : .storage, cause.message, cause: cause)
         }
+    }
+}
+
+extension CloudError {
+    /// Makes an error of a request whose sender's credentials can't be looked at.
+    package init(credentials error: CredentialError) {
+        self.init(
+            error.code == .busy ? .serviceUnavailable : .internalError, error.message,
+            retryAfter: error.code == .busy ? .seconds(2) : nil)
+        publicReason = error.publicMessage
     }
 }

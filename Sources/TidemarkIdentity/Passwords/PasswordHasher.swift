@@ -74,7 +74,9 @@ final class PasswordHashers: Sendable {
         of origin: SignInOrigin, _ body: (PasswordHasher) async throws(CredentialError) -> Result
     ) async throws(CredentialError) -> Result {
         guard let hasher = await turn(of: origin) else {
-            throw CredentialError(.busy, "too many devices sign in at once")
+            var error = CredentialError(.busy, "too many devices sign in at once")
+            error.publicMessage = error.message
+            throw error
         }
         defer { giveBack(hasher) }
         return try await body(hasher)

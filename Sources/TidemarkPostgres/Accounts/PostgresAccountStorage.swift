@@ -65,7 +65,7 @@ package final class PostgresAccountStorage: AccountStorage {
             let known = try transaction.query("SELECT \(Self.columns) FROM accounts WHERE email = $1", account.email)
             if let row = known.first { return try Self.account(row) }
             guard let phone = account.phone else {
-                throw CloudError(.zoneBusy, "the account was just removed", retryAfter: .seconds(1))
+                throw CloudError(.zoneBusy, forClients: "the account was just removed", retryAfter: .seconds(1))
             }
             throw CloudError.takenNumber(phone)
         }

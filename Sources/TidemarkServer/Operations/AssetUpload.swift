@@ -117,7 +117,7 @@ struct RunningUpload: Hashable, Sendable {
             }
             if beside.count >= Self.most {
                 return CloudError(
-                    .serviceUnavailable, "the server takes in as many contents as it can", retryAfter: .seconds(2))
+                    .serviceUnavailable, forClients: "the server takes in as many contents as it can", retryAfter: .seconds(2))
             }
             all.insert(self)
             return nil

@@ -45,7 +45,7 @@ extension ServedCloud {
         do throws(CredentialError) {
             try await body()
         } catch {
-            throw Self.cloudError(error)
+            throw CloudError(credentials: error)
         }
     }
 
@@ -54,12 +54,8 @@ extension ServedCloud {
         do throws(CredentialError) {
             return try body()
         } catch {
-            throw Self.cloudError(error)
+            throw CloudError(credentials: error)
         }
-    }
-
-    private static func cloudError(_ error: CredentialError) -> CloudError {
-        CloudError(error.code == .busy ? .serviceUnavailable : .internalError, error.message)
     }
 
     private func event(_ action: AuditEvent.Action, _ call: Call, subject: String) -> AuditEvent {

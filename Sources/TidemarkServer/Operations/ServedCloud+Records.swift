@@ -58,7 +58,7 @@ extension ServedCloud {
     /// Records that are looked up at once.
     private static let lookUpPart = 20
     static let answerIsFull = CloudError(
-        .serviceUnavailable, "the answer is full: ask for this one again, with fewer beside it", retryAfter: .zero)
+        .serviceUnavailable, forClients: "the answer is full: ask for this one again, with fewer beside it", retryAfter: .zero)
 
     // Queries
 

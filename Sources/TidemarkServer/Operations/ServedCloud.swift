@@ -73,6 +73,7 @@ struct ServedCloud: Sendable {
 
     func dialect(_ call: Call, numbersAsStrings: Bool = false) -> WireDialect {
         var dialect = WireDialect(isExtended: call.isExtended, numbersAsStrings: numbersAsStrings)
+        dialect.onInternalReason = call.onInternalReason
         // Clients of ours fetch contents by their digests.
         guard !call.isExtended else { return dialect }
         let (scope, expires) = (call.scope ?? .private, Self.now + SignedAssetToken.downloadAge)

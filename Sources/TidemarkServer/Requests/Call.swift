@@ -1,4 +1,5 @@
 import Hummingbird
+import TidemarkCloud
 import TidemarkCloudEngine
 import TidemarkIdentity
 import TidemarkModel
@@ -47,6 +48,16 @@ struct Call: Sendable {
     let isExtended: Bool
     /// `https://host:port`, as the client has reached the server.
     let baseURL: String
+    /// Is called with an error of a part of the request, of whose reason clients are told less.
+    var onInternalReason: (@Sendable (CloudError) -> Void)?
+}
+
+/// The reasons of errors that were logged for a request, whose parts may have failed alike.
+final class LoggedReasons: Sendable {
+    private let reasons = LockedValue<Set<String>>([])
+
+    /// Returns whether a reason was not given before.
+    func isNew(_ reason: String) -> Bool { reasons.withLock { $0.insert(reason).inserted } }
 }
 
 /// What is answered.

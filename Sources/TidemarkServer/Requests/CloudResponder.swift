@@ -74,10 +74,8 @@ final class CloudResponder: Sendable {
         } catch let refusal as Refusal {
             reply = refuse(refusal, exchange)
         } catch let error as CloudError {
-            if error.code == .internalError { log(error, exchange) }
             reply = refuse(Refusal(error, redirectURL: exchange.caller.signInURL), exchange)
         } catch let error as CredentialError {
-            if error.code != .busy { log(error, exchange) }
             reply = refuse(Refusal(error), exchange)
         } catch let error as BodyFailure {
             // The client is gone, or speaks no HTTP: there is nobody to answer.
@@ -87,8 +85,7 @@ final class CloudResponder: Sendable {
         } catch is CancellationError {
             reply = refuse(.busy("the server is ending"), exchange)
         } catch {
-            log(error, exchange)
-            reply = refuse(.internalError, exchange)
+            reply = refuse(Refusal(CloudError(.internalError, "\(error)")), exchange)
         }
         bodies.giveBack(exchange.held, for: exchange.network)
         var sent = 0
@@ -107,6 +104,7 @@ final class CloudResponder: Sendable {
 
     private func refuse(_ refusal: Refusal, _ exchange: Exchange) -> Reply {
         metrics.refused(refusal.name)
+        if refusal.error.hasInternalReason { log(refusal.error, exchange.uuid, exchange.operation) }
         return refusal.reply(uuid: exchange.uuid, isExtended: exchange.isExtended)
     }
 
@@ -155,12 +153,18 @@ final class CloudResponder: Sendable {
         if case .user(let session) = credentials?.kind, session.isDueForRenewal(at: Timestamp.now()) {
             exchange.newToken = try await admission.access.renewed(session).text
         }
+        let (uuid, reported) = (exchange.uuid, LoggedReasons())
         let handed = operation.body == .stream ? SharedRequestBody(request.body) : nil
         let call = Call(
             operation: operation, uuid: exchange.uuid, caller: exchange.caller, address: exchange.network,
             container: parameters.container, environment: parameters.environment, scope: parameters.scope,
             parameters: parameters.others, query: query, body: body, stream: handed.map { RequestBody(asyncSequence: $0) },
-            headers: request.headers, isExtended: exchange.isExtended, baseURL: exchange.baseURL)
+            headers: request.headers, isExtended: exchange.isExtended, baseURL: exchange.baseURL,
+            onInternalReason: { [self] error in
+                // Many items of a request may have failed alike.
+                guard reported.isNew(error.reason) else { return }
+                log(error, uuid, index)
+            })
         guard let handed, case .unread = exchange.reading else { return try await operation.answer(call) }
         // What it leaves is read on, as of any other body.
         exchange.reading = .begun(RequestBody(asyncSequence: handed).makeAsyncIterator())
@@ -270,12 +274,13 @@ final class CloudResponder: Sendable {
 
     // What is told of it
 
-    private func log(_ error: any Error, _ exchange: Exchange) {
-        logger.error(
-            "a request failed",
+    /// Logs an error of whose reason clients are told less.
+    private func log(_ error: CloudError, _ uuid: String, _ operation: Int?) {
+        logger.log(
+            level: error.code == .internalError ? .error : .warning, "a request failed",
             metadata: [
-                "uuid": .string(exchange.uuid), "error": .string("\(error)"),
-                "operation": .string(exchange.operation.map { operations[$0].id } ?? "none"),
+                "uuid": .string(uuid), "error": .string("\(error)"),
+                "operation": .string(operation.map { operations[$0].id } ?? "none"),
             ])
     }
 

@@ -23,9 +23,9 @@ struct Refusal: Error {
         self.redirectURL = error.code == .notAuthenticated ? redirectURL : nil
     }
 
-    /// What the credential store of who may come in has thrown.
+    /// What the credential store has thrown.
     init(_ error: CredentialError) {
-        self = error.code == .busy ? .busy(error.message) : .internalError
+        self.init(CloudError(credentials: error))
     }
 
     private init(_ status: HTTPResponse.Status, _ name: String, _ error: CloudError) {
@@ -69,12 +69,10 @@ struct Refusal: Error {
         Refusal(CloudError(.requestRateLimited, reason, retryAfter: .seconds(max(1, Int64(wait.rounded(.up))))))
     }
 
+    /// - Parameter reason: What clients are told.
     static func busy(_ reason: String) -> Refusal {
-        Refusal(CloudError(.serviceUnavailable, reason, retryAfter: .seconds(2)))
+        Refusal(CloudError(.serviceUnavailable, forClients: reason, retryAfter: .seconds(2)))
     }
-
-    static let internalError = Refusal(
-        CloudError(.internalError, "the server could not do it; its log has more under this request's uuid"))
 
     /// What is answered.
     func reply(uuid: String, isExtended: Bool) -> Reply {

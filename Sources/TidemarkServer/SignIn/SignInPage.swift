@@ -63,7 +63,7 @@ struct SignInPage: Sendable {
         } catch let refusal as Refusal where refusal.status == .tooManyRequests {
             let seconds = refusal.error.retryAfter?.components.seconds ?? 1
             let wait = "wait \(seconds) second\(seconds == 1 ? "" : "s"), then try again"
-            let reason = refusal.error.reason
+            let reason = refusal.error.reasonForClients
             var reply = form(
                 purpose, apiToken, email: email, error: "\(reason.prefix(1).uppercased())\(reason.dropFirst()): \(wait).",
                 status: refusal.status)
