@@ -14,12 +14,14 @@ import TidemarkModel
 ///
 /// The bucket has to show at once what was stored and removed, as Amazon's have since 2020.
 package final class S3AssetStorage: AssetStorage {
-    private let client: S3Client
-    private let configuration: S3Configuration
+    let client: S3Client
+    let configuration: S3Configuration
     /// Ends with a slash, unless it is empty.
     private let prefix: String
     private let now: @Sendable () -> Date
     private let uploads = KeyedLock()
+    let comparisons = KeyedLock()
+    let compared = ComparedTags()
 
     /// Seconds for which what was begun is kept.
     private static let partAge: TimeInterval = 7 * 86_400
@@ -43,8 +45,9 @@ package final class S3AssetStorage: AssetStorage {
 
     /// Checks that the bucket is there and that the keys may list, store, read and remove objects in it.
     ///
-    /// - Throws: `CloudError`, whose sentence says what is missing.
+    /// - Throws: `CloudError`, whose sentence says what is missing; `invalidArguments` where there are no keys.
     package func check() async throws(CloudError) {
+        _ = try configuration.credentials.keys()
         let key = "\(prefix)check-\(UUID().uuidString)"
         _ = try await client.folders(prefix)
         try await client.put(Array("tidemark".utf8), as: key)
@@ -233,10 +236,14 @@ package final class S3AssetStorage: AssetStorage {
             return Data()
         }
         // What comes whole is compared with its digest: a server may have an older or a damaged version.
-        let isAll = range == 0..<asset.size
-        let bytes = try await client.get(key, range, of: asset.size) { !isAll || AssetDigest.asset(of: $0) == asset }
-        guard let bytes else { throw Self.missing(asset) }
-        return Data(bytes)
+        guard range == 0..<asset.size else {
+            guard let part = try await part(range, of: asset, key) else { throw Self.missing(asset) }
+            return Data(part)
+        }
+        let whole = try await client.read(key, range, of: asset.size) { AssetDigest.asset(of: $0) == asset }
+        guard let whole else { throw Self.missing(asset) }
+        if let tag = whole.tag { compared.remember(tag, of: key) }
+        return Data(whole.bytes)
     }
 
     private static func missing(_ asset: CloudAsset) -> CloudError {
@@ -418,7 +425,7 @@ private final class Hashing {
 }
 
 /// Locks by name, which tasks wait for in the order of coming.
-private final class KeyedLock: Sendable {
+final class KeyedLock: Sendable {
     private let waiting = LockedValue<[String: [CheckedContinuation<Void, Never>]]>([:])
 
     func lock(_ key: String) async {

@@ -30,6 +30,13 @@ extension S3Client {
     func get(
         _ key: String, _ range: Range<Int64>, of size: Int64, isContent: @escaping @Sendable ([UInt8]) -> Bool = { _ in true }
     ) async throws(CloudError) -> [UInt8]? {
+        try await read(key, range, of: size, isContent: isContent)?.bytes
+    }
+
+    /// As ``get(_:_:of:isContent:)``, with the tag that the bucket has given: another content has another tag.
+    func read(
+        _ key: String, _ range: Range<Int64>, of size: Int64, isContent: @escaping @Sendable ([UInt8]) -> Bool = { _ in true }
+    ) async throws(CloudError) -> (bytes: [UInt8], tag: String?)? {
         var request = Request(method: .get, key: key, expected: [404, 416])
         request.headers = [("Range", "bytes=\(range.lowerBound)-\(range.upperBound - 1)")]
         request.limit = range.count + 1024
@@ -47,7 +54,7 @@ extension S3Client {
             throw CloudError(
                 .serviceUnavailable, "the \(configuration.name) is not there, or an object in it is cut off",
                 retryAfter: .seconds(60))
-        default: return answer.body
+        default: return (answer.body, answer.headers.first(name: "ETag"))
         }
     }
 

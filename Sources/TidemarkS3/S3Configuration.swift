@@ -33,6 +33,8 @@ package struct S3Configuration: Sendable {
     package var silence = Duration.seconds(20)
     /// Bytes of a part of a multipart upload. S3 takes 5 MiB at the least.
     package var partSize = 8 << 20
+    /// Bytes of the largest content that is read as a whole, once, before parts of it are handed out.
+    package var comparedSizeMax: Int64 = 32 << 20
 
     /// Makes a configuration.
     ///

@@ -101,6 +101,60 @@ struct FaultTests {
         bucket.end()
     }
 
+    @Test("A part is never one of another content of the same size, whichever server has stored or read the content before")
+    func refusesOtherParts() async throws {
+        for size in [1000, 9_000_000] {
+            let content = AssetStorageContract.content(size, 10)
+            let asset = AssetDigest.asset(of: content)
+            let storage = try storage { $0.patience = .seconds(2) }
+            _ = try await storage.adopt(try scratch.write(content, to: "file"), as: asset, owner: "_a")
+            let key = try #require(bucket.keys.first { $0.hasSuffix(asset.digest) })
+            func part(_ storage: S3AssetStorage) async throws(CloudError) -> Data {
+                try await storage.piece(of: asset, from: 100, count: 10, owner: "_a")
+            }
+            #expect(try await part(storage) == content[100..<110])
+            // By its tag the next part is read alone.
+            let before = bucket.arrivals.count
+            #expect(try await storage.piece(of: asset, from: 500, count: 300, owner: "_a") == content[500..<800])
+            #expect(bucket.arrivals.count == before + 1)
+            bucket.replace(key, AssetStorageContract.content(size, 11))
+            let other = try self.storage { $0.patience = .seconds(2) }
+            for storage in [storage, other] {
+                let error = await #expect(throws: CloudError(.serviceUnavailable, "")) { try await part(storage) }
+                #expect(error?.retryAfter != nil)
+            }
+            // The content is there again.
+            bucket.replace(key, content)
+            for storage in [storage, other] { #expect(try await part(storage) == content[100..<110]) }
+        }
+        bucket.end()
+    }
+
+    @Test("A content that is too large to be compared is read in parts alone")
+    func readsLargeParts() async throws {
+        let content = AssetStorageContract.content(2000, 12)
+        let asset = AssetDigest.asset(of: content)
+        let storage = try storage { $0.comparedSizeMax = 1999 }
+        _ = try await storage.add(content, to: asset, at: 0, owner: "_a", by: nil)
+        let before = bucket.arrivals.count
+        #expect(try await storage.piece(of: asset, from: 100, count: 10, owner: "_a") == content[100..<110])
+        #expect(bucket.arrivals.count == before + 1)
+        #expect(bucket.arrivals.last?.headers["range"] == "bytes=100-109")
+        bucket.end()
+    }
+
+    @Test("Keys that are gone while the server runs are a matter of time to clients, and wrong ones at its start")
+    func losesKeys() async throws {
+        let storage = try storage { $0.credentials = .file(scratch["none"]) }
+        let asset = AssetDigest.asset(of: Data([1, 2]))
+        let error = await #expect(throws: CloudError(.serviceUnavailable, "")) {
+            try await storage.piece(of: asset, from: 0, count: 1, owner: "_a")
+        }
+        #expect(error?.reason.contains(scratch["none"].path) == true)
+        await #expect(throws: CloudError(.invalidArguments, "")) { try await storage.check() }
+        bucket.end()
+    }
+
     @Test("A bucket that fails for long, is full or refuses the keys is an error of its own, with its name and no key")
     func givesUp() async throws {
         let content = AssetStorageContract.content(1000, 5)
@@ -121,6 +175,8 @@ struct FaultTests {
             }
             let reason = error?.reason ?? ""
             #expect(reason.contains(word) && reason.contains("bucket 'journal'"), "\(reason)")
+            let told = error?.reasonForClients ?? ""
+            #expect(!told.contains("journal") && !told.contains("127.0.0.1") && !told.contains("p/_a"), "\(told)")
             #expect(!reason.contains(SeaweedServer.secret) && !reason.contains(SeaweedServer.keyID))
             #expect((error?.retryAfter != nil) == (code == .serviceUnavailable))
             bucket.forgetFaults()

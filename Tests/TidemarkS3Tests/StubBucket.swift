@@ -306,7 +306,9 @@ final class StubBucket: Sendable {
             case "GET", "HEAD":
                 guard let object = state.objects[key] else { return Self.error(404, "NoSuchKey") }
                 let date = HTTPDate.text(second: Int64(object.modified.timeIntervalSince1970))
-                var answer = Answer(status: 200, headers: [("Last-Modified", date)], body: Array(object.content))
+                let tag = "\"\(AssetDigest.asset(of: object.content).digest.prefix(32))\""
+                var answer = Answer(
+                    status: 200, headers: [("Last-Modified", date), ("ETag", tag)], body: Array(object.content))
                 if arrival.method == "HEAD" { answer.headers.append(("Content-Length", "\(object.content.count)")) }
                 if let range = arrival.headers["range"]?.dropFirst("bytes=".count).split(separator: "-").compactMap({ Int($0) }),
                     range.count == 2

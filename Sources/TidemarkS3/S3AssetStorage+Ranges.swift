@@ -1,0 +1,85 @@
+import Foundation
+import TidemarkCloud
+import TidemarkCloudEngine
+import TidemarkModel
+
+/// Parts of contents.
+///
+/// A part can't be compared with a digest. So a content that is not too large is read once as a whole, and compared, before a part of it is
+/// handed out, and the tag that the bucket gave with it is remembered: what comes with the same tag is of the same content.
+extension S3AssetStorage {
+    /// Bytes of one request of a content that is compared.
+    private static let blockSize: Int64 = 8 << 20
+
+    /// Reads a part of a content.
+    ///
+    /// - Returns: `nil` where there is no content.
+    func part(_ range: Range<Int64>, of asset: CloudAsset, _ key: String) async throws(CloudError) -> [UInt8]? {
+        guard asset.size <= configuration.comparedSizeMax else { return try await client.get(key, range, of: asset.size) }
+        let known = compared.tag(of: key)
+        if let known {
+            guard let answer = try await client.read(key, range, of: asset.size) else { return nil }
+            if answer.tag == known { return answer.bytes }
+        }
+        // One request compares, and those that come meanwhile read by its tag.
+        await comparisons.lock(key)
+        defer { comparisons.unlock(key) }
+        if let tag = compared.tag(of: key), tag != known, let answer = try await client.read(key, range, of: asset.size), answer.tag == tag
+        {
+            return answer.bytes
+        }
+        return try await comparedPart(range, of: asset, key)
+    }
+
+    /// Reads a content as a whole, compares it with its digest, and returns a part of it.
+    private func comparedPart(_ range: Range<Int64>, of asset: CloudAsset, _ key: String) async throws(CloudError) -> [UInt8]? {
+        let isOneBlock = asset.size <= Self.blockSize
+        var digest = AssetDigest()
+        var (tag, part): (String?, [UInt8]) = (nil, [])
+        for begin in stride(from: 0, to: asset.size, by: Int(Self.blockSize)) {
+            let block = begin..<min(begin + Self.blockSize, asset.size)
+            // What is damaged on its way is asked for again.
+            let answer = try await client.read(key, block, of: asset.size) { !isOneBlock || AssetDigest.asset(of: $0) == asset }
+            guard let answer else { return nil }
+            guard begin == 0 || answer.tag == tag else { throw otherContent(asset) }
+            tag = answer.tag
+            digest.update(answer.bytes)
+            let wanted = range.clamped(to: block)
+            if !wanted.isEmpty { part += answer.bytes[Int(wanted.lowerBound - begin)..<Int(wanted.upperBound - begin)] }
+        }
+        guard digest.finish() == asset else { throw otherContent(asset) }
+        if let tag { compared.remember(tag, of: key) }
+        return part
+    }
+
+    private func otherContent(_ asset: CloudAsset) -> CloudError {
+        CloudError(
+            .serviceUnavailable, "the \(configuration.name) has another content than that of the digest \(asset.digest)",
+            retryAfter: .seconds(60))
+    }
+}
+
+/// Tags of objects whose contents were compared with their digests. The oldest ones are forgotten.
+final class ComparedTags: Sendable {
+    private struct Tags {
+        /// Those of before are forgotten when there are enough new ones.
+        var new: [String: String] = [:]
+        var before: [String: String] = [:]
+    }
+
+    private let tags = LockedValue(Tags())
+    /// How many are remembered, at the least, of those that were compared last.
+    private static let most = 20_000
+
+    func tag(of key: String) -> String? { tags.withLock { $0.new[key] ?? $0.before[key] } }
+
+    func remember(_ tag: String, of key: String) {
+        tags.withLock { tags in
+            if tags.new.count >= Self.most {
+                tags.before = tags.new
+                tags.new = [:]
+            }
+            tags.new[key] = tag
+        }
+    }
+}
