@@ -2,7 +2,7 @@
 ///
 /// One database holds any number of containers, each in both environments. But for those of whole containers, each table begins with the
 /// container's number and the name of the owner, and so does each primary key: a storage that is spread over machines is spread by these.
-/// Texts of the engine's are `bytea`, since they are compared by their bytes and may contain U+0000.
+/// Two tables of what records refer to have unique indexes in place of a primary key. Texts of the engine's are `bytea`, since they are compared by their bytes and may contain U+0000.
 package enum PostgresCloudTables {
     /// All steps there have ever been. Later ones are appended.
     package static let migrations: [PostgresMigration] = [
@@ -29,6 +29,13 @@ package enum PostgresCloudTables {
     /// The condition of the index of changes, which each record fulfils. A statement that looks records up by their changes has to contain
     /// it: PostgreSQL does not derive it from `changed > $4`.
     static let hasChange = "changed >= 0"
+    /// Conditions of the indexes of ``records`` that every row fulfils, as ``hasChange``. A look-up by a name, a target or a digest contains
+    /// the one of its index, and so can take no other.
+    static let hasName = "name >= ''"
+    package static let hasTarget = "target >= ''"
+    package static let hasDigest = "digest >= ''"
+    /// As these, of the index of ``found`` by values.
+    static let hasIndex = "idx >= 0"
 
     private static let records = [
         """
@@ -62,10 +69,16 @@ package enum PostgresCloudTables {
         "CREATE INDEX tidemark_records_by_parent ON tidemark_records (container, owner, zone, parent, id) WHERE parent IS NOT NULL",
         """
         CREATE TABLE tidemark_dependencies (
-            container int8 NOT NULL, owner bytea NOT NULL, zone int8 NOT NULL, target bytea NOT NULL, name bytea NOT NULL,
-            PRIMARY KEY (container, owner, zone, target, name))
+            container int8 NOT NULL, owner bytea NOT NULL, zone int8 NOT NULL, target bytea NOT NULL, name bytea NOT NULL)
         """,
-        "CREATE INDEX tidemark_dependencies_by_name ON tidemark_dependencies (container, owner, zone, name)",
+        // Without a primary key, which can't be partial: a look-up of a name could take it, or one of a target the index of names.
+        """
+        CREATE UNIQUE INDEX tidemark_dependencies_by_target ON tidemark_dependencies (container, owner, zone, target, name)
+            WHERE \(hasTarget)
+        """,
+        "CREATE INDEX tidemark_dependencies_by_name ON tidemark_dependencies (container, owner, zone, name) WHERE \(hasName)",
+        // What copies the database by its changes needs to know a row that is deleted.
+        "ALTER TABLE tidemark_dependencies REPLICA IDENTITY FULL",
         """
         CREATE TABLE tidemark_assets (
             container int8 NOT NULL, owner bytea NOT NULL, digest bytea NOT NULL, size int8 NOT NULL, payer bytea NOT NULL,
@@ -73,10 +86,11 @@ package enum PostgresCloudTables {
         """,
         """
         CREATE TABLE tidemark_named (
-            container int8 NOT NULL, owner bytea NOT NULL, zone int8 NOT NULL, digest bytea NOT NULL, name bytea NOT NULL,
-            PRIMARY KEY (container, owner, zone, digest, name))
+            container int8 NOT NULL, owner bytea NOT NULL, zone int8 NOT NULL, digest bytea NOT NULL, name bytea NOT NULL)
         """,
-        "CREATE INDEX tidemark_named_by_name ON tidemark_named (container, owner, zone, name)",
+        "CREATE UNIQUE INDEX tidemark_named_by_digest ON tidemark_named (container, owner, zone, digest, name) WHERE \(hasDigest)",
+        "CREATE INDEX tidemark_named_by_name ON tidemark_named (container, owner, zone, name) WHERE \(hasName)",
+        "ALTER TABLE tidemark_named REPLICA IDENTITY FULL",
         """
         CREATE TABLE tidemark_removals (
             container int8 NOT NULL, owner bytea NOT NULL, id int8 GENERATED ALWAYS AS IDENTITY, zone int8 NOT NULL,
@@ -98,6 +112,7 @@ package enum PostgresCloudTables {
         """
         CREATE INDEX tidemark_found_by_value
             ON tidemark_found (container, owner, zone, idx, substring(value, 1, \(PostgresQueryBuilder.indexedBytes)))
+            WHERE \(hasIndex)
         """,
     ]
 

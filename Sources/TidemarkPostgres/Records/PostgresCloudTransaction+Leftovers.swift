@@ -4,12 +4,17 @@ import TidemarkCloudEngine
 import TidemarkModel
 
 extension PostgresCloudTransaction {
-    /// Whether a record of the owner names the asset. It goes through the owner's zones.
-    private static let isNamed = """
-        EXISTS (SELECT FROM tidemark_zones z JOIN tidemark_named n
-            ON n.container = z.container AND n.owner = z.owner AND n.zone = z.number AND n.digest = a.digest
+    /// SQL that tells whether a record of the owner names an asset. It goes through the owner's zones.
+    ///
+    /// - Parameter digest: The asset's digest, as SQL.
+    private static func isNamed(_ digest: String) -> String {
+        """
+        EXISTS (SELECT FROM tidemark_zones z CROSS JOIN LATERAL (SELECT FROM tidemark_named n
+                WHERE n.container = $1 AND n.owner = $2 AND n.zone = z.number AND n.digest = \(digest)
+                    AND n.\(PostgresCloudTables.hasDigest) LIMIT 1) x
             WHERE z.container = $1 AND z.owner = $2)
         """
+    }
 
     func removeUnnamedAssets(
         _ digests: Set<String>, owner: String
@@ -18,17 +23,24 @@ extension PostgresCloudTransaction {
             let key = try key(writing: owner)
             guard !digests.isEmpty else { return [] }
             try lock(digests, of: owner)
+            let places = """
+                SELECT x.* FROM unnest($3) AS n (digest) CROSS JOIN LATERAL (SELECT a.ctid FROM tidemark_assets a
+                    WHERE a.container = $1 AND a.owner = $2 AND a.digest = n.digest OFFSET 0) x
+                """
             let sql = """
-                DELETE FROM tidemark_assets a WHERE a.container = $1 AND a.owner = $2 AND a.digest = ANY($3) AND NOT \(Self.isNamed)
-                RETURNING a.digest, a.size, a.payer
+                \(Self.deletion(from: "tidemark_assets", places)) AND NOT \(Self.isNamed("d.digest"))
+                RETURNING d.digest, d.size, d.payer
                 """
             let removed: [(asset: CloudAsset, payer: String)] = try db.query(sql, container, key, digests.map(\.key)).map {
                 (CloudAsset(digest: try $0.text(0), size: try $0.value(1)), try $0.text(2))
             }
             if !removed.isEmpty {
+                let uploads = """
+                    SELECT x.* FROM unnest($3) AS n (digest) CROSS JOIN LATERAL (SELECT u.ctid FROM tidemark_uploads u
+                        WHERE u.container = $1 AND u.owner = $2 AND u.digest = n.digest OFFSET 0) x
+                    """
                 try db.enqueue(
-                    "DELETE FROM tidemark_uploads WHERE container = $1 AND owner = $2 AND digest = ANY($3)", container, key,
-                    removed.map(\.asset.digest.key))
+                    Self.deletion(from: "tidemark_uploads", uploads), container, key, removed.map(\.asset.digest.key))
             }
             return removed
         }
@@ -39,7 +51,7 @@ extension PostgresCloudTransaction {
     ) throws(CloudError) -> (unnamed: [CloudAsset], last: String?) {
         try run {
             let sql = """
-                SELECT a.digest, a.size, \(Self.isNamed) FROM tidemark_assets a
+                SELECT a.digest, a.size, \(Self.isNamed("a.digest")) FROM tidemark_assets a
                 WHERE a.container = $1 AND a.owner = $2 AND a.digest > $3 ORDER BY a.digest LIMIT $4
                 """
             var (unnamed, last): ([CloudAsset], String?) = ([], nil)

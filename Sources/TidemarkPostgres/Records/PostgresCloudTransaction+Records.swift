@@ -113,8 +113,9 @@ extension PostgresCloudTransaction {
 
     /// Removes what records are found by.
     func unlink(_ names: [Data], in zone: StoredZone.ID, _ owner: Data) throws {
-        for table in ["tidemark_dependencies", "tidemark_found", "tidemark_named"] {
-            try db.enqueue(Self.deletion(byNameIn: table), container, owner, zone.number, names)
+        let hasName = "AND r.\(PostgresCloudTables.hasName) OFFSET 0"
+        for (table, end) in [("tidemark_dependencies", hasName), ("tidemark_found", "OFFSET 0"), ("tidemark_named", hasName)] {
+            try db.enqueue(Self.deletion(byNameIn: table, end), container, owner, zone.number, names)
         }
     }
 

@@ -62,11 +62,14 @@ extension PostgresCloudTransaction {
         try run {
             let sql = """
                 SELECT c.name FROM unnest($4) WITH ORDINALITY AS p (name, place) CROSS JOIN LATERAL (
-                    SELECT r.name FROM tidemark_dependencies d JOIN tidemark_records r
-                        ON r.container = d.container AND r.owner = d.owner AND r.zone = d.zone AND r.name = d.name
-                    WHERE d.container = $1 AND d.owner = $2 AND d.zone = $3 AND d.target = p.name AND NOT r.is_deleted
-                        AND coalesce(r.damaged, r.changed) < $5
-                    ORDER BY d.name LIMIT $6) c
+                    SELECT o.name FROM (SELECT d.name FROM tidemark_dependencies d
+                        WHERE d.container = $1 AND d.owner = $2 AND d.zone = $3 AND d.target = p.name
+                            AND d.\(PostgresCloudTables.hasTarget)
+                        ORDER BY d.name OFFSET 0) o
+                    CROSS JOIN LATERAL (SELECT r.is_deleted, coalesce(r.damaged, r.changed) AS changed FROM tidemark_records r
+                        WHERE r.container = $1 AND r.owner = $2 AND r.zone = $3 AND r.name = o.name OFFSET 0) x
+                    WHERE NOT x.is_deleted AND x.changed < $5
+                    ORDER BY o.name LIMIT $6) c
                 ORDER BY p.place, c.name LIMIT $6
                 """
             return try db.query(sql, container, zone.owner.key, zone.number, names.map(\.key), change, Int64(limit))
@@ -89,7 +92,7 @@ extension PostgresCloudTransaction {
             let names: [Data] = try rows.map { try $0.value(0) }
             let bytes = try rows.reduce(0 as Int64) { try $0 + $1.value(1) }
             let named = try db.query(
-                Self.byName("r.digest", in: "tidemark_named"), container, owner, zone.number, names)
+                Self.assetsNamed, container, owner, zone.number, names)
             try unlink(names, in: zone, owner)
             try db.enqueue(Self.deletion(byNameIn: "tidemark_records"), container, owner, zone.number, names)
             return (names.count, bytes, Set(try named.map { try $0.text(0) }))

@@ -289,10 +289,19 @@ extension PostgresCloudTransaction: SharingTransaction {
     func uploads(_ digests: Set<String>, owner: String, by user: String) throws(CloudError) -> Set<String> {
         try run {
             let sql = """
-                SELECT digest FROM tidemark_uploads WHERE container = $1 AND owner = $2 AND digest = ANY($3) AND account = $4
+                SELECT x.* FROM unnest($3) AS n (digest) CROSS JOIN LATERAL (SELECT u.digest FROM tidemark_uploads u
+                    WHERE u.container = $1 AND u.owner = $2 AND u.digest = n.digest AND u.account = $4 OFFSET 0) x
                 """
             return Set(try db.query(sql, container, owner.key, digests.map(\.key), user.key).map { try $0.text(0) })
         }
+    }
+
+    /// SQL that looks up which records of a zone name an asset.
+    private static func naming(_ digest: String) -> String {
+        """
+        SELECT n.digest, n.name FROM tidemark_named n WHERE n.container = $1 AND n.owner = $2 AND n.zone = $3 AND n.digest = \(digest)
+            AND n.\(PostgresCloudTables.hasDigest)
+        """
     }
 
     func named(_ digests: Set<String>, in zone: StoredZone.ID, shares: [StoredShare.ID]?) throws(CloudError) -> Set<String> {
@@ -300,15 +309,16 @@ extension PostgresCloudTransaction: SharingTransaction {
             let (keys, owner) = (digests.map(\.key), zone.owner.key)
             guard let shares else {
                 let sql = """
-                    SELECT DISTINCT n.digest FROM tidemark_named n
-                    WHERE n.container = $1 AND n.owner = $2 AND n.zone = $3 AND n.digest = ANY($4)
+                    SELECT x.digest FROM unnest($4) AS d (digest) CROSS JOIN LATERAL (\(Self.naming("d.digest")) LIMIT 1) x
                     """
                 return Set(try db.query(sql, container, owner, zone.number, keys).map { try $0.text(0) })
             }
             let sql = """
-                SELECT DISTINCT n.digest FROM tidemark_named n JOIN tidemark_covered c
-                    ON c.container = n.container AND c.owner = n.owner AND c.zone = n.zone AND c.name = n.name AND NOT c.is_gone
-                WHERE n.container = $1 AND n.owner = $2 AND n.zone = $3 AND n.digest = ANY($4) AND c.share = ANY($5)
+                SELECT x.digest FROM unnest($4) AS d (digest) CROSS JOIN LATERAL (
+                    SELECT o.digest FROM (\(Self.naming("d.digest")) OFFSET 0) o CROSS JOIN LATERAL (
+                        SELECT c.share FROM tidemark_covered c
+                        WHERE c.container = $1 AND c.owner = $2 AND c.zone = $3 AND c.name = o.name AND NOT c.is_gone OFFSET 0) s
+                    WHERE s.share = ANY($5) LIMIT 1) x
                 """
             return Set(
                 try db.query(sql, container, owner, zone.number, keys, shares.map(\.number)).map { try $0.text(0) })

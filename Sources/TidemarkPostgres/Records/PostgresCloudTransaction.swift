@@ -121,12 +121,20 @@ struct PostgresCloudTransaction: CloudTransaction {
         """
     }
 
+    /// SQL that looks the assets up that records name, as ``byName(_:in:_:)``.
+    static let assetsNamed = byName("r.digest", in: "tidemark_named", "AND r.\(PostgresCloudTables.hasName) OFFSET 0")
+
     /// SQL that deletes these rows.
-    static func deletion(byNameIn table: String) -> String {
-        """
-        DELETE FROM \(table) d WHERE d.container = $1 AND d.owner = $2
-            AND d.ctid = ANY (ARRAY(\(byName("r.ctid", in: table))))
-        """
+    static func deletion(byNameIn table: String, _ end: String = "OFFSET 0") -> String {
+        deletion(from: table, byName("r.ctid", in: table, end))
+    }
+
+    /// SQL that deletes rows whose places another statement has found.
+    ///
+    /// Indexes begin with the container, and a condition with `IS TRUE` can't be one of an index: PostgreSQL, which may expect a single row of
+    /// the owner, would else read all of the owner's rows for the places.
+    static func deletion(from table: String, _ places: String) -> String {
+        "DELETE FROM \(table) d WHERE (d.container = $1) IS TRUE AND d.owner = $2 AND d.ctid = ANY (ARRAY(\(places)))"
     }
 
     // Changes
@@ -265,8 +273,7 @@ struct PostgresCloudTransaction: CloudTransaction {
 
     func assetsNamed(by records: [String], in zone: StoredZone.ID) throws(CloudError) -> Set<String> {
         try run {
-            let sql = Self.byName("r.digest", in: "tidemark_named")
-            return Set(try db.query(sql, container, zone.owner.key, zone.number, records.map(\.key)).map { try $0.text(0) })
+            return Set(try db.query(Self.assetsNamed, container, zone.owner.key, zone.number, records.map(\.key)).map { try $0.text(0) })
         }
     }
 

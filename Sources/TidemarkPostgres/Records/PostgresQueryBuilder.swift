@@ -148,7 +148,8 @@ struct PostgresQueryBuilder {
     private func found(_ key: IndexQuery.Key, _ isNegated: Bool, _ test: String) -> String {
         let values = "FROM tidemark_found f WHERE \(Self.inZone("f")) AND f.idx = \(Self.index(key))"
         return isNegated
-            ? "EXISTS (SELECT \(values) AND f.name = r.name AND \(test))" : "r.name IN (SELECT f.name \(values) AND \(test))"
+            ? "EXISTS (SELECT \(values) AND f.name = r.name AND \(test))"
+            : "r.name IN (SELECT f.name \(values) AND f.\(PostgresCloudTables.hasIndex) AND \(test))"
     }
 
     /// As the index of values has it.

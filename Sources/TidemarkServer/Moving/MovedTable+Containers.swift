@@ -1,12 +1,15 @@
+import TidemarkPostgres
+
 /// The tables of a container.
 extension MovedTable {
     /// With the owner in the first column.
     private static func owned(
-        _ name: String, _ columns: [MovedColumn], sqliteKey: [String], postgresKey: [String], hasIdentity: Bool = false
+        _ name: String, _ columns: [MovedColumn], sqliteKey: [String], postgresKey: [String], postgresFilter: String = "TRUE",
+        hasIdentity: Bool = false
     ) -> MovedTable {
         MovedTable(
             name: name, postgres: "tidemark_\(name)", columns: [owner] + columns, sqliteKey: sqliteKey,
-            postgresKey: ["owner"] + postgresKey, hasIdentity: hasIdentity)
+            postgresKey: ["owner"] + postgresKey, postgresFilter: postgresFilter, hasIdentity: hasIdentity)
     }
 
     private static let owner = MovedColumn("owner", .owner)
@@ -38,13 +41,15 @@ extension MovedTable {
             ], sqliteKey: ["id"], postgresKey: ["zone", "name"], hasIdentity: true),
         owned(
             "dependencies", [integer("zone"), name("target"), .init("name", .record, sqlite: "record")],
-            sqliteKey: ["owner", "zone", "target", "record"], postgresKey: ["zone", "target", "name"]),
+            sqliteKey: ["owner", "zone", "target", "record"], postgresKey: ["zone", "target", "name"],
+            postgresFilter: "t.\(PostgresCloudTables.hasTarget)"),
         found,
         owned(
             "assets", [name("digest"), integer("size"), name("payer")], sqliteKey: ["owner", "digest"], postgresKey: ["digest"]),
         owned(
             "named", [integer("zone"), name("digest"), .init("name", .record, sqlite: "record")],
-            sqliteKey: ["owner", "zone", "digest", "record"], postgresKey: ["zone", "digest", "name"]),
+            sqliteKey: ["owner", "zone", "digest", "record"], postgresKey: ["zone", "digest", "name"],
+            postgresFilter: "t.\(PostgresCloudTables.hasDigest)"),
         owned(
             "removals",
             [
