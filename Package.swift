@@ -19,7 +19,8 @@ let strict: [SwiftSetting] =
 let layered: [SwiftSetting] =
     strict + [.enableUpcomingFeature("InternalImportsByDefault"), .enableUpcomingFeature("MemberImportVisibility")]
 
-/// What only the server, and what tests it, is built from: without the trait `Server` it is neither fetched nor compiled.
+/// What only the server, and what tests it, is built from: without the trait `Server` it is neither fetched nor compiled. Targets have no such
+/// condition, so without the trait a product has to be named: a build of everything, or of the tests, is for the trait.
 let served: TargetDependencyCondition? = .when(traits: ["Server"])
 
 let core: [CSetting] = [.define("_GNU_SOURCE", .when(platforms: [.linux]))]
@@ -164,7 +165,7 @@ let package = Package(
                 .product(name: "GRDBSQLite", package: "GRDB.swift"),
             ],
             swiftSettings: layered),
-        // PostgreSQL: connections, transactions, migrations, notifications. Nothing of it is compiled without the server.
+        // PostgreSQL: connections, transactions, migrations, notifications. No product but the server's needs it.
         .target(
             name: "TidemarkPostgres",
             dependencies: [

@@ -24,7 +24,8 @@ extension S3AssetStorage {
         // One request compares, and those that come meanwhile read by its tag.
         await comparisons.lock(key)
         defer { comparisons.unlock(key) }
-        if let tag = compared.tag(of: key), tag != known, let answer = try await client.read(key, range, of: asset.size), answer.tag == tag
+        if let tag = compared.tag(of: key), tag != known, let answer = try await client.read(key, range, of: asset.size),
+            answer.tag == tag
         {
             return answer.bytes
         }

@@ -243,7 +243,9 @@ import TidemarkModel
         #expect(CloudError.Code(wire: "SOMETHING_NEW") == .internalError)
     }
 
-    @Test func `a code that a storage's failure can have is told with a reason of its own, unless the error has one for clients`() throws {
+    @Test func `a code that a storage's failure can have is told with a reason of its own, unless the error has one for clients`()
+        throws
+    {
         let secret = "cannot connect to 10.0.0.7: /var/lib"
         func reason(_ error: CloudError) throws -> String? {
             try JSONText.read(error.answer(uuid: "u", extended)) { node throws(CloudError) in

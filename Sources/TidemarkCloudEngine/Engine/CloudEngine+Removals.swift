@@ -13,7 +13,8 @@ extension CloudEngine {
 
     static func removing(_ what: String) -> CloudError {
         CloudError(
-            .zoneBusy, forClients: "the records and shares of the deleted \(what) are still being removed", retryAfter: .seconds(1))
+            .zoneBusy, forClients: "the records and shares of the deleted \(what) are still being removed",
+            retryAfter: .seconds(1))
     }
 
     /// Whether something is left to be removed.

@@ -273,7 +273,8 @@ struct PostgresCloudTransaction: CloudTransaction {
 
     func assetsNamed(by records: [String], in zone: StoredZone.ID) throws(CloudError) -> Set<String> {
         try run {
-            return Set(try db.query(Self.assetsNamed, container, zone.owner.key, zone.number, records.map(\.key)).map { try $0.text(0) })
+            return Set(
+                try db.query(Self.assetsNamed, container, zone.owner.key, zone.number, records.map(\.key)).map { try $0.text(0) })
         }
     }
 

@@ -166,7 +166,8 @@ struct PostgresPlanTests {
                     StoredParticipant(
                         id: "p\(number)", share: share.id, zone: zone, user: other, role: .privateUser, permission: .readOnly,
                         acceptanceStatus: .accepted, began: 1, ended: 0, invited: 1, expelled: 0))
-                try rows.add(StoredLink(digest: Data("\(owner) l\(number)".utf8), id: "l\(number)", share: share.id, participant: nil))
+                try rows.add(
+                    StoredLink(digest: Data("\(owner) l\(number)".utf8), id: "l\(number)", share: share.id, participant: nil))
                 try rows.save(
                     (0..<10).map {
                         CoveredRecord(
