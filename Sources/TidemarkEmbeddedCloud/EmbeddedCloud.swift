@@ -211,6 +211,14 @@ public final class EmbeddedCloud: Sendable {
     ///   `internalError`.
     public func update(_ account: StoredAccount) async throws(CloudError) { try await accounts.update(account) }
 
+    /// Gives an account another address.
+    ///
+    /// - Returns: The address as it is stored.
+    /// - Throws: `CloudError` `invalidArguments` for a malformed address, and for one that another account has.
+    package func setAddress(_ email: String, of account: StoredAccount) async throws(CloudError) -> String {
+        try await accounts.setAddress(email, of: account.id)
+    }
+
     // Databases
 
     /// Returns a database of a container, as an account sees it. The container is made if it is not there.

@@ -125,6 +125,13 @@ extension EmbeddedDatabase: SharingDatabase {
         return linked
     }
 
+    /// Returns what a link says of its share to whoever has the link, signed in or not.
+    ///
+    /// - Throws: `CloudError` `unknownItem` for a link that is unknown, revoked or over: they look alike.
+    package func linkPreview(_ token: String) async throws(CloudError) -> LinkPreview {
+        try await container.engine.linkPreview(token)
+    }
+
     /// Takes part in the share that a link leads to. A caller who takes part already gets the same reply. A caller whom another person
     /// removed needs another invitation.
     ///

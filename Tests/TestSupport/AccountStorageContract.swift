@@ -75,6 +75,25 @@ package enum AccountStorageContract {
             try await storage.update(ben)
             try requireEqual(try await storage.account(phone: "+491")?.id, ben.id, "whose the number is")
         },
+        StorageCheck("an address is changed to one that nobody has, and the one before is free") { open in
+            let (storage, other) = (try await open(), try await open())
+            var (anna, ben) = (try await storage.add(account(1)), try await storage.add(account(2)))
+            _ = try await other.account(id: anna.id)
+            try require(try await !storage.setAddress(ben.email, of: anna.id), "it took another's address")
+            try requireEqual(try await other.account(id: anna.id), anna, "after that")
+            try require(try await storage.setAddress(anna.email, of: anna.id), "its own was refused")
+            let before = anna.email
+            try require(try await storage.setAddress("new@example.org", of: anna.id), "a free one was refused")
+            anna.email = "new@example.org"
+            try requireEqual(try await other.account(id: anna.id), anna, "by its identifier")
+            try requireEqual(try await other.account(email: "new@example.org"), anna, "by its address")
+            try requireEqual(try await other.account(email: before), nil, "by the one before")
+            try require(try await other.setAddress(before, of: ben.id), "the one before is not free")
+            ben.email = before
+            try requireEqual(try await storage.account(email: before), ben, "whose it is now")
+            _ = try await storage.setAddress("gone@example.org", of: "nobody")
+            try requireEqual(try await storage.account(email: "gone@example.org"), nil, "of nobody")
+        },
         StorageCheck("a change counts in all servers when it returns") { open in
             let (storage, other) = (try await open(), try await open())
             var anna = try await storage.add(account(1))

@@ -44,6 +44,28 @@ extension CredentialStorageContract {
             try require(try await !other.removeOperator("anna"), "it was removed twice")
             try requireEqual(try await other.operators(), [ben], "operators left")
         },
+        StorageCheck("a session of a person's pages needs a password alone, and stays when the role ends") { open in
+            let (storage, other) = (try await open(), try await open())
+            try await storage.setPassword(password, of: "anna", at: now)
+            var own = console(1)
+            own = StoredConsoleSession(
+                id: own.id, kind: .account, account: own.account, began: own.began, expires: own.expires, used: own.used,
+                confirmed: own.confirmed, device: own.device, address: own.address)
+            try requireEqual(try await storage.add(own, ifPasswordIs: password, auditing: event("a")), .added, "no operator")
+            let wrong = StoredPassword(logN: 4, r: 8, p: 1, salt: [2], digest: [2])
+            try requireEqual(
+                try await storage.add(own, ifPasswordIs: wrong, auditing: event("a")), .passwordIsAnother, "wrong password")
+            try await addOperator("anna", to: storage)
+            // The password is set again, which ends all.
+            try requireEqual(try await other.consoleSession(own.id), nil, "after another password")
+            _ = try await storage.add(own, ifPasswordIs: password, auditing: event("b"))
+            _ = try await storage.add(console(2), ifPasswordIs: password, auditing: event("c"))
+            try requireEqual(try await other.consoleSessions(of: "anna", at: now), [own, console(2)], "both")
+            _ = try await other.removeOperator("anna")
+            try requireEqual(try await storage.consoleSessions(of: "anna", at: now), [own], "without the role")
+            _ = try await other.endSessions(of: "anna")
+            try requireEqual(try await storage.consoleSession(own.id), nil, "after signing out everywhere")
+        },
         StorageCheck("a console session needs an operator and its password, and is noted with its entry") { open in
             let (storage, other) = (try await open(), try await open())
             try await storage.setPassword(password, of: "anna", at: now)

@@ -46,6 +46,19 @@ package struct Accounts: Sendable {
         try await storage.update(account)
     }
 
+    /// Gives an account another address. Pending invitations are for whoever has their address now.
+    ///
+    /// - Returns: The address as it is stored.
+    /// - Throws: `CloudError` `invalidArguments` for a malformed address, and for one that another account has.
+    package func setAddress(_ email: String, of id: String) async throws(CloudError) -> String {
+        try Self.check(email)
+        let address = UserLookUp.spelled(email)
+        guard try await storage.setAddress(address, of: id) else {
+            throw CloudError(.invalidArguments, "another account has this address")
+        }
+        return address
+    }
+
     /// Removes an account. A missing account is no error.
     package func remove(_ account: StoredAccount) async throws(CloudError) { try await storage.remove(account.id) }
 

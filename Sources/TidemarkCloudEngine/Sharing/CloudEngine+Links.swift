@@ -1,6 +1,6 @@
 import Foundation
 package import TidemarkCloud
-import TidemarkModel
+package import TidemarkModel
 
 /// What a link leads to, with its records.
 package struct LinkedRecords: Sendable {
@@ -9,6 +9,20 @@ package struct LinkedRecords: Sendable {
     package var share: CloudRecord
     /// The root's record, where it is asked for and the share is of a hierarchy.
     package var root: CloudRecord?
+}
+
+/// What a link says of its share to whoever has the link, without an account.
+package struct LinkPreview: Hashable, Sendable {
+    /// The share's title, as its participants see it.
+    package let title: String?
+    /// The owner's name; `nil` where the owner has given none. An address is not told.
+    package let owner: String?
+    /// As what the link lets somebody in; `nil` where that depends on who comes.
+    package let role: ShareParticipant.Role?
+    /// What the link lets somebody do; `nil` where that depends on who comes.
+    package let permission: ShareParticipant.Permission?
+    /// Whether the link is for one person.
+    package let isPersonal: Bool
 }
 
 /// Links into shares; see `SharingDatabase`.
@@ -75,6 +89,29 @@ extension CloudEngine {
     package func resolveLink(_ token: String, _ caller: Caller) async throws(CloudError) -> ShareMetadata {
         try await storage.read { rows throws(CloudError) in
             try metadata(try opened(token, of: try owner(ofLink: token, rows), .accept, caller, rows), rows)
+        }
+    }
+
+    /// Returns what a link says of its share to whoever has the link.
+    ///
+    /// - Throws: `CloudError` `unknownItem` for a link that is unknown or revoked, whose share has ended, or whose participant was removed:
+    ///   all look alike, and take the same look-ups.
+    package func linkPreview(_ token: String) async throws(CloudError) -> LinkPreview {
+        try await storage.read { rows throws(CloudError) in
+            let owner = try owner(ofLink: token, rows)
+            let link = try rows.link(Self.digest(token), of: owner)
+            let none = StoredShare.ID(owner: owner, number: 0)
+            let share = try rows.share(link?.share ?? none)
+            let participants = try rows.participants(of: share?.id ?? none)
+            guard let link, let share, !share.isEnded else { throw Self.noLink }
+            let name = participants.first { $0.role == .owner }?.name?.title
+            let limited = participants.first { $0.id == link.participant && $0.acceptanceStatus != .removed }
+            if link.participant != nil, limited == nil { throw Self.noLink }
+            let isPublic = limited == nil && share.publicPermission != .none
+            return LinkPreview(
+                title: share.title, owner: name?.isEmpty == false ? name : nil,
+                role: limited?.role ?? (isPublic ? .publicUser : nil),
+                permission: limited?.permission ?? (isPublic ? share.publicPermission : nil), isPersonal: link.participant != nil)
         }
     }
 

@@ -16,6 +16,10 @@ package protocol AccountStorage: Sendable {
     ///
     /// - Throws: `CloudError` `invalidArguments` where another account has the phone number.
     func update(_ account: StoredAccount) async throws(CloudError)
+    /// Gives an account another address, which is spelled as stored. A missing account is no error.
+    ///
+    /// - Returns: `false` where another account has the address.
+    func setAddress(_ email: String, of id: String) async throws(CloudError) -> Bool
     /// Removes an account. A missing account is no error.
     func remove(_ id: String) async throws(CloudError)
 

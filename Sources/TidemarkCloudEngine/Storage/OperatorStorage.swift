@@ -7,12 +7,12 @@ package protocol OperatorStorage: Sendable {
     func storedOperator(_ account: String) async throws -> StoredOperator?
     /// Adds an operator, or gives one another role. The account's console sessions stay.
     func setOperator(_ row: StoredOperator) async throws
-    /// Removes an operator, and ends the account's console sessions.
+    /// Removes an operator, and ends the account's sessions of the console.
     ///
     /// - Returns: Whether there was one.
     func removeOperator(_ account: String) async throws -> Bool
 
-    /// Adds a console session, and removes those that have expired.
+    /// Adds a session of pages, and removes those that have expired. One of the console is of an operator.
     ///
     /// - Parameters:
     ///   - password: What the account's password has to be still.
@@ -28,6 +28,8 @@ package protocol OperatorStorage: Sendable {
     func endConsoleSession(_ id: [UInt8]) async throws -> Bool
     /// Returns an account's console sessions that have not expired, by when they began.
     func consoleSessions(of account: String, at now: Int64) async throws -> [StoredConsoleSession]
+    /// Returns an account's sessions of devices and browsers whose rows may not go before a time, by when they began.
+    func sessions(of account: String, keptFrom time: Int64) async throws -> [StoredSession]
 
     /// Returns an account's second factor; `nil` where it has none.
     func secondFactor(of account: String) async throws -> StoredSecondFactor?
@@ -71,10 +73,16 @@ package struct StoredOperator: Hashable, Sendable {
     }
 }
 
-/// A row of a session of the console.
+/// A row of a session of pages: of the console, or of a person's own pages.
 package struct StoredConsoleSession: Hashable, Sendable {
-    /// SHA-256 of what its cookie has.
+    /// Whose pages it opens. The raw values are stored.
+    package enum Kind: String, Sendable {
+        case console, account
+    }
+
+    /// A digest of what its cookie has.
     package let id: [UInt8]
+    package let kind: Kind
     package let account: String
     /// Microseconds since 1970 UTC, as all times.
     package let began: Int64
@@ -86,9 +94,10 @@ package struct StoredConsoleSession: Hashable, Sendable {
     package let device, address: String
 
     package init(
-        id: [UInt8], account: String, began: Int64, expires: Int64, used: Int64, confirmed: Int64, device: String, address: String
+        id: [UInt8], kind: Kind = .console, account: String, began: Int64, expires: Int64, used: Int64, confirmed: Int64,
+        device: String, address: String
     ) {
-        (self.id, self.account, self.began, self.expires) = (id, account, began, expires)
+        (self.id, self.kind, self.account, self.began, self.expires) = (id, kind, account, began, expires)
         (self.used, self.confirmed, self.device, self.address) = (used, confirmed, device, address)
     }
 }

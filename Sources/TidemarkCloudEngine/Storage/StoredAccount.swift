@@ -9,7 +9,7 @@ public struct StoredAccount: Hashable, Sendable {
     /// A UUID that identifies the account in all containers. A container knows the account by a user record name instead.
     public let id: String
     /// The address, in lower case and in the normal form C of Unicode. Unique.
-    public let email: String
+    public package(set) var email: String
     /// The phone number, digits after a plus sign. Unique where it is not `nil`.
     public var phone: String?
     /// The name that is shown to participants of the person's shares.

@@ -75,6 +75,10 @@ struct AccountSignIn: AsyncParsableCommand {
 
     @OptionGroup var outcome: Outcome
 
+    /// Whether another command goes on from here: its output is not this one's.
+    @Flag(help: .hidden)
+    var beforeLink = false
+
     func validate() throws {
         if cloud != nil, server != nil { throw ValidationError("name one cloud: --cloud or --server") }
         if let cloud, ServerAddress.isAddress(cloud) { throw ValidationError("a server is named with --server") }
@@ -297,7 +301,11 @@ struct AccountSignIn: AsyncParsableCommand {
                 "account sign-in",
                 ["email": email, "cloud": place, "container": name, "setAside": setAside.map(SetAside.init)])
         } else {
-            try Output.line("signed in as \(email); synchronise with 'tidemark sync \(container)'")
+            if beforeLink {
+                Output.error("signed in as \(email)")
+            } else {
+                try Output.line("signed in as \(email); synchronise with 'tidemark sync \(container)'")
+            }
             for it in setAside { try Output.line("\(it.counts("the cloud")): \(it.reason)") }
         }
         return (known, earlier)
@@ -361,14 +369,5 @@ struct AccountSignIn: AsyncParsableCommand {
         try await embedded.update(described)
         made.changed = (embedded, account)
         return described
-    }
-}
-
-extension PersonName {
-    /// A name as a person writes it: the first word is the given name, the last one the family's.
-    init(text: String) {
-        let words = text.split(whereSeparator: \.isWhitespace).map(String.init)
-        self.init(givenName: words.first, familyName: words.count > 1 ? words.last : nil)
-        if words.count > 2 { middleName = words[1..<(words.count - 1)].joined(separator: " ") }
     }
 }

@@ -86,6 +86,16 @@ actor AccountStore: AccountStorage {
         }
     }
 
+    func setAddress(_ email: String, of id: String) throws(CloudError) -> Bool {
+        try run { () throws in
+            try database.write { db in
+                if let known = try Self.fetch(db, "email", email) { return known.id == id }
+                try db.execute(sql: "UPDATE accounts SET email = ? WHERE id = ?", arguments: [email, id])
+                return true
+            }
+        }
+    }
+
     func remove(_ id: String) throws(CloudError) {
         try run { () throws in
             try database.write { db in try db.execute(sql: "DELETE FROM accounts WHERE id = ?", arguments: [id]) }

@@ -45,6 +45,14 @@ public struct AuditEvent: Hashable, Sendable {
         /// An operator signed out of the console.
         public static let consoleSignOut = Action(rawValue: "console.sign-out")
 
+        /// A person signed in to the pages of their own account.
+        public static let accountSignIn = Action(rawValue: "account.sign-in")
+        /// A person signed out of the pages of their own account.
+        public static let accountSignOut = Action(rawValue: "account.sign-out")
+
+        /// What a person has done to their own account, such as `account.password`.
+        public static func own(_ what: String) -> Action { Action(rawValue: "account.\(what)") }
+
         /// An action of `tidemark admin`, such as `admin.account.add`.
         public static func administration(_ command: String) -> Action { Action(rawValue: "admin.\(command)") }
     }

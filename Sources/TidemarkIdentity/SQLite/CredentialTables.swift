@@ -63,7 +63,7 @@ enum CredentialTables {
     private static let addedColumns = [
         ("sessions", "device", "TEXT NOT NULL DEFAULT ''"), ("sessions", "used", "INTEGER NOT NULL DEFAULT 0"),
         ("sessions", "address", "TEXT NOT NULL DEFAULT ''"), ("audit", "before_change", "TEXT NOT NULL DEFAULT ''"),
-        ("audit", "after_change", "TEXT NOT NULL DEFAULT ''"),
+        ("audit", "after_change", "TEXT NOT NULL DEFAULT ''"), ("console_sessions", "kind", "TEXT NOT NULL DEFAULT 'console'"),
     ]
 
     /// Whether the file has all tables and columns.

@@ -32,7 +32,7 @@ extension SQLiteCredentialStorage {
 
     func removeOperator(_ account: String) async throws -> Bool {
         try await writer.write { db in
-            try Self.endConsoleSessions(of: account, db)
+            try db.execute(sql: "DELETE FROM console_sessions WHERE account = ? AND kind = 'console'", arguments: [account])
             try db.execute(sql: "DELETE FROM operators WHERE account = ?", arguments: [account])
             return db.changesCount > 0
         }
@@ -44,19 +44,19 @@ extension SQLiteCredentialStorage {
         try await writer.write { db in
             let isOperator = try Bool.fetchOne(
                 db, sql: "SELECT EXISTS (SELECT 1 FROM operators WHERE account = ?)", arguments: [session.account])
-            guard isOperator == true else { return .isNoOperator }
+            guard isOperator == true || session.kind == .account else { return .isNoOperator }
             guard try StoredPassword(of: session.account, db) == password else { return .passwordIsAnother }
             try Self.keepKnown(session.address, to: session.account, at: session.began, db)
             try Self.record(event, at: session.began, db)
             try db.execute(sql: "DELETE FROM console_sessions WHERE expires <= ?", arguments: [session.began])
             try db.execute(
                 sql: """
-                    INSERT INTO console_sessions (id, account, began, expires, used, confirmed, device, address)
-                    VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+                    INSERT INTO console_sessions (id, account, began, expires, used, confirmed, device, address, kind)
+                    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
                     """,
                 arguments: [
                     Data(session.id), session.account, session.began, session.expires, session.used, session.confirmed,
-                    session.device, session.address,
+                    session.device, session.address, session.kind.rawValue,
                 ])
             return .added
         }
@@ -65,7 +65,7 @@ extension SQLiteCredentialStorage {
     func consoleSession(_ id: [UInt8]) async throws -> StoredConsoleSession? {
         try await writer.read { db in
             try Row.fetchOne(db, sql: "SELECT * FROM console_sessions WHERE id = ?", arguments: [Data(id)])
-                .map { StoredConsoleSession($0) }
+                .map { try StoredConsoleSession($0) }
         }
     }
 
@@ -89,7 +89,15 @@ extension SQLiteCredentialStorage {
             try Row.fetchAll(
                 db, sql: "SELECT * FROM console_sessions WHERE account = ? AND expires > ? ORDER BY began, id",
                 arguments: [account, now]
-            ).map { StoredConsoleSession($0) }
+            ).map { try StoredConsoleSession($0) }
+        }
+    }
+
+    func sessions(of account: String, keptFrom time: Int64) async throws -> [StoredSession] {
+        try await writer.read { db in
+            try Row.fetchAll(
+                db, sql: "SELECT * FROM sessions WHERE account = ? AND kept >= ? ORDER BY began, id", arguments: [account, time]
+            ).map { try StoredSession($0) }
         }
     }
 
@@ -148,9 +156,10 @@ extension StoredSecondFactor {
 }
 
 extension StoredConsoleSession {
-    fileprivate init(_ row: Row) {
+    fileprivate init(_ row: Row) throws {
+        guard let kind = Kind(rawValue: row["kind"]) else { throw CredentialTables.damaged("kind of a session") }
         self.init(
-            id: Array(row["id"] as Data), account: row["account"], began: row["began"], expires: row["expires"],
+            id: Array(row["id"] as Data), kind: kind, account: row["account"], began: row["began"], expires: row["expires"],
             used: row["used"], confirmed: row["confirmed"], device: row["device"], address: row["address"])
     }
 }

@@ -133,8 +133,18 @@ extension CredentialStore {
     /// The sessions that may still be used, the oldest first.
     public func sessions() async throws(CredentialError) -> [Session] {
         let now = now()
+        return try usable(try await stored { try await storage.sessions(keptFrom: now) }, at: now)
+    }
+
+    /// The sessions of an account that may still be used, the oldest first.
+    package func sessions(of account: String) async throws(CredentialError) -> [Session] {
+        let now = now()
+        return try usable(try await stored { try await storage.sessions(of: account, keptFrom: now) }, at: now)
+    }
+
+    private func usable(_ rows: [StoredSession], at now: Int64) throws(CredentialError) -> [Session] {
         var found: [Session] = []
-        for stored in try await stored({ try await storage.sessions(keptFrom: now) }) {
+        for stored in rows {
             let row = try SessionRow(stored)
             // A token may have been given out since the use that was noted.
             guard row.until + row.kind.noting > now else { continue }

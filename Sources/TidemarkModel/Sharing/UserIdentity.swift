@@ -88,3 +88,12 @@ public struct PersonName: Hashable, Codable, Sendable {
         return parts.isEmpty ? nickname ?? "" : parts.joined(separator: " ")
     }
 }
+
+extension PersonName {
+    /// A name as a person writes it: the first word is the given name, the last one the family's.
+    package init(text: String) {
+        let words = text.split(whereSeparator: \.isWhitespace).map(String.init)
+        self.init(givenName: words.first, familyName: words.count > 1 ? words.last : nil)
+        if words.count > 2 { middleName = words[1..<(words.count - 1)].joined(separator: " ") }
+    }
+}

@@ -85,6 +85,19 @@ package final class PostgresAccountStorage: AccountStorage {
         }
     }
 
+    package func setAddress(_ email: String, of id: String) async throws(CloudError) -> Bool {
+        guard id.isStorable, email.isStorable else { return false }
+        return try await database.write { transaction in
+            do throws(PostgresError) {
+                try transaction.query("UPDATE accounts SET email = $2 WHERE id = $1", id, email)
+                return true
+            } catch {
+                guard error.code == .constraint else { throw error }
+                return false
+            }
+        }
+    }
+
     package func remove(_ id: String) async throws(CloudError) {
         guard id.isStorable else { return }
         try await database.write { transaction in try transaction.enqueue("DELETE FROM accounts WHERE id = $1", id) }

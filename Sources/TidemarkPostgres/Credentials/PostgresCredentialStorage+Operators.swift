@@ -4,7 +4,7 @@ package import TidemarkCloudEngine
 /// Operators and their sessions of the console.
 extension PostgresCredentialStorage {
     private static let operatorColumns = "account, role, containers, added"
-    private static let consoleColumns = "id, account, began, expires, used, confirmed, device, address"
+    private static let consoleColumns = "id, account, began, expires, used, confirmed, device, address, kind"
 
     package func operators() async throws -> [StoredOperator] {
         try await database.rows("SELECT \(Self.operatorColumns) FROM operators ORDER BY account").map {
@@ -33,7 +33,7 @@ extension PostgresCredentialStorage {
         return try await database.write { transaction in
             // The operator's row first: a sign-in holds it until its session is there, which the next statement then sees.
             let removed = try transaction.query("DELETE FROM operators WHERE account = $1", account).affected > 0
-            try transaction.enqueue("DELETE FROM console_sessions WHERE account = $1", account)
+            try transaction.enqueue("DELETE FROM console_sessions WHERE account = $1 AND kind = 'console'", account)
             return removed
         }
     }
@@ -47,15 +47,15 @@ extension PostgresCredentialStorage {
                 PostgresCommand(
                     "SELECT log_n, r, p, salt, digest FROM passwords WHERE account = $1 FOR SHARE", [session.account]),
             ])
-            guard !rows[0].isEmpty else { return .isNoOperator }
+            guard !rows[0].isEmpty || session.kind == .account else { return .isNoOperator }
             guard try rows[1].first.map({ try Self.password($0) }) == password else { return .passwordIsAnother }
             try Self.keepKnown(session.address, to: "$1", session.account, at: session.began, transaction)
             try Self.record(event, at: session.began, transaction)
             try transaction.enqueue("DELETE FROM console_sessions WHERE expires <= $1", session.began)
             try transaction.enqueue(
-                "INSERT INTO console_sessions (\(Self.consoleColumns)) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)", Data(session.id),
-                session.account, session.began, session.expires, session.used, session.confirmed, session.device,
-                session.address)
+                "INSERT INTO console_sessions (\(Self.consoleColumns)) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
+                Data(session.id), session.account, session.began, session.expires, session.used, session.confirmed,
+                session.device, session.address, session.kind.rawValue)
             return .added
         }
     }
@@ -86,6 +86,15 @@ extension PostgresCredentialStorage {
             "SELECT \(Self.consoleColumns) FROM console_sessions WHERE account = $1 AND expires > $2 ORDER BY began, id", account,
             now
         ).map { try Self.consoleSession($0) }
+    }
+
+    package func sessions(of account: String, keptFrom time: Int64) async throws -> [StoredSession] {
+        guard account.isStorable else { return [] }
+        return try await database.rows(
+            """
+            SELECT \(PostgresCredentialTables.sessionColumns) FROM sessions WHERE account = $1 AND kept >= $2 ORDER BY began, id
+            """, account, time
+        ).map { try PostgresCredentialTables.session($0) }
     }
 
     package func secondFactor(of account: String) async throws -> StoredSecondFactor? {
@@ -131,8 +140,11 @@ extension PostgresCredentialStorage {
     }
 
     private static func consoleSession(_ row: PostgresRow) throws -> StoredConsoleSession {
-        StoredConsoleSession(
-            id: [UInt8](try row.value(0, as: Data.self)), account: try row.value(1), began: try row.value(2),
+        guard let kind = StoredConsoleSession.Kind(rawValue: try row.value(8)) else {
+            throw PostgresError(.decoding, "the database has a session of pages of no known kind")
+        }
+        return StoredConsoleSession(
+            id: [UInt8](try row.value(0, as: Data.self)), kind: kind, account: try row.value(1), began: try row.value(2),
             expires: try row.value(3), used: try row.value(4), confirmed: try row.value(5), device: try row.value(6),
             address: try row.value(7))
     }

@@ -99,6 +99,9 @@ enum PostgresCredentialTables {
                         added int8 NOT NULL)
                     """,
                 ]),
+            PostgresMigration(
+                3, "sessions of people's pages", oldestUser: 1,
+                ["ALTER TABLE console_sessions ADD COLUMN kind text NOT NULL DEFAULT 'console'"]),
         ], of: "credentials")
 
     // Rows

@@ -1,0 +1,154 @@
+import TidemarkCloudEngine
+import TidemarkModel
+
+/// A session of a person's own pages, as it is now.
+package struct PersonSession: Hashable, Sendable {
+    /// A digest of what its cookie has, in hexadecimal digits.
+    package let id: String
+    /// The account, by its identifier.
+    package let account: String
+    /// Microseconds since 1970 UTC.
+    package let began: Int64
+    /// When the account's password was entered last: microseconds since 1970 UTC.
+    package let confirmed: Int64
+    /// What a form has to carry.
+    package let formToken: String
+}
+
+/// A session of pages, as lists show it.
+package struct PageSession: Hashable, Identifiable, Sendable {
+    package let id: String
+    /// Whether it opens the console; otherwise the person's own pages.
+    package let isOfConsole: Bool
+    /// Microseconds since 1970 UTC.
+    package let began, used: Int64
+    package let device, address: String
+}
+
+/// Sessions of pages: of the console, and of people's own pages. What signs in to one opens none of the other.
+extension CredentialStore {
+    /// How much later than the last use that was noted one is noted: microseconds.
+    private static let pageNoting: Int64 = 60_000_000
+
+    /// Signs a person in to their own pages. The parameters are those of
+    /// ``signInToConsole(_:account:code:device:address:isKnown:as:)``.
+    ///
+    /// - Throws: ``CredentialError`` `busy`, `storage`.
+    package func signInToPages(
+        _ password: String, account: String?, code: String = "", device: String, address: String, isKnown: Bool = false,
+        as name: String
+    ) async throws(CredentialError) -> ConsoleSignIn {
+        try await signIn(
+            password, to: .account, account: account, code: code, device: device, address: address, isKnown: isKnown, as: name)
+    }
+
+    func signIn(
+        _ password: String, to kind: StoredConsoleSession.Kind, account: String?, code: String, device: String, address: String,
+        isKnown: Bool, as name: String
+    ) async throws(CredentialError) -> ConsoleSignIn {
+        guard PasswordHash.bytes(of: password) != nil else { return .refused }
+        let origin = SignInOrigin(address: address, isKnown: isKnown)
+        var event = AuditEvent(
+            kind == .console ? .consoleSignIn : .accountSignIn, account: account ?? unknownAccount(name), address: address,
+            subject: Self.line(device), outcome: "wrong password")
+        guard let hash = try await matchingHash(password, of: account, from: origin), let account else {
+            try await audit(event)
+            return .refused
+        }
+        guard try await useSecondFactor(of: account, code: code) else {
+            event.outcome = code.isEmpty ? "no code" : "wrong code"
+            try await audit(event)
+            return .needsCode
+        }
+        let (secret, began) = (random(32), now())
+        let row = StoredConsoleSession(
+            id: Self.id(of: secret, kind), kind: kind, account: account, began: began, expires: began + Self.consoleLifetime,
+            used: began, confirmed: began, device: Self.line(device), address: Self.line(address))
+        (event.actor, event.outcome) = (account, "done")
+        let (kept, entry) = (hash.stored, event.stored)
+        switch try await stored({ try await storage.add(row, ifPasswordIs: kept, auditing: entry) }) {
+        case .added: return .signedIn(Base64URL.text(secret))
+        case .isNoOperator: event.outcome = "the account is no operator"
+        case .passwordIsAnother: event.outcome = "the password was changed meanwhile"
+        }
+        event.actor = ""
+        try await audit(event)
+        return .refused
+    }
+
+    /// Returns the session of a person's pages of a cookie, and notes that it is used; `nil` where it lets nobody in.
+    ///
+    /// - Throws: ``CredentialError`` `storage`, `busy`.
+    package func personSession(_ cookie: String) async throws(CredentialError) -> PersonSession? {
+        guard let (row, formToken) = try await pageSession(cookie, .account) else { return nil }
+        return PersonSession(
+            id: Hexadecimal.text(row.id), account: row.account, began: row.began, confirmed: row.confirmed, formToken: formToken)
+    }
+
+    func pageSession(
+        _ cookie: String, _ kind: StoredConsoleSession.Kind
+    ) async throws(CredentialError) -> (row: StoredConsoleSession, formToken: String)? {
+        guard cookie.utf8.count == 43, let bytes = Base64URL.bytes(cookie), bytes.count == 32 else { return nil }
+        let secret = Array(bytes)
+        let (id, now) = (Self.id(of: secret, kind), now())
+        guard let row = try await stored({ try await storage.consoleSession(id) }), row.kind == kind, row.expires > now,
+            now - row.used < Self.consoleIdleTime
+        else { return nil }
+        if now - row.used >= Self.pageNoting {
+            try await stored { try await storage.noteConsoleSession(id, used: now, confirmed: 0) }
+        }
+        return (row, Base64URL.text(Digest.hmac(Array("\(kind.rawValue) form".utf8), key: secret)))
+    }
+
+    /// Names the row of a session: a cookie of one kind names none of the other.
+    private static func id(of secret: [UInt8], _ kind: StoredConsoleSession.Kind) -> [UInt8] {
+        Digest.sha256(kind == .console ? secret : Array("account pages\0".utf8) + secret)
+    }
+
+    /// Whether a password that was entered then counts as entered just now.
+    func isRecent(_ confirmed: Int64) -> Bool { now() - confirmed < Self.confirmationAge }
+
+    /// Whether a session's password was entered not long ago.
+    package func isConfirmed(_ session: PersonSession) -> Bool { isRecent(session.confirmed) }
+
+    /// Notes that a session's password was entered again.
+    ///
+    /// - Returns: Whether it is the account's.
+    /// - Throws: ``CredentialError`` `busy`, `storage`.
+    package func confirm(_ session: PersonSession, password: String) async throws(CredentialError) -> Bool {
+        try await confirm(session.id, password: password, of: session.account)
+    }
+
+    /// Notes that a session's password was entered again, if it is the account's.
+    func confirm(_ session: String, password: String, of account: String) async throws(CredentialError) -> Bool {
+        guard try await checkPassword(password, of: account), let id = Hexadecimal.bytes(session) else { return false }
+        let now = now()
+        try await stored { try await storage.noteConsoleSession(id, used: now, confirmed: now) }
+        return true
+    }
+
+    /// Ends a session of pages by its identifier; one that is ended already is no error.
+    ///
+    /// - Throws: ``CredentialError`` `storage`, `busy`.
+    package func endPageSession(_ session: String) async throws(CredentialError) {
+        guard let id = Hexadecimal.bytes(session) else { return }
+        _ = try await stored { try await storage.endConsoleSession(id) }
+    }
+
+    /// Returns an account's sessions of pages that may still be used, the oldest first.
+    ///
+    /// - Throws: ``CredentialError`` `storage`, `busy`.
+    package func pageSessions(of account: String) async throws(CredentialError) -> [PageSession] {
+        let now = now()
+        return try await stored { try await storage.consoleSessions(of: account, at: now) }
+            .filter { now - $0.used < Self.consoleIdleTime }
+            .map {
+                PageSession(
+                    id: Hexadecimal.text($0.id), isOfConsole: $0.kind == .console, began: $0.began, used: $0.used,
+                    device: $0.device, address: $0.address)
+            }
+    }
+
+    /// Compares a form's token with that of the session, in a time that does not tell where they differ.
+    package static func isToken(_ token: String, of session: PersonSession) -> Bool { areEqual(token, session.formToken) }
+}
