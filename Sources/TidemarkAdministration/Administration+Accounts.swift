@@ -36,7 +36,7 @@ extension Administration {
         return try await wrapped {
             AccountDetails(
                 account: account, usage: try await cloud.usage(of: account),
-                sessions: try await credentials.sessions().filter { $0.account == account.id },
+                sessions: try await credentials.sessions(of: account.id),
                 hasPassword: try await credentials.accountsWithPassword().contains(account.id),
                 role: try await credentials.operatorRole(of: account.id),
                 entries: try await credentials.auditLog(account: account.id, limit: 50))
@@ -58,6 +58,17 @@ extension Administration {
         try await wrapped { try await cloud.update(after) }
         try await audit("account.set", account: after.id, before: Self.text(before), after: Self.text(after))
         return after
+    }
+
+    /// Makes a link with which the person sets a password in a browser: it is good once, and for a day.
+    ///
+    /// - Returns: The account, and the link's path below the server's address.
+    package func passwordLink(of name: String) async throws(AdministrationError) -> (account: StoredAccount, path: String) {
+        try demandOperator("a link for a password")
+        let account = try await account(name)
+        let key = try await wrapped { try await credentials.passwordLinkKey(of: account.id) }
+        try await audit("account.password-link", account: account.id)
+        return (account, "/account/password?key=\(key)")
     }
 
     /// Ends all sessions of an account, those of the console among them.
@@ -87,14 +98,7 @@ extension Administration {
     package func removeWithData(_ name: String) async throws(AdministrationError) -> EmbeddedCloud.Removed {
         try demandOperator("removing an account")
         let account = try await account(name)
-        let removed = try await wrapped {
-            // Nobody signs in or goes on while it is removed.
-            try await credentials.removeAccount(account.id)
-            let removed = try await cloud.removeWithData(account)
-            // What somebody began meanwhile.
-            try await credentials.removeAccount(account.id)
-            return removed
-        }
+        let removed = try await wrapped { try await PersonalAccount.remove(account, cloud, credentials) }
         try await audit(
             "account.remove", account: account.id, subject: "with \(removed.records) records in \(removed.zones) zones")
         return removed

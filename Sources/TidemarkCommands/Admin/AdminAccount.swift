@@ -4,6 +4,7 @@ import TidemarkAdministration
 public import TidemarkCloud
 import TidemarkCloudEngine
 import TidemarkEmbeddedCloud
+import TidemarkHTTP
 import TidemarkIdentity
 import TidemarkModel
 
@@ -41,7 +42,7 @@ struct AdminAccount: AsyncParsableCommand {
             """,
         subcommands: [
             AdminAccountAdd.self, AdminAccountList.self, AdminAccountShow.self, AdminAccountSet.self, AdminAccountPassword.self,
-            AdminAccountExport.self, AdminAccountRemove.self, AdminAccountRecount.self,
+            AdminAccountResetLink.self, AdminAccountExport.self, AdminAccountRemove.self, AdminAccountRecount.self,
         ])
 }
 
@@ -279,6 +280,42 @@ struct AdminAccountPassword: AsyncParsableCommand {
             try outcome.tell(
                 "admin account password", ["account": account.id, "email": account.email, "hasPassword": true],
                 text: "\(account.email) has another password; its sessions are ended")
+        }
+    }
+}
+
+struct AdminAccountResetLink: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "reset-link", abstract: "Makes a link with which a person sets a password in a browser.",
+        discussion: """
+            The link is good once, and for a day. Send it to the person, and to nobody else. It is for a forgotten password, and for a new \
+            account that was added with --no-password. The password before stays valid until then.
+
+            Examples:
+              tidemark admin account reset-link anna@example.org \\
+                  --url https://cloud.example.org --data ~/cloud
+              tidemark admin account add ben@example.org --no-password --data ~/cloud
+              tidemark admin account reset-link ben@example.org \\
+                  --url https://cloud.example.org --data ~/cloud
+            """)
+
+    @Argument(help: "The address.")
+    var email: String
+
+    @Option(help: ArgumentHelp("Where people reach the server.", valueName: "url"))
+    var url: String
+
+    @OptionGroup var outcome: Outcome
+
+    @OptionGroup var place: AdminData
+
+    func run() async throws {
+        try await reportingErrors {
+            let server = try ServerAddress(url, allowsInsecure: true)
+            let (account, path) = try await place.administration().passwordLink(of: email)
+            try outcome.tell(
+                "admin account reset-link", ["account": account.id, "email": account.email, "link": "\(server)\(path)"],
+                text: "\(server)\(path)")
         }
     }
 }

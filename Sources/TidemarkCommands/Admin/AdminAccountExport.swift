@@ -1,12 +1,10 @@
 import ArgumentParser
 import Foundation
-import TidemarkCloud
+import TidemarkAdministration
 import TidemarkCloudEngine
 import TidemarkEmbeddedCloud
 import TidemarkIdentity
 import TidemarkModel
-import TidemarkTransfer
-import TidemarkWire
 
 struct AdminAccountExport: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -33,15 +31,6 @@ struct AdminAccountExport: AsyncParsableCommand {
 
     @OptionGroup var place: AdminData
 
-    struct Summary: Encodable {
-        var records = 0
-        var shares = 0
-        var assets = 0
-        var bytes: Int64 = 0
-        /// Damaged items, which the export does not have.
-        var problems: [String] = []
-    }
-
     func run() async throws {
         try await reportingErrors {
             let (cloud, credentials) = try await place.open()
@@ -50,9 +39,9 @@ struct AdminAccountExport: AsyncParsableCommand {
             guard mkdir(folder.path, 0o700) == 0 else {
                 throw ending("cannot make the folder \(folder.path): \(String(cString: strerror(errno)))", .cannotCreate)
             }
-            let summary: Summary
+            let summary: PersonArchive.Summary
             do {
-                summary = try await PersonArchive(folder, cloud, credentials, account).write()
+                summary = try await PersonArchive.write(all: account, of: cloud, credentials, to: folder)
             } catch {
                 // A part of it could be taken for all.
                 do {
@@ -76,161 +65,6 @@ struct AdminAccountExport: AsyncParsableCommand {
                     + (summary.problems.isEmpty ? "" : " Without \(Wording.count(summary.problems.count, "damaged item")).")
             )
             if !summary.problems.isEmpty { throw ExitCode(ExitStatus.problemsFound.rawValue) }
-        }
-    }
-}
-
-/// Writes all that a cloud has of a person.
-private final class PersonArchive {
-    private let folder: URL
-    private let cloud: EmbeddedCloud
-    private let credentials: CredentialStore
-    private let account: StoredAccount
-    private var summary = AdminAccountExport.Summary()
-    private var files: [String: FileHandle] = [:]
-    /// Assets that were found damaged or missing.
-    private var missing: Set<String> = []
-
-    init(_ folder: URL, _ cloud: EmbeddedCloud, _ credentials: CredentialStore, _ account: StoredAccount) {
-        (self.folder, self.cloud, self.credentials, self.account) = (folder, cloud, credentials, account)
-    }
-
-    func write() async throws -> AdminAccountExport.Summary {
-        try line("account.json") { json in
-            json.object {
-                $0.member("id", account.id)
-                $0.member("email", account.email)
-                $0.member("phone", account.phone)
-                $0.member("name", account.name?.title)
-                $0.member("quota", account.quota)
-                $0.member("status", account.status.rawValue)
-                $0.member("discoverable", account.isDiscoverable)
-            }
-        }
-        try await cloud.forEachItem(of: account) { place, item in try await write(item, place) }
-        for session in try await credentials.sessions() where session.account == account.id {
-            try line("sessions.jsonl") { json in
-                json.object {
-                    $0.member("id", session.id)
-                    $0.member("container", session.container)
-                    $0.member("environment", session.environment.rawValue)
-                    $0.member("device", session.device)
-                    $0.member("address", session.address)
-                    $0.member("began", Timestamp.text(microseconds: session.began))
-                }
-            }
-        }
-        for entry in try await credentials.auditLog(account: account.id, limit: 1_000_000).reversed() {
-            try line("audit.jsonl") { json in
-                json.object {
-                    $0.member("at", Timestamp.text(microseconds: entry.at))
-                    $0.member("action", entry.event.action.rawValue)
-                    $0.member("address", entry.event.address)
-                    $0.member("container", entry.event.container)
-                    $0.member("subject", entry.event.subject)
-                    $0.member("outcome", entry.event.outcome)
-                }
-            }
-        }
-        for file in files.values {
-            try file.synchronize()
-            try file.close()
-        }
-        return summary
-    }
-
-    private func write(_ item: EmbeddedCloud.StoredItem, _ place: EmbeddedCloud.StoredPlace) async throws {
-        let part = "containers/\(place.container)/\(place.environment.rawValue)"
-        let dialect = WireDialect(isExtended: true)
-        switch item {
-        case .record(let record):
-            try line("\(part)/records.jsonl") { json in
-                json.object {
-                    $0.member("database", place.scope.name)
-                    $0.name("record")
-                    record.write(&$0, dialect)
-                }
-            }
-            summary.records += 1
-            for value in record.fields.values { for asset in value.assets { try await copy(asset, part, place) } }
-        case .share(let share):
-            try line("\(part)/shares.jsonl") { json in
-                json.object {
-                    $0.member("database", place.scope.name)
-                    $0.name("share")
-                    share.write(&$0, dialect)
-                }
-            }
-            summary.shares += 1
-        case .damaged(let error):
-            summary.problems.append(
-                "\(error.reason) (container \(place.container), \(place.environment.rawValue), \(place.scope.name) database, "
-                    + "zone '\(place.zone.zoneName)')")
-        }
-    }
-
-    /// Copies a content, checking that it is whole.
-    private func copy(_ asset: CloudAsset, _ part: String, _ place: EmbeddedCloud.StoredPlace) async throws {
-        let url = folder.appendingPathComponent("\(part)/assets/\(asset.digest)-\(asset.size)")
-        guard !FileManager.default.fileExists(atPath: url.path) else { return }
-        let file = try make(url)
-        var digest = AssetDigest()
-        var offset: Int64 = 0
-        while offset < asset.size {
-            let piece: Data
-            do throws(CloudError) {
-                piece = try await cloud.piece(
-                    of: asset, at: offset, count: Int(min(1 << 20, asset.size - offset)), for: account, place)
-            } catch {
-                guard error.code == .assetNotAvailable || error.code == .recordDamaged else { throw error }
-                break
-            }
-            guard !piece.isEmpty else { break }
-            digest.update(Array(piece))
-            try file.write(contentsOf: piece)
-            offset += Int64(piece.count)
-        }
-        guard digest.finish() == asset else {
-            try file.close()
-            try FileManager.default.removeItem(at: url)
-            if missing.insert("\(part) \(asset.digest)").inserted {
-                summary.problems.append("the asset \(asset.digest) of \(place.container) is damaged or missing")
-            }
-            return
-        }
-        try file.synchronize()
-        try file.close()
-        summary.assets += 1
-        summary.bytes += asset.size
-    }
-
-    private func line(_ path: String, _ body: (inout JSONWriter) -> Void) throws {
-        var json = JSONWriter()
-        body(&json)
-        let file = try files[path] ?? make(folder.appendingPathComponent(path))
-        files[path] = file
-        try file.write(contentsOf: json.bytes + [0x0a])
-        summary.bytes += Int64(json.bytes.count + 1)
-    }
-
-    private func make(_ url: URL) throws -> FileHandle {
-        try FileManager.default.createDirectory(
-            at: url.deletingLastPathComponent(), withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
-        let descriptor = open(url.path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
-        guard descriptor >= 0 else {
-            throw ending("cannot make \(url.path): \(String(cString: strerror(errno)))", .cannotCreate)
-        }
-        return FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
-    }
-}
-
-extension CloudValue {
-    /// The assets that a value names.
-    fileprivate var assets: [CloudAsset] {
-        switch self {
-        case .asset(let asset): [asset]
-        case .list(let values, of: .asset): values.flatMap(\.assets)
-        case .string, .int64, .double, .timestamp, .bytes, .location, .reference, .list: []
         }
     }
 }

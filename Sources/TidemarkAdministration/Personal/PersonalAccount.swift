@@ -1,0 +1,182 @@
+import Foundation
+import TidemarkCloud
+package import TidemarkCloudEngine
+package import TidemarkEmbeddedCloud
+package import TidemarkIdentity
+package import TidemarkModel
+
+/// What persons do with their own accounts, each with its entry in the audit log. Who calls it has made sure who they are.
+package struct PersonalAccount: Sendable {
+    private let cloud: EmbeddedCloud
+    private let credentials: CredentialStore
+    package let account: StoredAccount
+    /// From where the person asks, for the audit log.
+    private let address: String
+
+    package init(_ cloud: EmbeddedCloud, _ credentials: CredentialStore, _ account: StoredAccount, from address: String) {
+        (self.cloud, self.credentials, self.account, self.address) = (cloud, credentials, account, address)
+    }
+
+    // Name, address and password
+
+    /// Gives the account another name, which participants of shares see, and another address: that to sign in with, and by which others
+    /// invite the person.
+    ///
+    /// - Parameter text: The name; an empty one takes it away.
+    package func set(name text: String, address email: String) async throws(AdministrationError) {
+        guard text.utf8.count <= 255, text.unicodeScalars.allSatisfy({ $0.properties.generalCategory != .control }) else {
+            throw AdministrationError(.invalid, "a name has 255 bytes at the most, in one line")
+        }
+        if UserLookUp.spelled(email) != account.email {
+            let after = try await wrapped { try await cloud.setAddress(email, of: account) }
+            try await audit("address", before: account.email, after: after)
+        }
+        let name = PersonName(text: text)
+        var changed = account
+        changed.name = name.title.isEmpty ? nil : name
+        guard changed.name != account.name else { return }
+        let after = changed
+        try await wrapped { try await cloud.update(after) }
+        try await audit("name", before: account.name?.title ?? "", after: after.name?.title ?? "")
+    }
+
+    /// Gives the account another password. All its sessions end, those of devices among them.
+    ///
+    /// - Parameter isByLink: Whether an operator's link stands for the password before.
+    package func setPassword(_ password: String, isByLink: Bool = false) async throws(AdministrationError) {
+        try await wrapped { try await credentials.setPassword(password, of: account.id) }
+        try await audit("password", subject: isByLink ? "by an operator's link" : "")
+    }
+
+    // Devices and sessions
+
+    /// Returns the sessions of devices and browsers, and those of pages, the oldest first.
+    package func sessions() async throws(AdministrationError) -> (devices: [Session], pages: [PageSession]) {
+        try await wrapped {
+            (try await credentials.sessions(of: account.id), try await credentials.pageSessions(of: account.id))
+        }
+    }
+
+    /// Ends a session of the account: of a device, a browser, or pages.
+    package func endSession(_ id: String) async throws(AdministrationError) {
+        let (devices, pages) = try await sessions()
+        if let device = devices.first(where: { $0.id == id }) {
+            try await wrapped { try await credentials.endSession(id: id) }
+            return try await audit("session.end", subject: "session \(id)", before: device.device)
+        }
+        guard let page = pages.first(where: { $0.id == id }) else {
+            throw AdministrationError(.notFound, "there is no such session; it may have ended")
+        }
+        try await wrapped { try await credentials.endPageSession(id) }
+        try await audit("session.end", subject: "pages", before: page.device)
+    }
+
+    /// Ends all sessions of the account, the one that asks among them.
+    package func signOutEverywhere() async throws(AdministrationError) {
+        let count = try await wrapped { try await credentials.endSessions(of: account.id) }
+        try await audit("session.end", subject: "all of the account", before: "\(count) sessions")
+    }
+
+    // The second factor
+
+    /// Notes that the second factor was set or removed.
+    package func auditSecondFactor(isSet: Bool) async throws(AdministrationError) {
+        try await audit("second-factor.\(isSet ? "set" : "remove")")
+    }
+
+    // Shares
+
+    /// Takes part in what a link leads to.
+    ///
+    /// - Throws: ``AdministrationError`` `notFound` for a link that leads nowhere for the account.
+    package func acceptLink(
+        _ token: String, in container: String, _ environment: StoreEnvironment
+    ) async throws(AdministrationError) {
+        var event = AuditEvent(
+            .linkAccept, actor: account.id, account: account.id, address: address,
+            container: "\(container)/\(environment.rawValue)")
+        do {
+            try await cloud.open(container, environment: environment)
+            let database = try cloud.database(.shared, of: container, environment: environment, account: account.id)
+            let share = try await database.acceptLink(token).share.id
+            event.subject = "\(share.zone.ownerName)/\(share.zone.zoneName)/\(share.recordName)"
+        } catch {
+            event.outcome = error.code.rawValue
+            let failed = event
+            try await wrapped { try await credentials.audit(failed) }
+            throw AdministrationError(error)
+        }
+        let done = event
+        try await wrapped { try await credentials.audit(done) }
+    }
+
+    // All of it
+
+    /// Writes all that the cloud has of the person to a file.
+    ///
+    /// - Returns: The file, and what it has.
+    package func export() async throws(AdministrationError) -> (file: ArchiveFile, summary: PersonArchive.Summary) {
+        let made = try await wrapped {
+            let folder = FileManager.default.temporaryDirectory.appendingPathComponent("tidemark-export-\(UUID().uuidString)")
+            try FileManager.default.createDirectory(
+                at: folder, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
+            do {
+                let summary = try await PersonArchive.write(all: account, of: cloud, credentials, to: folder)
+                let file = try ArchiveFile(of: folder, named: "tidemark-export", at: Timestamp.now() / 1_000_000)
+                return (file: file, summary: summary)
+            } catch {
+                // The error that is told is the first one.
+                try? FileManager.default.removeItem(at: folder)
+                throw error
+            }
+        }
+        try await audit("export", subject: "\(made.summary.records) records")
+        return made
+    }
+
+    /// Removes the account with all that is stored for it. When it fails midway, it goes on when it is called again.
+    ///
+    /// - Throws: ``AdministrationError`` `forbidden` for an account that administers the cloud.
+    package func remove() async throws(AdministrationError) {
+        let role = try await wrapped { try await credentials.operatorRole(of: account.id) }
+        guard role == nil else {
+            throw AdministrationError(
+                .forbidden, "your account administers this cloud: have an operator take the role away first")
+        }
+        let removed = try await wrapped { try await Self.remove(account, cloud, credentials) }
+        try await audit("remove", subject: "with \(removed.records) records in \(removed.zones) zones")
+    }
+
+    /// Removes an account with its records, shares, assets, password, sessions and role.
+    static func remove(
+        _ account: StoredAccount, _ cloud: EmbeddedCloud, _ credentials: CredentialStore
+    ) async throws -> EmbeddedCloud.Removed {
+        // Nobody signs in or goes on while it is removed.
+        try await credentials.removeAccount(account.id)
+        let removed = try await cloud.removeWithData(account)
+        // What somebody began meanwhile.
+        try await credentials.removeAccount(account.id)
+        return removed
+    }
+
+    // What each of these does
+
+    private func audit(
+        _ action: String, subject: String = "", before: String = "", after: String = ""
+    ) async throws(AdministrationError) {
+        try await wrapped {
+            try await credentials.audit(
+                AuditEvent(
+                    .own(action), actor: account.id, account: account.id, address: address, subject: subject, before: before,
+                    after: after))
+        }
+    }
+
+    private func wrapped<Result>(_ body: () async throws -> Result) async throws(AdministrationError) -> Result {
+        do {
+            return try await body()
+        } catch {
+            throw AdministrationError(error)
+        }
+    }
+}
