@@ -1,6 +1,6 @@
 import TidemarkModel
 
-/// An address within the console: a path of parts and a query, each encoded.
+/// An address of a page of the server: a path of parts and a query, each encoded.
 package struct Address: Hashable, Sendable {
     /// The address, for an attribute or a header.
     package private(set) var text: String
@@ -9,9 +9,16 @@ package struct Address: Hashable, Sendable {
     /// The path at which a server has the console.
     package static let root = "/console"
 
-    /// - Parameter parts: The path below the console's.
-    package init(_ parts: [String] = [], query: [(name: String, value: String?)] = []) {
-        text = Self.root + parts.map { "/" + Self.encoded($0) }.joined()
+    /// The path at which a server has people's own pages.
+    package static let peopleRoot = "/account"
+    /// The path at which a server has the pages of links into shares.
+    package static let shareRoot = "/share"
+
+    /// - Parameters:
+    ///   - parts: The path below the root.
+    ///   - root: The console's, people's or that of shares.
+    package init(_ parts: [String] = [], under root: String = root, query: [(name: String, value: String?)] = []) {
+        text = root + parts.map { "/" + Self.encoded($0) }.joined()
         for (name, value) in query { if let value { add(name, value) } }
     }
 

@@ -46,8 +46,16 @@ enum Layout {
             """
     }
 
+    /// To which pages a document belongs, each of which has a style sheet of its own address: a proxy may keep the console to some.
+    enum Site {
+        case console, people
+
+        var title: String { self == .console ? "Tidemark console" : "Tidemark" }
+        var root: String { self == .console ? Address.root : Address.peopleRoot }
+    }
+
     /// A whole document.
-    static func document(_ title: String, _ body: HTML) -> HTML {
+    static func document(_ title: String, of site: Site = .console, _ body: HTML) -> HTML {
         """
         <!DOCTYPE html>
         <html lang="en">
@@ -55,9 +63,9 @@ enum Layout {
         <meta charset="utf-8">
         <meta name="viewport" content="width=device-width, initial-scale=1">
         <meta name="color-scheme" content="light dark">
-        <title>\(title) – Tidemark console</title>
-        <link rel="stylesheet" href="\(Address(["style.css"]))">
-        <link rel="icon" type="image/svg+xml" href="\(Address(["icon.svg"]))">
+        <title>\(title) – \(site.title)</title>
+        <link rel="stylesheet" href="\(Address(["style.css"], under: site.root))">
+        <link rel="icon" type="image/svg+xml" href="\(Address(["icon.svg"], under: site.root))">
         </head>
         <body>
         <a class="skip" href="#content">Skip to the content</a>
@@ -72,18 +80,8 @@ enum Layout {
     ///
     /// - Parameter context: `nil` where nobody is signed in.
     static func failure(_ error: AdministrationError, _ context: Context?) -> ConsoleReply {
-        let (status, title): (Int, String) =
-            switch error.code {
-            case .notFound: (404, "Not found")
-            case .forbidden: (403, "Not allowed")
-            case .invalid, .missingIndex: (400, "That can't be")
-            case .exists, .conflict: (409, "It was changed meanwhile")
-            case .busy: (503, "Busy")
-            case .damaged, .failed: (500, "It has failed")
-            }
-        // What has failed inside is for the log: it may name what is not a developer's.
-        let message = error.code == .failed ? "The server has failed; its log says why." : sentence(error.publicMessage)
-        let content = notice(.error, message)
+        let (status, title) = status(of: error)
+        let content = notice(.error, message(of: error))
         guard let context else {
             return ConsoleReply(
                 status,
@@ -95,6 +93,23 @@ enum Layout {
                     """))
         }
         return page(context, nil, title: title, status: status, content)
+    }
+
+    /// The status and the heading of an error.
+    static func status(of error: AdministrationError) -> (Int, String) {
+        switch error.code {
+        case .notFound: (404, "Not found")
+        case .forbidden: (403, "Not allowed")
+        case .invalid, .missingIndex: (400, "That can't be")
+        case .exists, .conflict: (409, "It was changed meanwhile")
+        case .busy: (503, "Busy")
+        case .damaged, .failed: (500, "It has failed")
+        }
+    }
+
+    /// What an error says to who looks at a page. What has failed inside is for the log: it may name what is not theirs.
+    static func message(of error: AdministrationError) -> String {
+        error.code == .failed ? "The server has failed; its log says why." : sentence(error.publicMessage)
     }
 
     /// A message as a sentence.

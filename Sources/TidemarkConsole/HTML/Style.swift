@@ -47,6 +47,8 @@ enum Style {
         nav a[aria-current] { background: var(--accent-ground); color: var(--accent); font-weight: 600 }
         main { padding: 1.25rem 1.5rem 3rem; min-width: 0 }
         .narrow { max-width: 26rem; margin: 8vh auto 0; padding: 1.5rem }
+        .single { max-width: 48rem; margin: 0 auto }
+        .single > h2 { margin-top: 1.5rem }
         .card { background: var(--card); border: 1px solid var(--line); border-radius: .5rem; padding: 1rem; margin: 0 0 1rem }
         .card > :last-child { margin-bottom: 0 }
         .tiles { display: grid; grid-template-columns: repeat(auto-fill, minmax(9rem, 1fr)); gap: .75rem; margin: 0 0 1rem; padding: 0 }

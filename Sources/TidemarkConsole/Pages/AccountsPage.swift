@@ -77,6 +77,7 @@ struct AccountPage {
             <h2>Devices and sessions</h2>
             \(sessions(details, id))
             <div class="actions">
+            <form method="post" action="\(Address(["account"]))">\(fields("link", id))<button class="quiet">Link for a password</button></form>
             <form method="post" action="\(Address(["account"]))">\(fields("sign-out", id))<button class="danger">Sign out everywhere…</button></form>
             <form method="post" action="\(Address(["account"]))">\(fields(account.status == .available ? "disable" : "enable", id))\
             <button class="\(account.status == .available ? "danger" : "quiet")">\(account.status == .available ? "Disable the account…" : "Enable the account")</button></form>
@@ -135,6 +136,15 @@ struct AccountPage {
                 throw AdministrationError(.invalid, "a quota is a number of bytes, such as 5GB or 500MB; empty for no limit")
             }
             _ = try await administration.update(id) { $0.quota = quota }
+        case "link":
+            let (account, path) = try await administration.passwordLink(of: id)
+            return Layout.page(
+                context, .accounts, title: "A link for \(account.email)",
+                """
+                <div class="card"><p>With this link the person sets a password. It is good once, and for a day. It is a secret, and is not shown again.</p>
+                <pre tabindex="0">\(context.request.baseURL + path)</pre>
+                <p><a href="\(context.address("account", query: [("id", id)]))">Back to the account</a></p></div>
+                """)
         case "end": try await administration.endSession(context.value("session") ?? "", of: id)
         case "sign-out":
             let question =

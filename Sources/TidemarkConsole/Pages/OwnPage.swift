@@ -64,8 +64,7 @@ struct OwnPage {
             return page(
                 """
                 \(Layout.notice(.good, "The second factor is set up. From now on the console asks for its code."))
-                <div class="card"><h2>Recovery codes</h2><p>Each lets you in once when you have lost your phone. They are not shown again.</p>
-                <pre tabindex="0">\(codes.joined(separator: "\n"))</pre></div>
+                \(SecondFactorPieces.recoveryCodes(codes))
                 """)
         case "remove":
             let question = "The console will let you in with the password alone."
@@ -78,24 +77,11 @@ struct OwnPage {
     }
 
     private func enter(secret: String, _ pending: String, error: String? = nil) -> ConsoleReply {
-        let parts = stride(from: 0, to: secret.count, by: 4).map { start in
-            String(secret.dropFirst(start).prefix(4))
-        }
-        let uri = "otpauth://totp/Tidemark:\(Address.encoded(context.account.email))?secret=\(secret)&issuer=Tidemark"
-        return page(
+        page(
             """
             \(error.map { Layout.notice(.error, $0) } ?? .none)
-            <p>Enter this secret in your authenticator app, then the code that it shows.</p>
-            <pre tabindex="0">\(parts.joined(separator: " "))</pre>
-            <details><summary>As an address</summary><pre tabindex="0">\(uri)</pre></details>
-            \(form(
-                "set",
-                """
-                <input type="hidden" name="factor" value="\(pending)">
-                <div class="field"><label for="code">Code</label>
-                <input id="code" name="code" autocomplete="one-time-code" inputmode="numeric" maxlength="10" required autofocus></div>
-                <button>Set it up</button>
-                """))
+            \(SecondFactorPieces.secret(secret, of: context.account.email))
+            \(form("set", SecondFactorPieces.codeFields(pending)))
             """, status: error == nil ? 200 : 400)
     }
 }

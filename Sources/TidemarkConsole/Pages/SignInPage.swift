@@ -7,8 +7,6 @@ enum SignInPage {
         _ request: ConsoleRequest, email: String = "", error: String? = nil, needsCode: Bool = false, status: Int = 200
     ) -> ConsoleReply {
         let to = (request.isPost ? request.form["to"] : request.query["to"]) ?? ""
-        let described: HTML = error == nil ? .none : " aria-invalid=\"true\" aria-describedby=\"error\""
-        let focus: HTML = " autofocus"
         return ConsoleReply(
             status,
             Layout.document(
@@ -16,24 +14,38 @@ enum SignInPage {
                 """
                 <main id="content" class="narrow" tabindex="-1">
                 <h1>Tidemark console</h1>
-                \(error.map { "<div class=\"notice error\" id=\"error\" role=\"alert\"><p>\($0)</p></div>" } ?? HTML.none)
+                \(alert(error))
                 <form method="post" action="\(Address(["sign-in"]))">
                 <input type="hidden" name="to" value="\(to)">
-                <div class="field"><label for="email">E-mail address</label>
-                <input id="email" name="email" type="email" autocomplete="username" maxlength="255" required value="\(email)"\(HTML.when(email.isEmpty, focus))\(described)></div>
-                <div class="field"><label for="password">Password</label>
-                <input id="password" name="password" type="password" autocomplete="current-password" maxlength="1024" required\(HTML.when(!email.isEmpty, focus))\(described)></div>
-                \(HTML.when(
-                    needsCode,
-                    """
-                    <div class="field"><label for="code">Code</label>
-                    <input id="code" name="code" autocomplete="one-time-code" inputmode="text" maxlength="40" required></div>
-                    """))
+                \(fields(email, isWrong: error != nil, needsCode: needsCode))
                 <button>Sign in</button>
                 </form>
                 <p class="hint">For those who run this cloud. ‘tidemark admin operator add’ lets an account in.</p>
                 </main>
                 """))
+    }
+
+    /// What was wrong with what was sent.
+    static func alert(_ error: String?) -> HTML {
+        error.map { "<div class=\"notice error\" id=\"error\" role=\"alert\"><p>\($0)</p></div>" } ?? .none
+    }
+
+    /// The fields for address, password and, where it is needed, a code.
+    static func fields(_ email: String, isWrong: Bool, needsCode: Bool) -> HTML {
+        let described: HTML = isWrong ? " aria-invalid=\"true\" aria-describedby=\"error\"" : .none
+        let focus: HTML = " autofocus"
+        return """
+            <div class="field"><label for="email">E-mail address</label>
+            <input id="email" name="email" type="email" autocomplete="username" maxlength="255" required value="\(email)"\(HTML.when(email.isEmpty, focus))\(described)></div>
+            <div class="field"><label for="password">Password</label>
+            <input id="password" name="password" type="password" autocomplete="current-password" maxlength="1024" required\(HTML.when(!email.isEmpty, focus))\(described)></div>
+            \(HTML.when(
+                needsCode,
+                """
+                <div class="field"><label for="code">Code</label>
+                <input id="code" name="code" autocomplete="one-time-code" inputmode="text" maxlength="40" required></div>
+                """))
+            """
     }
 
     /// What the address of a page is remembered by while somebody signs in.

@@ -31,6 +31,22 @@ enum ConsoleHeaders {
         request.isSecure ? "__Secure-tidemark-console" : "tidemark-console"
     }
 
+    // The cookie of people's own pages
+
+    static func personCookieName(_ request: ConsoleRequest) -> String {
+        request.isSecure ? "__Host-tidemark-account" : "tidemark-account"
+    }
+
+    /// The header that gives a browser the cookie of people's own pages. A link in a letter that is read in the browser has to bring it along,
+    /// so it is Lax: it comes with links that are followed, and with no form of another site.
+    ///
+    /// - Parameter value: `nil` takes it away.
+    static func personCookie(_ value: String?, _ request: ConsoleRequest) -> String {
+        let secure = request.isSecure ? "; Secure" : ""
+        let age = value == nil ? "; Max-Age=0" : ""
+        return "\(personCookieName(request))=\(value ?? ""); Path=/; HttpOnly; SameSite=Lax\(secure)\(age)"
+    }
+
     /// The header that gives a browser the cookie.
     ///
     /// - Parameter value: `nil` takes it away.

@@ -16,7 +16,6 @@ struct ServedConsole: Sendable {
     private static let formSize = 16 << 20
     /// Names and values of a form: two for each field of a record.
     private static let formValues = 5_000
-    private static let pieceSize = 256 << 10
 
     /// What the names of its operations begin with.
     static let prefix = "console"
@@ -25,14 +24,8 @@ struct ServedConsole: Sendable {
     init(signIn: SignIn, history: RequestHistory, dispatcher: NotificationDispatcher?, logger: Logger) {
         var changed: (@Sendable (RecordChange) -> Void)?
         if let dispatcher { changed = { dispatcher.tell(.init($0)) } }
-        console = Console(signIn.cloud, signIn.access, figures: history, changed: changed) { email, address in
-            do {
-                let (_, account, isKnown) = try await signIn.attempt(email: email, address: address, deviceToken: nil)
-                return Console.Attempt(account: account, isKnown: isKnown)
-            } catch let refusal as Refusal where refusal.status == .tooManyRequests {
-                throw Console.Delay(seconds: Int(refusal.error.retryAfter?.components.seconds ?? 1))
-            }
-        } report: { reason in
+        console = Console(signIn.cloud, signIn.access, figures: history, changed: changed, attempt: signIn.countPageAttempt) {
+            reason in
             logger.error("the console has failed", metadata: ["error": "\(reason)"])
         }
     }
@@ -52,35 +45,9 @@ struct ServedConsole: Sendable {
     }
 
     private static let root = "/console"
-    private static let fetchSite = HTTPField.Name("Sec-Fetch-Site")!
-    private static let fetchMode = HTTPField.Name("Sec-Fetch-Mode")!
 
     private func answer(_ call: Call, _ page: String, isPost: Bool) async -> Reply {
-        let form =
-            isPost ? TextCoding.pairs(Substring(String(decoding: call.body, as: UTF8.self)), most: Self.formValues) : [:]
-        let reply = await console.reply(
-            to: ConsoleRequest(
-                isPost: isPost, page: page, query: call.query, form: form, cookies: call.headers[.cookie] ?? "",
-                origin: call.headers[.origin], fetchSite: call.headers[Self.fetchSite], fetchMode: call.headers[Self.fetchMode],
-                userAgent: call.headers[.userAgent] ?? "", address: call.address, baseURL: call.baseURL))
-        var headers = HTTPFields()
-        for (name, value) in reply.headers { if let name = HTTPField.Name(name) { headers[name] = value } }
-        let body: Reply.Body
-        switch reply.body {
-        case .text(let text): body = .text(text, type: reply.type)
-        case .pieces(let count, let read):
-            body = .stream(type: reply.type, count: count) { writer in
-                var offset: Int64 = 0
-                while offset < count {
-                    let piece = try await read(offset, Int(min(Int64(Self.pieceSize), count - offset)))
-                    // What is missing has the connection break off, so that nobody takes a part for all.
-                    guard !piece.isEmpty else { return }
-                    try await writer.write(ByteBuffer(bytes: piece))
-                    offset += Int64(piece.count)
-                }
-            }
-        }
-        return Reply(status: HTTPResponse.Status(code: reply.status), headers: headers, body: body)
+        Reply(await console.reply(to: ConsoleRequest(call, page, isPost: isPost, formValues: Self.formValues)))
     }
 }
 

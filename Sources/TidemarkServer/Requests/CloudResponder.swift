@@ -51,7 +51,10 @@ final class CloudResponder: Sendable {
         admission = Admission(access: signIn.access)
         routes = Routes(operations)
         watches = operations.map { Self.watching.contains($0.id) }
-        isLeftOut = operations.map { Self.watching.contains($0.id) || $0.id.hasPrefix(ServedConsole.prefix) }
+        isLeftOut = operations.map { operation in
+            Self.watching.contains(operation.id)
+                || [ServedConsole.prefix, ServedPeople.prefix].contains { operation.id.hasPrefix($0) }
+        }
         limits = configuration.limits
         requests = RequestRate(perSecond: limits.requestsPerSecond, burst: Double(limits.burst))
         watchers = RequestRate(perSecond: limits.requestsPerSecond, burst: Double(limits.burst))

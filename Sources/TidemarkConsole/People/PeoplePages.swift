@@ -1,0 +1,303 @@
+import Foundation
+import TidemarkAdministration
+import TidemarkCloud
+import TidemarkCloudEngine
+package import TidemarkEmbeddedCloud
+package import TidemarkIdentity
+package import TidemarkModel
+
+/// The pages of people: of their own accounts, and of links into shares.
+///
+/// ```swift
+/// let pages = PeoplePages(cloud, credentials, attempt: limits.attempt, report: logger.error)
+/// let reply = await pages.reply(to: request)
+/// ```
+package final class PeoplePages: Sendable {
+    /// Where a link into a share leads, as its address says.
+    package struct Link: Hashable, Sendable {
+        package let container: String
+        package let environment: StoreEnvironment
+        package let token: String
+
+        package init(container: String, environment: StoreEnvironment, token: String) {
+            (self.container, self.environment, self.token) = (container, environment, token)
+        }
+
+        var address: Address { Address([container, environment.rawValue, token], under: Address.shareRoot) }
+    }
+
+    let cloud: EmbeddedCloud
+    let credentials: CredentialStore
+    /// Counts an attempt to sign in, or to enter the password again, as that of the console.
+    let attempt: @Sendable (_ email: String, _ address: String) async throws -> Console.Attempt
+    /// Tells the server's log of a fault.
+    let report: @Sendable (String) -> Void
+    /// The accounts whose archives are being made.
+    private let exports = LockedValue<Set<String>>([])
+
+    package init(
+        _ cloud: EmbeddedCloud, _ credentials: CredentialStore,
+        attempt: @escaping @Sendable (_ email: String, _ address: String) async throws -> Console.Attempt,
+        report: @escaping @Sendable (String) -> Void
+    ) {
+        (self.cloud, self.credentials, self.attempt, self.report) = (cloud, credentials, attempt, report)
+    }
+
+    /// The pages of accounts, by their names in the path.
+    package static let pages = [
+        "", "sign-in", "sign-out", "second-factor", "export", "delete", "password", "style.css", "icon.svg",
+    ]
+
+    /// Answers a request. Nothing is thrown: an error is a page.
+    ///
+    /// - Parameter link: Where the request is for the page of a link.
+    package func reply(to request: ConsoleRequest, link: Link? = nil) async -> ConsoleReply {
+        var reply: ConsoleReply
+        do {
+            reply = try await answer(request, link)
+        } catch let error as AdministrationError {
+            reply = Self.failure(error, nil)
+            if error.code == .failed { report("\(error)") }
+        } catch let delay as Console.Delay {
+            reply = PersonSignInPage.form(request, error: Self.text(delay), status: 429)
+            reply.headers.append(("Retry-After", String(delay.seconds)))
+        } catch {
+            report("\(error)")
+            let known = AdministrationError(error)
+            reply = Self.failure(known.code == .busy ? known : AdministrationError(.failed, "the server has failed"), nil)
+        }
+        ConsoleHeaders.add(to: &reply, isKept: link == nil && Console.open.contains(request.page) && reply.status == 200)
+        return reply
+    }
+
+    static func text(_ delay: Console.Delay) -> String { "Too many attempts: wait \(delay.seconds) seconds, then try again." }
+
+    private func answer(_ request: ConsoleRequest, _ link: Link?) async throws -> ConsoleReply {
+        guard request.isOwn else {
+            throw AdministrationError(.forbidden, "this request was made by a page of another site; open the page itself")
+        }
+        let person = try await person(request)
+        if let link {
+            if let person, request.isPost { try Self.demandToken(person) }
+            return try await SharePage(link, request, person, self).reply()
+        }
+        switch request.page {
+        case "style.css": return ConsoleReply(200, type: "text/css; charset=utf-8", .text(Style.sheet))
+        case "icon.svg": return ConsoleReply(200, type: "image/svg+xml", .text(Style.icon))
+        case "password": return try await PasswordLinkPage(request, self).reply()
+        case "sign-in":
+            if request.isPost { return try await signIn(request) }
+            guard person == nil else { return .redirect(to: PersonSignInPage.destination(request.query["to"] ?? "")) }
+            return PersonSignInPage.form(request)
+        default: break
+        }
+        guard let person else {
+            guard !request.isPost else {
+                return PersonSignInPage.form(request, error: "Your session has ended. Sign in again.", status: 403)
+            }
+            return .redirect(to: Address(["sign-in"], under: Address.peopleRoot))
+        }
+        if request.isPost { try Self.demandToken(person) }
+        do {
+            switch request.page {
+            case "": return try await PersonPage(person, self).reply()
+            case "sign-out" where request.isPost: return try await signOut(person)
+            case "second-factor": return try await PersonFactorPage(person, self).reply()
+            case "export" where request.isPost: return try await export(person)
+            case "delete": return try await PersonDeletionPage(person, self).reply()
+            default: throw AdministrationError(.notFound, "there is no such page")
+            }
+        } catch let error as AdministrationError {
+            if error.code == .failed { report("\(error)") }
+            return Self.failure(error, person)
+        }
+    }
+
+    private static func demandToken(_ person: Person) throws(AdministrationError) {
+        guard CredentialStore.isToken(person.request.form["token"] ?? "", of: person.session) else {
+            throw AdministrationError(
+                .forbidden, "this form has expired, or is not of this session; go back, reload the page, and send it again")
+        }
+    }
+
+    static func failure(_ error: AdministrationError, _ person: Person?) -> ConsoleReply {
+        let (status, title) = Layout.status(of: error)
+        return PeopleLayout.page(person, title: title, status: status, Layout.notice(.error, Layout.message(of: error)))
+    }
+
+    // Sessions
+
+    private func person(_ request: ConsoleRequest) async throws -> Person? {
+        guard let cookie = request.cookie(ConsoleHeaders.personCookieName(request)),
+            let session = try await credentials.personSession(cookie),
+            let account = try await cloud.account(id: session.account), account.status == .available
+        else { return nil }
+        return Person(
+            request: request, session: session, own: PersonalAccount(cloud, credentials, account, from: request.address))
+    }
+
+    private func signIn(_ request: ConsoleRequest) async throws -> ConsoleReply {
+        let email = (request.form["email"] ?? "").trimmingCharacters(in: .whitespacesAndNewlines)
+        let attempt = try await attempt(email, request.address)
+        // An account that can't be used has no password, as far as anybody learns.
+        let account = attempt.account.flatMap { $0.status == .available ? $0.id : nil }
+        let signedIn = try await credentials.signInToPages(
+            request.form["password"] ?? "", account: account, code: request.form["code"] ?? "", device: request.userAgent,
+            address: request.address, isKnown: attempt.isKnown, as: email)
+        guard case .signedIn(let cookie) = signedIn else {
+            let error =
+                signedIn == .needsCode
+                ? "Enter the code that your app shows, or a recovery code." : "The e-mail address or the password is wrong."
+            return PersonSignInPage.form(request, email: email, error: error, needsCode: signedIn == .needsCode, status: 403)
+        }
+        var reply = ConsoleReply.redirect(to: PersonSignInPage.destination(request.form["to"] ?? ""))
+        reply.headers.append(("Set-Cookie", ConsoleHeaders.personCookie(cookie, request)))
+        return reply
+    }
+
+    private func signOut(_ person: Person) async throws -> ConsoleReply {
+        try await credentials.endPageSession(person.session.id)
+        try await credentials.audit(
+            AuditEvent(
+                .accountSignOut, actor: person.account.id, account: person.account.id, address: person.request.address))
+        return signedOut(person.request)
+    }
+
+    /// Sends the browser to the page where one signs in, without its cookie.
+    func signedOut(_ request: ConsoleRequest, _ note: String? = nil) -> ConsoleReply {
+        var reply = ConsoleReply.redirect(to: Address(["sign-in"], under: Address.peopleRoot).with("note", note))
+        reply.headers.append(("Set-Cookie", ConsoleHeaders.personCookie(nil, request)))
+        return reply
+    }
+
+    /// Whether a person has entered their password, in this form or not long ago. An attempt is counted.
+    ///
+    /// - Returns: What is wrong; `nil` where nothing is.
+    func refusal(_ person: Person, isAlwaysAsked: Bool = true) async throws -> String? {
+        if !isAlwaysAsked, credentials.isConfirmed(person.session) { return nil }
+        do {
+            _ = try await attempt(person.account.email, person.request.address)
+        } catch let delay as Console.Delay {
+            return Self.text(delay)
+        }
+        let isRight = try await credentials.confirm(person.session, password: person.request.form["password"] ?? "")
+        return isRight ? nil : "The password is wrong."
+    }
+
+    // All of it
+
+    /// How many archives are made at once: each takes as much room for a while as a person's data.
+    private static let exportsMax = 2
+
+    private func export(_ person: Person) async throws -> ConsoleReply {
+        if let refusal = try await refusal(person) {
+            return try await PersonPage(person, self).reply(error: (.export, refusal))
+        }
+        let id = person.account.id
+        let isTurn = exports.withLock { exports in exports.count < Self.exportsMax && exports.insert(id).inserted }
+        guard isTurn else {
+            throw AdministrationError(.busy, "other archives are being made; try again in some minutes")
+        }
+        defer { exports.withLock { _ = $0.remove(id) } }
+        let (file, _) = try await person.own.export()
+        var reply = ConsoleReply(
+            200, type: "application/x-tar", .pieces(file.count) { offset, most in try file.read(at: offset, most: most) })
+        reply.headers.append(("Content-Disposition", "attachment; filename=\"tidemark-export.tar\""))
+        return reply
+    }
+}
+
+/// Somebody who is signed in to their own pages, and what they ask for.
+struct Person: Sendable {
+    let request: ConsoleRequest
+    let session: PersonSession
+    let own: PersonalAccount
+    var account: StoredAccount { own.account }
+
+    /// A value of the form; `nil` where it is empty.
+    func value(_ name: String) -> String? { request.form[name].flatMap { $0.isEmpty ? nil : $0 } }
+
+    /// A form of a page, with what shows that this page has sent it.
+    func form(_ address: Address, _ action: String, card: Bool = false, _ content: HTML) -> HTML {
+        """
+        <form\(HTML.when(card, " class=\"card\"")) method="post" action="\(address)"><input type="hidden" name="token" value="\(session.formToken)">
+        <input type="hidden" name="action" value="\(action)">\(content)</form>
+        """
+    }
+}
+
+/// What all pages of people have around them.
+enum PeopleLayout {
+    static func page(_ person: Person?, title: String, status: Int = 200, _ content: HTML) -> ConsoleReply {
+        let top: HTML =
+            person.map { person in
+                """
+                <header class="top"><a class="brand" href="\(Address(under: Address.peopleRoot))">Tidemark</a>
+                <div class="person"><a class="email" href="\(Address(under: Address.peopleRoot))">\(person.account.email)</a>
+                \(person.form(Address(["sign-out"], under: Address.peopleRoot), "sign-out", "<button class=\"quiet\">Sign out</button>"))</div></header>
+                """
+            } ?? .none
+        return ConsoleReply(
+            status,
+            Layout.document(
+                title, of: .people,
+                """
+                \(top)
+                <main id="content" class="\(person == nil ? "narrow" : "single")" tabindex="-1">
+                <h1>\(title)</h1>
+                \(content)
+                </main>
+                """))
+    }
+
+    static let passwordField: HTML = """
+        <div class="field"><label>Your password now
+        <input name="password" type="password" autocomplete="current-password" maxlength="1024" required></label></div>
+        """
+}
+
+/// The page where people sign in to their own pages.
+enum PersonSignInPage {
+    private static let notes = [
+        "password": "Your password is changed. Sign in with the new one, here and on your devices.",
+        "set": "Your password is set. Sign in with it, here and on your devices.", "everywhere": "All your sessions have ended.",
+        "deleted": "Your account and its data are deleted.",
+    ]
+
+    /// - Parameters:
+    ///   - email: What was typed.
+    ///   - to: Where it leads afterwards; by default as the request says.
+    static func form(
+        _ request: ConsoleRequest, email: String = "", to: String? = nil, error: String? = nil, needsCode: Bool = false,
+        status: Int = 200
+    ) -> ConsoleReply {
+        let to = to ?? (request.isPost ? request.form["to"] : request.query["to"]) ?? ""
+        let note = request.query["note"].flatMap { notes[$0] }
+        return PeopleLayout.page(
+            nil, title: "Your account", status: status,
+            """
+            \(note.map { Layout.notice(.good, $0) } ?? .none)
+            \(SignInPage.alert(error))
+            <form method="post" action="\(Address(["sign-in"], under: Address.peopleRoot))">
+            <input type="hidden" name="to" value="\(to)">
+            \(SignInPage.fields(email, isWrong: error != nil, needsCode: needsCode))
+            <button>Sign in</button>
+            </form>
+            <p class="hint">With the address and the password of your devices. Who runs this server helps if you have forgotten them.</p>
+            """)
+    }
+
+    /// The page that a text remembers, made anew: it leads to people's own pages or to the page of a link.
+    static func destination(_ text: String) -> Address {
+        let parts = text.split(separator: "/", omittingEmptySubsequences: false).map(String.init)
+        guard parts.count == 4, parts[0] == "share", let environment = StoreEnvironment(rawValue: parts[2]),
+            parts[1...].allSatisfy({ !$0.isEmpty && $0.utf8.count <= 255 })
+        else { return Address(under: Address.peopleRoot) }
+        return PeoplePages.Link(container: parts[1], environment: environment, token: parts[3]).address
+    }
+
+    /// What the page of a link is remembered by while somebody signs in.
+    static func destination(_ link: PeoplePages.Link) -> String {
+        "share/\(link.container)/\(link.environment.rawValue)/\(link.token)"
+    }
+}

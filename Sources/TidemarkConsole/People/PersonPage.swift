@@ -1,0 +1,259 @@
+import Foundation
+import TidemarkAdministration
+import TidemarkCloudEngine
+import TidemarkIdentity
+import TidemarkModel
+
+/// A person's own account: who they are, where they are signed in, and what they can do about that.
+struct PersonPage {
+    /// A part of the page that something may be wrong with.
+    enum Part { case profile, password, export }
+
+    private let person: Person
+    private let pages: PeoplePages
+
+    init(_ person: Person, _ pages: PeoplePages) { (self.person, self.pages) = (person, pages) }
+
+    private static let here = Address(under: Address.peopleRoot)
+
+    private static let notes = [
+        "profile": "Your name and address are as you wrote them.", "session": "The session has ended.",
+        "second-factor": "The second factor is removed.",
+    ]
+
+    func reply(error: (part: Part, text: String)? = nil) async throws -> ConsoleReply {
+        if person.request.isPost, error == nil { return try await change() }
+        let account = person.account
+        let hasFactor = try await pages.credentials.hasSecondFactor(account.id)
+        let note = person.request.query["done"].flatMap { Self.notes[$0] }
+        func alert(_ part: Part) -> HTML { error?.part == part ? Layout.notice(.error, error?.text ?? "") : .none }
+        let email = error?.part == .profile ? person.request.form["email"] ?? "" : account.email
+        let name = error?.part == .profile ? person.request.form["name"] ?? "" : account.name?.title ?? ""
+        let factor = Address(["second-factor"], under: Address.peopleRoot)
+        return PeopleLayout.page(
+            person, title: "Your account", status: error == nil ? 200 : 400,
+            """
+            \(note.map { Layout.notice(.good, $0) } ?? .none)
+            <h2>Name and address</h2>
+            \(alert(.profile))
+            \(person.form(
+                Self.here, "profile", card: true,
+                """
+                <div class="field"><label for="name">Name <span class="hint">as people see it who share with you</span></label>
+                <input id="name" name="name" autocomplete="name" maxlength="255" value="\(name)"></div>
+                <div class="field"><label for="email">E-mail address <span class="hint">to sign in with, and for invitations</span></label>
+                <input id="email" name="email" type="email" autocomplete="email" maxlength="255" required value="\(email)"></div>
+                \(PeopleLayout.passwordField)<button>Save</button>
+                """))
+            <h2>Password</h2>
+            \(alert(.password))
+            \(person.form(
+                Self.here, "password", card: true,
+                """
+                <p class="hint">Another password ends all sessions: you sign in again, here and on your devices.</p>
+                \(PeopleLayout.passwordField)
+                <div class="field"><label for="new">New password <span class="hint">at least 8 characters</span></label>
+                <input id="new" name="new" type="password" autocomplete="new-password" minlength="8" maxlength="1024" required></div>
+                <div class="field"><label for="again">New password again</label>
+                <input id="again" name="again" type="password" autocomplete="new-password" minlength="8" maxlength="1024" required></div>
+                <button>Change the password</button>
+                """))
+            <h2>Second factor</h2>
+            <div class="card"><p>\(hasFactor ? "These pages ask for a code of your phone as well." : "None: the password alone lets you in here.")</p>
+            \(person.form(
+                factor, hasFactor ? "remove" : "begin",
+                """
+                <button class="quiet">\(hasFactor ? "Remove the second factor…" : "Set up a second factor…")</button>
+                """))</div>
+            <h2>Devices and sessions</h2>
+            \(try await sessions())
+            <div class="actions">\(person.form(Self.here, "everywhere", "<button class=\"danger\">Sign out everywhere</button>"))</div>
+            <h2>Your data</h2>
+            \(alert(.export))
+            \(person.form(
+                Address(["export"], under: Address.peopleRoot), "export", card: true,
+                """
+                <p>All that is yours as one file: account, records, shares, pictures and other contents, sessions, and what happened.</p>
+                \(PeopleLayout.passwordField)<button class="quiet">Download the archive</button>
+                """))
+            <div class="actions"><a class="button danger" href="\(Address(["delete"], under: Address.peopleRoot))">Delete the account…</a></div>
+            """)
+    }
+
+    private func sessions() async throws -> HTML {
+        let (devices, browsers) = try await person.own.sessions()
+        func end(_ id: String, _ device: String) -> HTML {
+            person.form(
+                Self.here, "end",
+                """
+                <input type="hidden" name="id" value="\(id)"><button class="quiet" aria-label="End the session of \(device)">End</button>
+                """)
+        }
+        let rows =
+            devices.map { session in
+                Layout.row([
+                    HTML(session.device.isEmpty ? "a device" : session.device), HTML(session.container), HTML(session.address),
+                    Layout.time(session.began), session.used == 0 ? .none : Layout.time(session.used),
+                    end(session.id, session.device),
+                ])
+            }
+            + browsers.map { session in
+                let isOwn = session.id == person.session.id
+                let place = session.isOfConsole ? "the console" : isOwn ? "these pages, here" : "these pages"
+                return Layout.row([
+                    HTML(session.device), HTML(place), HTML(session.address), Layout.time(session.began),
+                    Layout.time(session.used), isOwn ? .none : end(session.id, session.device),
+                ])
+            }
+        return Layout.table("Devices and sessions", ["Device", "For", "From", "Since (UTC)", "Last used", "End"], rows)
+    }
+
+    private func change() async throws -> ConsoleReply {
+        switch person.value("action") {
+        case "profile":
+            if let refusal = try await pages.refusal(person) { return try await reply(error: (.profile, refusal)) }
+            do throws(AdministrationError) {
+                let email = (person.request.form["email"] ?? "").trimmingCharacters(in: .whitespacesAndNewlines)
+                try await person.own.set(name: person.request.form["name"] ?? "", address: email)
+            } catch {
+                guard error.code == .invalid else { throw error }
+                return try await reply(error: (.profile, Layout.message(of: error)))
+            }
+            return .redirect(to: Self.here.with("done", "profile"))
+        case "password":
+            if let refusal = try await pages.refusal(person) { return try await reply(error: (.password, refusal)) }
+            let new = person.request.form["new"] ?? ""
+            guard new == person.request.form["again"] else {
+                return try await reply(error: (.password, "The new passwords are not the same."))
+            }
+            do throws(AdministrationError) {
+                try await person.own.setPassword(new)
+            } catch {
+                guard error.code == .invalid else { throw error }
+                return try await reply(error: (.password, Layout.message(of: error)))
+            }
+            return pages.signedOut(person.request, "password")
+        case "end":
+            try await person.own.endSession(person.value("id") ?? "")
+            return .redirect(to: Self.here.with("done", "session"))
+        case "everywhere":
+            try await person.own.signOutEverywhere()
+            return pages.signedOut(person.request, "everywhere")
+        default: throw AdministrationError(.invalid, "say what is to be changed")
+        }
+    }
+}
+
+/// The page that asks before an account is deleted.
+struct PersonDeletionPage {
+    private let person: Person
+    private let pages: PeoplePages
+
+    init(_ person: Person, _ pages: PeoplePages) { (self.person, self.pages) = (person, pages) }
+
+    func reply() async throws -> ConsoleReply {
+        var error: String?
+        if person.request.isPost {
+            error = try await pages.refusal(person)
+            if error == nil {
+                try await person.own.remove()
+                return pages.signedOut(person.request, "deleted")
+            }
+        }
+        let here = Address(["delete"], under: Address.peopleRoot)
+        return PeopleLayout.page(
+            person, title: "Delete your account?", status: error == nil ? 200 : 403,
+            """
+            \(error.map { Layout.notice(.error, $0) } ?? .none)
+            <div class="card"><p>Everything of \(person.account.email) on this server goes, and can't be brought back: records, pictures, what you
+            share with others, and your part in what they share. What your devices have stays there. Download the archive first if you want to keep it.</p>
+            \(person.form(
+                here, "delete",
+                """
+                \(PeopleLayout.passwordField)<div class="actions"><button class="danger">Delete the account and its data</button>
+                <a class="button quiet" href="\(Address(under: Address.peopleRoot))">Cancel</a></div>
+                """))</div>
+            """)
+    }
+}
+
+/// Sets up or removes a person's second factor.
+struct PersonFactorPage {
+    private let person: Person
+    private let pages: PeoplePages
+
+    init(_ person: Person, _ pages: PeoplePages) { (self.person, self.pages) = (person, pages) }
+
+    private static let here = Address(["second-factor"], under: Address.peopleRoot)
+
+    func reply() async throws -> ConsoleReply {
+        guard person.request.isPost else { return .redirect(to: Address(under: Address.peopleRoot)) }
+        let (credentials, account) = (pages.credentials, person.account)
+        switch person.value("action") {
+        case "begin":
+            let question = "These pages will need a code of your phone besides the password."
+            if let page = try await confirmation("begin", question, "Go on", isAlwaysAsked: false) { return page }
+            let made = credentials.newSecondFactor(of: account.id)
+            return enter(made.secret, made.form)
+        case "set":
+            let pending = person.value("factor") ?? ""
+            guard
+                let codes = try await credentials.setSecondFactor(
+                    of: account.id, to: pending, code: person.value("code") ?? "")
+            else {
+                guard let secret = try credentials.secret(ofSecondFactor: pending, of: account.id) else {
+                    throw AdministrationError(.invalid, "that took too long; begin again")
+                }
+                return enter(secret, pending, error: "The code is wrong. Is the clock of your phone right?")
+            }
+            try await person.own.auditSecondFactor(isSet: true)
+            return page(
+                """
+                \(Layout.notice(.good, "The second factor is set up. From now on these pages ask for its code."))
+                \(SecondFactorPieces.recoveryCodes(codes))
+                <p><a href="\(Address(under: Address.peopleRoot))">Back to your account</a></p>
+                """)
+        case "remove":
+            let question = "These pages, and the console if you use it, will let you in with the password alone."
+            if let page = try await confirmation("remove", question, "Remove the second factor") { return page }
+            try await credentials.removeSecondFactor(of: account.id)
+            try await person.own.auditSecondFactor(isSet: false)
+            return .redirect(to: Address(under: Address.peopleRoot).with("done", "second-factor"))
+        default: throw AdministrationError(.invalid, "say what is to be changed")
+        }
+    }
+
+    private func confirmation(
+        _ action: String, _ question: String, _ button: String, isAlwaysAsked: Bool = true
+    ) async throws -> ConsoleReply? {
+        var error: String?
+        if person.value("confirmed") != nil || !isAlwaysAsked && pages.credentials.isConfirmed(person.session) {
+            error = try await pages.refusal(person, isAlwaysAsked: isAlwaysAsked)
+            if error == nil { return nil }
+        }
+        return page(
+            """
+            \(error.map { Layout.notice(.error, $0) } ?? .none)
+            <div class="card"><p>\(question)</p>
+            \(person.form(
+                Self.here, action,
+                """
+                <input type="hidden" name="confirmed" value="1">\(PeopleLayout.passwordField)
+                <div class="actions"><button>\(button)</button><a class="button quiet" href="\(Address(under: Address.peopleRoot))">Cancel</a></div>
+                """))</div>
+            """, status: error == nil ? 200 : 403)
+    }
+
+    private func enter(_ secret: String, _ pending: String, error: String? = nil) -> ConsoleReply {
+        page(
+            """
+            \(error.map { Layout.notice(.error, $0) } ?? .none)
+            \(SecondFactorPieces.secret(secret, of: person.account.email))
+            \(person.form(Self.here, "set", SecondFactorPieces.codeFields(pending)))
+            """, status: error == nil ? 200 : 400)
+    }
+
+    private func page(_ content: HTML, status: Int = 200) -> ConsoleReply {
+        PeopleLayout.page(person, title: "Second factor", status: status, content)
+    }
+}

@@ -1,0 +1,60 @@
+import Foundation
+import HTTPTypes
+import HummingbirdCore
+import NIOCore
+import TidemarkCloud
+import TidemarkConsole
+import TidemarkModel
+
+// What pages of TidemarkConsole are asked and answer, over a connection.
+
+extension ConsoleRequest {
+    private static let fetchSite = HTTPField.Name("Sec-Fetch-Site")!
+    private static let fetchMode = HTTPField.Name("Sec-Fetch-Mode")!
+
+    /// - Parameter formValues: How many names and values of a form are read.
+    init(_ call: Call, _ page: String, isPost: Bool, formValues: Int) {
+        let form = isPost ? TextCoding.pairs(Substring(String(decoding: call.body, as: UTF8.self)), most: formValues) : [:]
+        self.init(
+            isPost: isPost, page: page, query: call.query, form: form, cookies: call.headers[.cookie] ?? "",
+            origin: call.headers[.origin], fetchSite: call.headers[Self.fetchSite], fetchMode: call.headers[Self.fetchMode],
+            userAgent: call.headers[.userAgent] ?? "", address: call.address, baseURL: call.baseURL)
+    }
+}
+
+extension Reply {
+    private static let pieceSize = 256 << 10
+
+    init(_ reply: ConsoleReply) {
+        var headers = HTTPFields()
+        for (name, value) in reply.headers { if let name = HTTPField.Name(name) { headers[name] = value } }
+        let body: Body
+        switch reply.body {
+        case .text(let text): body = .text(text, type: reply.type)
+        case .pieces(let count, let read):
+            body = .stream(type: reply.type, count: count) { writer in
+                var offset: Int64 = 0
+                while offset < count {
+                    let piece = try await read(offset, Int(min(Int64(Self.pieceSize), count - offset)))
+                    // What is missing has the connection break off, so that nobody takes a part for all.
+                    guard !piece.isEmpty else { return }
+                    try await writer.write(ByteBuffer(bytes: piece))
+                    offset += Int64(piece.count)
+                }
+            }
+        }
+        self.init(status: HTTPResponse.Status(code: reply.status), headers: headers, body: body)
+    }
+}
+
+extension SignIn {
+    /// Counts an attempt to sign in to pages, among those to sign in elsewhere.
+    @Sendable func countPageAttempt(_ email: String, _ address: String) async throws -> Console.Attempt {
+        do {
+            let (_, account, isKnown) = try await attempt(email: email, address: address, deviceToken: nil)
+            return Console.Attempt(account: account, isKnown: isKnown)
+        } catch let refusal as Refusal where refusal.status == .tooManyRequests {
+            throw Console.Delay(seconds: Int(refusal.error.retryAfter?.components.seconds ?? 1))
+        }
+    }
+}

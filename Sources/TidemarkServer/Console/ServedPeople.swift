@@ -1,0 +1,50 @@
+import HTTPTypes
+import Logging
+import TidemarkConsole
+import TidemarkModel
+
+/// Hands requests under `/account` and `/share` to the pages of people.
+struct ServedPeople: Sendable {
+    private let pages: PeoplePages
+
+    /// The most bytes of a form.
+    private static let formSize = 64 << 10
+    /// Names and values of a form.
+    private static let formValues = 50
+
+    init(signIn: SignIn, logger: Logger) {
+        pages = PeoplePages(signIn.cloud, signIn.access, attempt: signIn.countPageAttempt) { reason in
+            logger.error("a page has failed", metadata: ["error": "\(reason)"])
+        }
+    }
+
+    /// What the names of its operations begin with.
+    static let prefix = "people"
+
+    var operations: [Operation] {
+        let account = PeoplePages.pages.flatMap { page in
+            let path = page.isEmpty ? Address.peopleRoot : "\(Address.peopleRoot)/\(page)"
+            return two(page.isEmpty ? "\(Self.prefix).account" : "\(Self.prefix).account.\(page)", path) { call, isPost in
+                await pages.reply(to: ConsoleRequest(call, page, isPost: isPost, formValues: Self.formValues))
+            }
+        }
+        let share = two("\(Self.prefix).share", "\(Address.shareRoot)/{container}/{environment}/{link}") { call, isPost in
+            await pages.reply(
+                to: ConsoleRequest(call, "", isPost: isPost, formValues: Self.formValues),
+                link: PeoplePages.Link(
+                    container: call.container, environment: call.environment, token: call.parameters["link"] ?? ""))
+        }
+        return account + share
+    }
+
+    private func two(
+        _ id: String, _ path: String, _ answer: @escaping @Sendable (Call, Bool) async -> ConsoleReply
+    ) -> [Operation] {
+        [
+            Operation(id, .get, path, body: .none, isOpen: true) { Reply(await answer($0, false)) },
+            Operation("\(id).post", .post, path, body: .bytes(most: Self.formSize), isOpen: true, isChanging: true) {
+                Reply(await answer($0, true))
+            },
+        ]
+    }
+}
