@@ -39,14 +39,39 @@ struct LinkArguments: ParsableArguments {
         }
     }
 
+    /// The path of the container that was named; `nil` where none was.
+    var chosen: String? {
+        if let given { return given }
+        guard let path = ProcessInfo.processInfo.environment["TIDEMARK_CONTAINER"], !path.isEmpty else { return nil }
+        return path
+    }
+
     /// The path of the container.
     ///
     /// - Throws: The exit code where none is given and not exactly one is signed in where the link leads, after the reason was told.
     func container() throws -> String {
-        if let given { return given }
-        if let path = ProcessInfo.processInfo.environment["TIDEMARK_CONTAINER"], !path.isEmpty { return path }
+        if let path = try chosen ?? fitting() { return path }
         let address = ShareAddress(link)
-        let folder = URL(fileURLWithPath: FileManager.default.currentDirectoryPath, isDirectory: true)
+        guard let server = address.server, let command = address.signIn(address.freeName(in: Self.here)) else {
+            throw ending(
+                "no container in this directory is signed in to a cloud; name the one that is meant with --into", .noInput)
+        }
+        throw ending(
+            """
+            no container in this directory is signed in to the container '\(address.container ?? "default")' of \(server). Name one \
+            elsewhere with --into, or sign in and follow the link again: \(command)
+            """, .noInput)
+    }
+
+    /// The current directory.
+    static var here: URL { URL(fileURLWithPath: FileManager.default.currentDirectoryPath, isDirectory: true) }
+
+    /// The only container in the current directory that is signed in where the link leads; `nil` where none is.
+    ///
+    /// - Throws: The exit code where several are, after the reason was told.
+    func fitting() throws -> String? {
+        let address = ShareAddress(link)
+        let folder = Self.here
         var (fitting, unreadable): ([String], [String]) = ([], [])
         for name in try FileManager.default.contentsOfDirectory(atPath: folder.path).sorted() {
             let url = folder.appendingPathComponent(name, isDirectory: true)
@@ -64,15 +89,7 @@ struct LinkArguments: ParsableArguments {
                 "\(fitting.joined(separator: ", ")) are signed in where the link leads; say which is meant with --into", .usage)
         }
         for reason in unreadable { Output.error("note: \(reason)") }
-        guard let server = address.server, let command = address.signIn(address.freeName(in: folder)) else {
-            throw ending(
-                "no container in this directory is signed in to a cloud; name the one that is meant with --into", .noInput)
-        }
-        throw ending(
-            """
-            no container in this directory is signed in to the container '\(address.container ?? "default")' of \(server). Name one \
-            elsewhere with --into, or sign in and follow the link again: \(command)
-            """, .noInput)
+        return nil
     }
 
     /// The note on a container that was not named on the command line.
@@ -92,12 +109,13 @@ extension ShareAddress {
     }
 
     /// A name for a container to sign in there.
-    fileprivate func freeName(in folder: URL) -> String {
+    func freeName(in folder: URL) -> String {
         let isPlain = container?.utf8.allSatisfy { byte in
             (0x30...0x39).contains(byte) || (0x41...0x5a).contains(byte) || (0x61...0x7a).contains(byte) || byte == 0x5f
         }
         let name = isPlain == true && container?.isEmpty == false && container != "default" ? container ?? "" : "Shared"
-        let isTaken = FileManager.default.fileExists(atPath: folder.appendingPathComponent("\(name).tidemark").path)
-        return isTaken ? "ANOTHER.tidemark" : "\(name).tidemark"
+        let names = ["\(name).tidemark"] + (2..<100).map { "\(name)-\($0).tidemark" }
+        return names.first { !FileManager.default.fileExists(atPath: folder.appendingPathComponent($0).path) }
+            ?? "ANOTHER.tidemark"
     }
 }

@@ -1,6 +1,7 @@
 import ArgumentParser
 import Tidemark
 import TidemarkHTTP
+import TidemarkModel
 import TidemarkSQLite
 import TidemarkStore
 import TidemarkSync
@@ -8,19 +9,27 @@ import TidemarkSync
 struct ShareAccept: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "accept", abstract: "Accepts an invitation; the shared records go into the shared store.",
-        usage: LinkArguments.usage("accept", "[--no-sync] [--json]"),
+        usage: LinkArguments.usage("accept", "[--email <address>] [--password-stdin] [--no-sync] [--json]"),
         discussion: """
             \(LinkArguments.discussion)
 
+            If no container is signed in there, the command asks for the address and the password of your account on that server, and \
+            signs the container in; without a container on the command line it makes one. It asks on a terminal only; elsewhere name \
+            --email and --password-stdin.
+
             Exit code 66: the link is invalid, revoked, or belongs to another person; the cloud does not say which. Exit code 64: a \
-            server's address was given instead of a link.
+            server's address was given instead of a link, or there is no terminal to ask on.
 
             Examples:
-              tidemark share accept 'tidemark://share/bPqv…?server=…&container=journal'
+              tidemark share accept https://sync.example.org/share/journal/production/bPqv…
+              tidemark share accept https://sync.example.org/share/journal/production/bPqv… \\
+                  --email ben@example.org --password-stdin
               tidemark share accept BensJournal.tidemark 'tidemark://share/bPqv…'
             """)
 
     @OptionGroup var arguments: LinkArguments
+
+    @OptionGroup var first: SignInFirst
 
     @OptionGroup var afterwards: SyncAfterwards
 
@@ -29,8 +38,8 @@ struct ShareAccept: AsyncParsableCommand {
 
     func run() async throws {
         try await reportingErrors {
-            let (container, link) = (try arguments.container(), arguments.link)
-            let sharing = try await SharingAccess.open(container, for: link)
+            let link = arguments.link
+            let (container, sharing) = try await first.open(arguments)
             let share = try await sharing.container.acceptInvitation(link, in: sharing.databases)
             let permission = share.currentUser?.permission.title ?? ShareParticipant.Permission.unknown.title
             let owner = share.owner?.identity.title ?? "Unknown"
@@ -51,7 +60,7 @@ struct ShareDecline: AsyncParsableCommand {
             After declining, joining needs a new invitation.
 
             Examples:
-              tidemark share decline 'tidemark://share/bPqv…?server=…&container=journal'
+              tidemark share decline https://sync.example.org/share/journal/production/bPqv…
               tidemark share decline BensJournal.tidemark 'tidemark://share/bPqv…'
             """)
 
@@ -76,7 +85,7 @@ extension SharingAccess {
     ///
     /// - Throws: Where the container is not signed in to the cloud that the link leads to, the exit code, after the command that signs it in
     ///   was told.
-    fileprivate static func open(_ path: String, for link: String) async throws -> SharingAccess {
+    static func open(_ path: String, for link: String) async throws -> SharingAccess {
         let address = ShareAddress(link)
         let sharing: SharingAccess
         do {
@@ -94,6 +103,12 @@ extension SharingAccess {
         let isElsewhere =
             address.server.map { $0 != settings.cloud } ?? false
             || address.container.map { $0 != settings.cloudContainer } ?? false
+        let environment = sharing.access.directory.description.environment
+        if !isElsewhere, let named = address.environment, address.server != nil, named != environment {
+            throw ending(
+                "the link leads to the \(named.rawValue) environment, and \(path) is a \(environment.rawValue) container; use another one",
+                .usage)
+        }
         guard isElsewhere, let command = address.signIn("ANOTHER.tidemark") else { return sharing }
         throw ending(
             """
@@ -109,7 +124,7 @@ extension SharingAccess {
         else { return }
         throw ending(
             """
-            \(server) is a server's address, and not a link to a share: that is as tidemark://share/…, and who shares makes one with \
+            \(server) is a server's address, and not a link to a share: that is as \(server)/share/…, and who shares makes one with \
             'tidemark share invite'. A server is named with 'tidemark account sign-in --server'
             """, .usage)
     }

@@ -64,7 +64,7 @@ struct ShareInvite: AsyncParsableCommand {
                 links.append(
                     LinkLine(
                         try await sharing.container.makeLink(to: now, for: limit, in: sharing.databases), of: now,
-                        sharing.access.settings))
+                        sharing.access))
             }
             let missing = await undiscovered(lookUps, in: sharing.databases)
             let what = "invited \(people.joined(separator: ", ")) to \"\(now.caption)\": "
@@ -143,7 +143,7 @@ struct ShareLinks: AsyncParsableCommand {
             let limit = try participant.map { text throws(StoreError) in try found.participant(named: text).id }
             let link = LinkLine(
                 try await sharing.container.makeLink(to: found, for: limit, in: sharing.databases), of: found,
-                sharing.access.settings)
+                sharing.access)
             if json { return try Output.json(ShareOutcome(share: ShareLine(found), links: [link])) }
             try link.tell()
         }

@@ -47,9 +47,9 @@ struct LinkLine: Encodable {
     /// To whom it is limited.
     let participant: String?
 
-    init(_ link: ShareLink, of share: Share, _ settings: AccountSettings) {
+    init(_ link: ShareLink, of share: Share, _ access: CloudAccess) {
         identifier = link.id
-        self.link = ShareAddress(token: link.token, settings).text
+        self.link = ShareAddress(token: link.token, access.settings, access.directory.description.environment).text
         participant = link.participant.map { id in share.participants.first { $0.id == id }?.identity.title ?? id }
     }
 
