@@ -85,11 +85,11 @@ class Browser:
         self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": width < 500})
         self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]})
 
-    def open(self, path):
-        self.driver.get(self.url + "/console" + path)
+    def open(self, path, under="/console"):
+        self.driver.get(self.url + under + path)
 
-    def sign_in(self, account, password=None):
-        self.open("/sign-in")
+    def sign_in(self, account, password=None, under="/console"):
+        self.open("/sign-in", under)
         self.type("email", account["email"])
         self.type("password", password or account["password"])
         self.driver.execute_script("window.isOld = true")

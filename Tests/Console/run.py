@@ -12,6 +12,7 @@ import urllib.parse
 
 sys.dont_write_bytecode = True
 
+import people
 import sample
 from browser import SCHEMES, WIDTHS, Browser
 from selenium.webdriver.common.keys import Keys
@@ -192,13 +193,17 @@ def main():
         sys.exit("chromedriver is missing: apt-get install chromium chromium-driver")
     shutil.rmtree(options.folder, ignore_errors=True)
     server, cloud, given = sample.start(options.tidemark.resolve(), options.server.resolve(), options.folder.resolve(), options.tls)
-    step = Steps("console", least=4 if options.screenshots else 20)
+    step = Steps("console", least=8 if options.screenshots else 41)
     try:
         if not options.screenshots:
             without_scripts(step, server.url, given)
+            people.without_scripts(step, server.url, given)
         looks(step, server.url, given, options.screenshots)
+        people.looks(step, server.url, given, options.screenshots)
         if not options.screenshots:
             flows(step, server.url, cloud, given, options.tls)
+            people.shares(step, server, cloud, given, options.folder.resolve(), options.tls)
+            people.account(step, server, cloud, given, options.folder.resolve())
     finally:
         fell = server.process.poll()
         server.stop()

@@ -59,6 +59,17 @@ def fill(client, given):
     answer = client.post(client.own("/private/shares/create"), {"zoneID": {"zoneName": "Trips"}, "title": "Summer trip", "publicPermission": "READ_ONLY"}, bearer=anna)
     if answer.status_code != 200:
         sys.exit(f"shares/create: {answer.status_code} {answer.text[:800]}")
+    share = answer.json()
+
+    def asked(path, body):
+        reply = client.post(client.own("/private/" + path), body | {"zoneID": {"zoneName": "Trips"}, "recordName": share["recordName"]}, bearer=anna)
+        if reply.status_code != 200:
+            sys.exit(f"{path}: {reply.status_code} {reply.text[:800]}")
+        return reply.json()
+
+    # One for everybody, one for Ben alone, and one that is revoked.
+    given["links"] = {"open": asked("links/make", {}), "revoked": asked("links/make", {})}
+    asked("links/revoke", {"id": given["links"]["revoked"]["id"]})
 
 
 def start(tidemark, program, folder, tls=False):

@@ -40,7 +40,7 @@ PROGRAMS = ["bash", "curl", "gzip", "jq", "sqlite3"]
 # Times, durations, random identifiers and the tokens of links.
 VARYING = [
     r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z", r"(?<= in )\d+\.\d(?= s\b)", r'(?<="seconds":)[0-9.]+',
-    r"\b[0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}-4[0-9A-Fa-f]{3}-[89abAB][0-9A-Fa-f]{3}-[0-9A-Fa-f]{12}\b", r"(?<=tidemark://share/)[\w-]+",
+    r"\b[0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}-4[0-9A-Fa-f]{3}-[89abAB][0-9A-Fa-f]{3}-[0-9A-Fa-f]{12}\b", r"(?<=tidemark://share/)[\w-]+", r"(?<=/development/)[\w-]{32}\b",
 ]
 
 

@@ -209,11 +209,21 @@ import Testing
     @Test func `a link says the server and the container, and the command that signs in there`() {
         let address = ShareAddress("tidemark://share/AbC-_1?server=https%3A%2F%2Fsync.example.org%3A8443&container=my%20trips")
         #expect(address.token == "AbC-_1" && address.server == "https://sync.example.org:8443" && address.container == "my trips")
-        #expect(ShareAddress(address.text) == address)
+        #expect(ShareAddress(address.text) == address && address.environment == nil)
         #expect(
             address.signIn("ben's.tidemark")
                 == "tidemark account sign-in 'ben'\\''s.tidemark' --server https://sync.example.org:8443 --container 'my trips' --email ADDRESS"
         )
+        let page = ShareAddress("https://sync.example.org:8443/cloud/share/my%20trips/production/AbC-_1")
+        #expect(page.token == "AbC-_1" && page.server == "https://sync.example.org:8443/cloud" && page.container == "my trips")
+        #expect(page.environment == .production && ShareAddress(page.text) == page)
+        #expect(page.text == "https://sync.example.org:8443/cloud/share/my%20trips/production/AbC-_1")
+        for other in [
+            "https://sync.example.org/share/journal/staging/AbC", "https://a b/share/journal/production/AbC",
+            "ftp://sync.example.org/share/journal/production/AbC", "/share/journal/production/AbC",
+        ] {
+            #expect(ShareAddress(other).server == nil, "\(other)")
+        }
         let bare = ShareAddress("AbC")
         #expect(bare.token == "AbC" && bare.server == nil && bare.signIn("x") == nil)
         #expect(ShareAddress("tidemark://share/T?server=javascript:alert(1)&container=%00%zz").server == nil)

@@ -119,8 +119,7 @@ final class ServedMachines: Sendable {
 
     /// A link of one server as a link of another.
     func link(_ link: String, from server: Int, to other: Int) -> String {
-        func encoded(_ url: String) -> String { url.replacing(":", with: "%3A").replacing("/", with: "%2F") }
-        return link.replacing(encoded(urls[server]), with: encoded(urls[other]))
+        link.replacing(urls[server], with: urls[other])
     }
 
     func signIn(_ machine: String, as person: String, at server: Int = 0) async throws {

@@ -218,19 +218,47 @@ import Testing
         try await place.run("share", "create", place.path("laptop"), "r0")
         let made = try await place.run("share", "invite", place.path("laptop"), "r0", "ben@example.org", "--json").json()
         let link = try #require((made["links"] as? [[String: Any]])?.first?["link"] as? String)
-        #expect(link.contains("?server=http%3A%2F%2F127.0.0.1") && link.contains("&container=iCloud.org.example.journal"))
+        #expect(
+            link.wholeMatch(of: /http:\/\/127\.0\.0\.1:\d+\/share\/iCloud\.org\.example\.journal\/development\/[\w-]{32}/) != nil)
         let folder = try place.write(Data(), to: "phone/.keep").deletingLastPathComponent()
-        let nowhere = try await place.run("share", "accept", link, status: 66, in: folder)
+        // There is no terminal to ask on.
+        let nowhere = try await place.run("share", "accept", link, status: 64, in: folder)
         #expect(nowhere.errors.contains("account sign-in Shared.tidemark --server http://127.0.0.1"), "\(nowhere.errors)")
         #expect(nowhere.errors.contains("--container iCloud.org.example.journal --email ADDRESS"))
         // One that is signed in elsewhere is not meant.
         try await place.run(
             "account", "sign-in", "Elsewhere.tidemark", "--cloud", "cloud", "--email", "ben@example.org", "--create", in: folder)
-        try await place.run("share", "accept", link, status: 66, in: folder)
+        try await place.run("share", "accept", link, status: 64, in: folder)
         try await place.signIn("phone", as: "ben")
         let accepted = try await place.run("share", "accept", link, in: folder)
         #expect(accepted.output.contains("into Journal.tidemark: Read-Write"))
         #expect(try await place.records("phone", "shared")["r0"]?["caption"] == "Place 0")
+    }
+
+    @Test func `a link alone signs a new container in, where somebody names the account and the password`() async throws {
+        let place = try await ServedMachines.started(people: ["anna", "ben"])
+        try await place.signIn("laptop", as: "anna")
+        try await place.importRecords("laptop", count: 1, pictureEvery: 1)
+        try await place.sync("laptop")
+        try await place.run("share", "create", place.path("laptop"), "r0")
+        let made = try await place.run("share", "invite", place.path("laptop"), "r0", "ben@example.org", "--json").json()
+        let link = try #require((made["links"] as? [[String: Any]])?.first?["link"] as? String)
+        let folder = try place.write(Data(), to: "phone/.keep").deletingLastPathComponent()
+        let wrong = try place.write(Data("wrong horse\n".utf8), to: "wrong")
+        try await place.run(
+            "share", "accept", link, "--email", "ben@example.org", "--password-stdin", status: 77, input: wrong, in: folder)
+        #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path) == [".keep"])
+        let accepted = try await place.run(
+            "share", "accept", link, "--email", "ben@example.org", "--password-stdin", "--json",
+            input: place.scratch["password"], in: folder)
+        #expect(try accepted.json()["container"] as? String == "Shared.tidemark")
+        let records = try await place.run("records", "Shared.tidemark", "--type", "Destination", "--json", in: folder)
+        #expect(records.output.contains("Place 0"), "\(records.output)")
+        // Over a connection that others can read nobody is asked for a password.
+        let open = try await place.run(
+            "share", "accept", "http://sync.example.org/share/journal/development/AbC", "--email", "ben@example.org",
+            "--password-stdin", status: 64, input: place.scratch["password"], in: folder)
+        #expect(open.errors.contains("is not encrypted") && open.errors.contains("--insecure-http"), "\(open.errors)")
     }
 
     @Test func `a server that is asked for JSON says where it can be reached`() async throws {

@@ -15,8 +15,9 @@ import TidemarkIdentity
         let server = try CloudServer(
             ServerConfiguration(directory: fixture.directory, port: 0),
             logger: Logger(label: "tests") { _ in SwiftLogNoOpLogHandler() })
-        // The console is for browsers: its pages are no protocol.
-        let served = server.operations.filter { !$0.id.hasPrefix("console") }.map { "\($0.method.rawValue) \($0.path)" }
+        // The console and the pages of people are for browsers, and no protocol.
+        let served = server.operations.filter { operation in !["console", "people"].contains { operation.id.hasPrefix($0) } }
+            .map { "\($0.method.rawValue) \($0.path)" }
         let description = try #require(
             JSONSerialization.jsonObject(with: Data(PackageResources.openapi_json)) as? [String: Any])
         let paths = try #require(description["paths"] as? [String: [String: Any]])
