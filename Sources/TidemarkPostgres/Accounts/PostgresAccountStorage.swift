@@ -87,14 +87,20 @@ package final class PostgresAccountStorage: AccountStorage {
 
     package func setAddress(_ email: String, of id: String) async throws(CloudError) -> Bool {
         guard id.isStorable, email.isStorable else { return false }
-        return try await database.write { transaction in
-            do throws(PostgresError) {
-                try transaction.query("UPDATE accounts SET email = $2 WHERE id = $1", id, email)
-                return true
-            } catch {
-                guard error.code == .constraint else { throw error }
-                return false
+        do throws(CloudError) {
+            try await database.write { transaction in
+                do throws(PostgresError) {
+                    try transaction.query("UPDATE accounts SET email = $2 WHERE id = $1", id, email)
+                } catch {
+                    // A transaction in which a statement has failed commits nothing: it has to end by an error.
+                    guard error.code == .constraint else { throw error }
+                    throw CloudError(.invalidArguments, "another account has this address")
+                }
             }
+            return true
+        } catch {
+            guard error.code == .invalidArguments else { throw error }
+            return false
         }
     }
 
