@@ -43,6 +43,9 @@ package struct AdministrationError: Error, Sendable, CustomStringConvertible {
 
     package var description: String { message }
 
+    /// Whether pages say less than ``message``, which is for the server's log then.
+    package var isForLog: Bool { code == .failed || message != publicMessage }
+
     package init(_ error: any Error) {
         switch error {
         case let error as AdministrationError: self = error

@@ -57,7 +57,7 @@ package final class PeoplePages: Sendable {
             reply = try await answer(request, link)
         } catch let error as AdministrationError {
             reply = Self.failure(error, nil)
-            if error.code == .failed { report("\(error)") }
+            if error.isForLog { report("\(error)") }
         } catch let delay as Console.Delay {
             reply = PersonSignInPage.form(request, error: Self.text(delay), status: 429)
             reply.headers.append(("Retry-After", String(delay.seconds)))
@@ -108,7 +108,7 @@ package final class PeoplePages: Sendable {
             default: throw AdministrationError(.notFound, "there is no such page")
             }
         } catch let error as AdministrationError {
-            if error.code == .failed { report("\(error)") }
+            if error.isForLog { report("\(error)") }
             return Self.failure(error, person)
         }
     }

@@ -80,7 +80,7 @@ package struct Console: Sendable {
 
     /// Reports an error of which pages say less.
     private func report(internal error: AdministrationError) {
-        if error.code == .failed || error.message != error.publicMessage { report("\(error)") }
+        if error.isForLog { report("\(error)") }
     }
 
     private func answer(_ request: ConsoleRequest) async throws -> ConsoleReply {
