@@ -19,7 +19,9 @@ import TidemarkModel
         let container = try ContainerDirectory(openingOrCreatingAt: scratch.container)
         if scope != .private { _ = try RecordStore(container: container) }
         let other = try ContainerDirectory(openingOrCreatingAt: scratch["Other.tidemark"])
-        let whole = try withExtendedLifetime(RecordStore(container: other, scope: scope)) { try Data(contentsOf: other.store(scope)) }
+        let whole = try withExtendedLifetime(RecordStore(container: other, scope: scope)) {
+            try Data(contentsOf: other.store(scope))
+        }
         let path = container.store(scope).path
         for length in [0, 1, 5_000, 16_384, 20_000, whole.count] {
             for suffix in ["", "-lock", "-wal", "-shm", "-journal"] { try? FileManager.default.removeItem(atPath: path + suffix) }
@@ -46,7 +48,9 @@ import TidemarkModel
             }
         }
         func files() throws -> [String] {
-            try FileManager.default.contentsOfDirectory(atPath: url.deletingLastPathComponent().path).filter { $0.contains("new.sqlite") }
+            try FileManager.default.contentsOfDirectory(atPath: url.deletingLastPathComponent().path).filter {
+                $0.contains("new.sqlite")
+            }
         }
         #expect(try files() == [])
         try DatabaseCreation.make(at: url, pageSize: 4096) { try $0.execute(sql: "CREATE TABLE a (b)") }
