@@ -124,15 +124,20 @@ package final class RemovalTask: Sendable {
     func run() async throws {
         let clock = ContinuousClock()
         var backoff = Backoff(first: .milliseconds(200), longest: .milliseconds(400))
-        guard try await engine.hasRemovals() else { return }
+        var isSeen = false
         while true {
             let began = clock.now
             do {
+                if !isSeen {
+                    guard try await engine.hasRemovals() else { return }
+                    isSeen = true
+                }
                 guard try await engine.removeNext(assetStorage) else { return }
                 notifier.post()
                 backoff.succeed()
             } catch {
-                // Another process may write for long. What can't be done now is tried again when the database is opened, and by each sweep.
+                // Another process may write for long, or a command ends and has closed the database. What can't be done now is tried again
+                // when the database is opened, and by each sweep.
                 guard backoff.failures < 9 else { throw error }
                 try await Task.sleep(for: backoff.fail())
             }
