@@ -11,7 +11,7 @@ PICTURES ?= 2000
 
 # Without the server, nothing that only the server needs is fetched or compiled. Where the server was built, or is about to be, its trait
 # stays on: with another set of traits everything of ours would be compiled again.
-SERVED := server image install deb test test-interop test-console screenshots test-guides reference prove-faults prove-power test-faults prove-server prove-cluster prove-bucket cluster prove-sharing prove-relationships prove-simulate bench-server bench-cluster bench-growth prove-storages
+SERVED := server image install deb test test-interop test-console screenshots test-guides reference prove-faults prove-power test-faults prove-server prove-cluster prove-cloud-move prove-bucket cluster prove-sharing prove-relationships prove-simulate bench-server bench-cluster bench-growth prove-storages
 LEAN := $(if $(or $(wildcard .build/checkouts/hummingbird),$(filter $(SERVED),$(MAKECMDGOALS)),$(SERVER)),,--disable-default-traits)
 
 # Release builds have no debug information (DEBUG_INFO=dwarf for it): making it costs a twentieth of the build.
@@ -197,6 +197,10 @@ prove-cluster: build server ## Kills servers (KILLS, 100) and primaries (PRIMARI
 	Tests/Prove/kill-cluster.py --tidemark $(CLI) --server .build/release/tidemark-server --probe .build/release/sync-probe \
 		--server-kills $(or $(KILLS),100) --primary-kills $(or $(PRIMARIES),20) --cuts $(or $(CUTS),20)
 
+.PHONY: prove-cloud-move
+prove-cloud-move: build server ## Moves a cloud of RECORDS (1000000) into PostgreSQL and back, in moves that are killed, with devices in the middle of a sync; KILLS (3) each
+	Tests/Prove/move-cloud.py --tidemark $(CLI) --server .build/release/tidemark-server --kills $(or $(KILLS),3) $(if $(RECORDS),--records $(RECORDS))
+
 .PHONY: prove-bucket
 prove-bucket: build server ## Has the bucket of a server go wrong: 500, SlowDown, cut connections, half and older contents, refused keys
 	Tests/Prove/bucket.py --tidemark $(CLI) --server .build/release/tidemark-server
@@ -224,9 +228,10 @@ prove-storages: deps ## Asks a cloud in SQLite and one in PostgreSQL the same at
 		swift test $(RELEASE) --skip-build --filter StorageHistoryTests
 
 .PHONY: prove-simulate
-prove-simulate: deps ## Simulates devices that fail, die and edit at once, in a release build; RUNS (5000) seeds, from FIRST (any)
+prove-simulate: deps ## Simulates devices that fail, die and edit at once, in a release build; RUNS (5000) seeds, over PostgreSQL too POSTGRES (500), from FIRST (any)
 	swift build $(RELEASE) --build-tests -Xswiftc -enable-testing
 	TIDEMARK_SIMULATION_RUNS=$(or $(RUNS),5000) $(if $(FIRST),TIDEMARK_SIMULATION_FIRST=$(FIRST)) \
+		TIDEMARK_SIMULATION_POSTGRES_RUNS=$(or $(POSTGRES),500) \
 		swift test $(RELEASE) --skip-build --filter SimulationTests
 
 .PHONY: format

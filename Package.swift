@@ -484,7 +484,7 @@ let package = Package(
         .testTarget(
             name: "SimulationTests",
             dependencies: [
-                "TidemarkCloud", "TidemarkCloudEngine", "TidemarkEmbeddedCloud", "TidemarkModel", "TidemarkSQLite",
+                "TestServers", "TidemarkPostgres", "TidemarkCloud", "TidemarkCloudEngine", "TidemarkEmbeddedCloud", "TidemarkModel", "TidemarkSQLite",
                 "TidemarkContainers", "TidemarkStore", "TidemarkSync",
                 "TidemarkTesting",
                 .product(name: "GRDB", package: "GRDB.swift"), .product(name: "Logging", package: "swift-log"),

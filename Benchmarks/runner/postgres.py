@@ -14,7 +14,7 @@ TICKS = os.sysconf("SC_CLK_TCK")
 
 
 class Postgres:
-    """A server of its own, as it is installed: commits are durable. It does not run as root."""
+    """A server of its own, with the settings that Documentation/Guides/Cluster.md names: commits are durable. It does not run as root."""
 
     def __init__(self, folder, settings=()):
         programs = BINARIES or (shutil.which("initdb") and pathlib.Path(shutil.which("initdb")).parent)
@@ -31,7 +31,7 @@ class Postgres:
             self.port = probe.getsockname()[1]
         self.run("initdb", "-A", "trust", "-U", "tidemark", "-E", "UTF8", "--locale=C", "-D", folder / "data")
         lines = ["listen_addresses = '127.0.0.1'", f"port = {self.port}", f"unix_socket_directories = '{folder}'", "max_connections = 100",
-                 "shared_buffers = 512MB", "max_wal_size = 4GB", *settings]
+                 "shared_buffers = 512MB", "max_wal_size = 4GB", "wal_compression = lz4", *settings]
         with open(folder / "data" / "postgresql.conf", "a") as file:
             file.write("\n".join(lines) + "\n")
         self.process = subprocess.Popen(self.words("postgres", "-D", folder / "data"), stdout=open(folder / "log", "w"), stderr=subprocess.STDOUT)

@@ -152,7 +152,8 @@ class Cluster:
                     "synchronous_mode": True,
                     "postgresql": {
                         "use_pg_rewind": True, "use_slots": True,
-                        "parameters": {"max_connections": 200, "shared_buffers": "256MB", "wal_keep_size": "512MB", "synchronous_commit": "on"},
+                        "parameters": {"max_connections": 200, "shared_buffers": "256MB", "wal_keep_size": "512MB", "synchronous_commit": "on",
+                                       "wal_compression": "lz4"},
                     },
                 },
                 "initdb": [{"encoding": "UTF8"}, {"locale": "C.UTF-8"}, "data-checksums"],

@@ -14,7 +14,6 @@ import shutil
 import subprocess
 import tempfile
 import time
-import zlib
 
 import killing
 from killing import fail
@@ -22,20 +21,10 @@ from killing import fail
 TYPE = "Destination"
 
 
-def picture(number, size):
-    """A PNG whose pixels nobody will see: noise of about `size` bytes."""
-    def chunk(kind, data):
-        return len(data).to_bytes(4, "big") + kind + data + zlib.crc32(kind + data).to_bytes(4, "big")
-
-    noise = random.Random(number).randbytes(size)
-    header = (64).to_bytes(4, "big") + (64).to_bytes(4, "big") + bytes([8, 0, 0, 0, 0])
-    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", noise) + chunk(b"IEND", b"")
-
-
 def make_data(folder, records, pictures):
     (folder / "pictures").mkdir(parents=True)
     for number in range(pictures):
-        (folder / "pictures" / f"{number}.png").write_bytes(picture(number, 20_000 + number * 997 % 300_000))
+        (folder / "pictures" / f"{number}.png").write_bytes(killing.picture(number, 20_000 + number * 997 % 300_000))
     drawn = random.Random(records)
     manifest = folder / "records.jsonl"
     with open(manifest, "w") as lines:

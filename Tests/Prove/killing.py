@@ -7,6 +7,7 @@ import random
 import signal
 import subprocess
 import sys
+import zlib
 
 
 def fail(text):
@@ -66,6 +67,16 @@ def finish_with(command, given):
     if ended.returncode != 0:
         fail(f"{command[1:3]} ended with {ended.returncode}: {ended.stdout}{ended.stderr}")
     return ended.stdout
+
+
+def picture(number, size):
+    """A PNG whose pixels nobody will see: noise of about `size` bytes."""
+    def chunk(kind, data):
+        return len(data).to_bytes(4, "big") + kind + data + zlib.crc32(kind + data).to_bytes(4, "big")
+
+    noise = random.Random(number).randbytes(size)
+    header = (64).to_bytes(4, "big") + (64).to_bytes(4, "big") + bytes([8, 0, 0, 0, 0])
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", noise) + chunk(b"IEND", b"")
 
 
 def add_assets(digest, container):

@@ -1,5 +1,6 @@
 import Foundation
 import TidemarkCloud
+import TidemarkCloudEngine
 import TidemarkContainers
 import TidemarkEmbeddedCloud
 import TidemarkModel
@@ -66,7 +67,12 @@ actor Simulation {
     /// A failure of the run itself.
     struct Failure: Error { let reason: String }
 
-    private init(_ seed: UInt64) {
+    /// Makes the storage of the cloud's records; `nil` for SQLite.
+    typealias Storage = @Sendable () async throws -> any CloudStorage
+    private let storage: Storage?
+
+    private init(_ seed: UInt64, _ storage: Storage?) {
+        self.storage = storage
         random = SeededRandom(seed)
         plan = SimulationPlan(&random, devices: Self.deviceCount)
         folder = ContainerTemplate.scratch.appendingPathComponent("run-\(seed)-\(UUID().uuidString)", isDirectory: true)
@@ -81,8 +87,10 @@ actor Simulation {
     }
 
     /// Runs a seed.
-    static func run(_ seed: UInt64, template: ContainerTemplate) async -> Outcome {
-        let simulation = Simulation(seed)
+    ///
+    /// - Parameter storage: Makes the storage of the cloud's records, for a run whose cloud is not put back to an earlier state.
+    static func run(_ seed: UInt64, template: ContainerTemplate, storage: Storage? = nil) async -> Outcome {
+        let simulation = Simulation(seed, storage)
         let outcome = await simulation.run(template)
         try? FileManager.default.removeItem(at: simulation.folder)
         return outcome
@@ -133,10 +141,14 @@ actor Simulation {
     private func open(_ template: ContainerTemplate) async throws {
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         let time = time
-        embedded =
-            plan.features.contains(.restoredCloud)
-            ? try EmbeddedCloud(at: cloudFolder, now: { time.now })
-            : try EmbeddedCloud(inMemoryBeside: cloudFolder, now: { time.now })
+        if let storage {
+            let storage = try await storage()
+            embedded = try EmbeddedCloud(at: cloudFolder, now: { time.now }, storage: { _, _ in storage })
+        } else if plan.features.contains(.restoredCloud) {
+            embedded = try EmbeddedCloud(at: cloudFolder, now: { time.now })
+        } else {
+            embedded = try EmbeddedCloud(inMemoryBeside: cloudFolder, now: { time.now })
+        }
         try await connect()
         for database in clouds { users.append(try await database.account().userRecordName ?? "") }
         var limits = CloudLimits()

@@ -18,7 +18,7 @@ enum SimulationRuns {
 /// `TIDEMARK_SIMULATION_RECORD`, the name of a record, it also prints each device's row of that record whenever the row has changed.
 @Suite(.timeLimit(.minutes(SimulationRuns.minutes))) struct SimulationTests {
     /// Each feature and each policy is in one of them. Those with six digits and more have failed once.
-    private static let seeds: [UInt64] = [
+    static let seeds: [UInt64] = [
         3, 5, 9, 27, 39, 44, 84, 700_012, 1_002_372, 1_002_699, 2_307_021_599, 2_307_024_117, 3_280_440_394, 3_280_440_605,
         3_280_440_692, 3_280_441_086, 3_280_441_359, 4_046_167_021, 4_046_167_474, 4_046_168_702,
     ]
