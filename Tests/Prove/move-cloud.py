@@ -150,7 +150,7 @@ def wait_until_unused(postgres):
     fail("the server's connections stay")
 
 
-def run(options, folder, drawn, postgres):
+def run(options, folder, drawn, postgres, servers):
     cloud, assets = start_server.Cloud(options.tidemark, folder), folder / "assets"
     assets.mkdir()
     cloud.add_container(start_server.CONTAINER)
@@ -159,7 +159,8 @@ def run(options, folder, drawn, postgres):
     first, second, third = (Device(options.tidemark, folder, name) for name in ("first", "second", "third"))
 
     def serve(place, port=0):
-        return start_server.Server(options.server, folder, place, *start_server.UNLIMITED, "--log-level", "warning", port=port)
+        servers.append(start_server.Server(options.server, folder, place, *start_server.UNLIMITED, "--log-level", "warning", port=port))
+        return servers[-1]
 
     server = serve(cloud.data)
     manifest = write_manifest(folder, options.records, options.pictures)
@@ -227,10 +228,12 @@ def main():
     _, drawn = killing.draw(options)
     folder = pathlib.Path(tempfile.mkdtemp(prefix="tidemark-move-", dir=options.folder))
     folder.chmod(0o755)
-    postgres = Postgres(folder / "postgres")
+    postgres, servers = Postgres(folder / "postgres"), []
     try:
-        run(options, folder, drawn, postgres)
+        run(options, folder, drawn, postgres, servers)
     finally:
+        for server in servers:
+            server.stop()
         postgres.stop()
         shutil.rmtree(folder, ignore_errors=True)
 
