@@ -4,18 +4,23 @@ import Testing
 import TidemarkModel
 import TidemarkPostgres
 
+/// How many seeds are run, where the environment says it, and how long they may take: three seconds each.
+enum PostgresSimulationRuns {
+    static let count = ProcessInfo.processInfo.environment["TIDEMARK_SIMULATION_POSTGRES_RUNS"].flatMap(Int.init)
+    static let minutes = max(30, (count ?? 0) / 20)
+}
+
 /// Goal: devices lose nothing over a cloud in PostgreSQL either. Method: the runs of `SimulationTests`, with the same faults, deaths and
 /// checkers, over a database whose records each run has to itself. Runs that put the cloud back to a copy are left out: a database is put
 /// back by its own programs.
 ///
 /// `TIDEMARK_SIMULATION_POSTGRES_RUNS` says how many new seeds are run instead of the fixed ones, from `TIDEMARK_SIMULATION_FIRST` (any) on.
 @Suite(
-    .enabled(if: PostgresServer.isInstalled, "\(PostgresServer.whyNot)"), .timeLimit(.minutes(PostgresSimulationTests.minutes)))
+    .enabled(if: PostgresServer.isInstalled, "\(PostgresServer.whyNot)"), .timeLimit(.minutes(PostgresSimulationRuns.minutes)))
 struct PostgresSimulationTests {
     private static let environment = ProcessInfo.processInfo.environment
-    private static let count = environment["TIDEMARK_SIMULATION_POSTGRES_RUNS"].flatMap(Int.init)
+    private static let count = PostgresSimulationRuns.count
     private static let first = environment["TIDEMARK_SIMULATION_FIRST"].flatMap(UInt64.init)
-    fileprivate static let minutes = max(30, (count ?? 0) / 20)
 
     private static var chosen: [UInt64] {
         let seeds: any Sequence<UInt64> =
