@@ -216,12 +216,14 @@ let package = Package(
         .target(
             name: "TidemarkS3", dependencies: ["TidemarkCloud", "TidemarkCloudEngine", "TidemarkHTTP", "TidemarkModel"],
             swiftSettings: layered),
+        // Letters to people.
+        .target(name: "TidemarkMail", dependencies: ["CCurl", "TidemarkModel"], swiftSettings: layered),
         // Serves an embedded cloud.
         .target(
             name: "TidemarkServer",
             dependencies: [
                 "TidemarkAdministration", "TidemarkConsole", "TidemarkIdentity", "TidemarkCloud", "TidemarkCloudEngine",
-                "TidemarkEmbeddedCloud", "TidemarkModel",
+                "TidemarkEmbeddedCloud", "TidemarkMail", "TidemarkModel",
                 "TidemarkPostgres", "TidemarkS3", "TidemarkSQLite",
                 "TidemarkWire", .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "HTTPTypes", package: "swift-http-types", condition: served),
@@ -293,7 +295,7 @@ let package = Package(
         .executableTarget(
             name: "tidemark-server",
             dependencies: [
-                "CMalloc", "TidemarkCommands", "TidemarkEmbeddedCloud", "TidemarkServer",
+                "CMalloc", "TidemarkCommands", "TidemarkEmbeddedCloud", "TidemarkMail", "TidemarkServer",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "NIOCore", package: "swift-nio", condition: served),
@@ -456,7 +458,7 @@ let package = Package(
             dependencies: [
                 "COpenSSL", "TestServers", "TestSupport", "TidemarkConsole", "TidemarkIdentity", "TidemarkCloud",
                 "TidemarkCloudEngine",
-                "TidemarkEmbeddedCloud", "TidemarkHTTP", "TidemarkPostgres",
+                "TidemarkEmbeddedCloud", "TidemarkHTTP", "TidemarkMail", "TidemarkPostgres",
                 "TidemarkModel", "TidemarkServer", "TidemarkSQLite", "TidemarkStore", "TidemarkSync", "TidemarkTesting",
                 "TidemarkWire",
                 "sharing-probe", "tidemark", "tidemark-server",
@@ -484,7 +486,8 @@ let package = Package(
         .testTarget(
             name: "SimulationTests",
             dependencies: [
-                "TestServers", "TidemarkPostgres", "TidemarkCloud", "TidemarkCloudEngine", "TidemarkEmbeddedCloud", "TidemarkModel", "TidemarkSQLite",
+                "TestServers", "TidemarkPostgres", "TidemarkCloud", "TidemarkCloudEngine", "TidemarkEmbeddedCloud",
+                "TidemarkModel", "TidemarkSQLite",
                 "TidemarkContainers", "TidemarkStore", "TidemarkSync",
                 "TidemarkTesting",
                 .product(name: "GRDB", package: "GRDB.swift"), .product(name: "Logging", package: "swift-log"),

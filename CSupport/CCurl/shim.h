@@ -34,8 +34,8 @@ static inline CURLcode tide_curl_set_pointer(CURL *_Nonnull easy, CURLoption opt
     return curl_easy_setopt(easy, option, pointer);
 }
 
-static inline CURLcode tide_curl_set_headers(CURL *_Nonnull easy, struct curl_slist *_Nullable headers) {
-    return curl_easy_setopt(easy, CURLOPT_HTTPHEADER, headers);
+static inline CURLcode tide_curl_set_list(CURL *_Nonnull easy, CURLoption option, struct curl_slist *_Nullable list) {
+    return curl_easy_setopt(easy, option, list);
 }
 
 /// For CURLOPT_WRITEFUNCTION, CURLOPT_READFUNCTION and CURLOPT_HEADERFUNCTION.
@@ -78,6 +78,15 @@ static inline CURLcode tide_curl_set_scheme(CURL *_Nonnull easy, int is_secure) 
     return curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, is_secure ? "https" : "http");
 #else
     return curl_easy_setopt(easy, CURLOPT_PROTOCOLS, (long)(is_secure ? CURLPROTO_HTTPS : CURLPROTO_HTTP));
+#endif
+}
+
+/// Speaks nothing but `smtps`, or nothing but `smtp`.
+static inline CURLcode tide_curl_set_mail_scheme(CURL *_Nonnull easy, int begins_with_tls) {
+#if LIBCURL_VERSION_NUM >= 0x075500
+    return curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, begins_with_tls ? "smtps" : "smtp");
+#else
+    return curl_easy_setopt(easy, CURLOPT_PROTOCOLS, (long)(begins_with_tls ? CURLPROTO_SMTPS : CURLPROTO_SMTP));
 #endif
 }
 

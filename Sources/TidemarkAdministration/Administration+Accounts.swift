@@ -68,7 +68,7 @@ extension Administration {
         let account = try await account(name)
         let key = try await wrapped { try await credentials.passwordLinkKey(of: account.id) }
         try await audit("account.password-link", account: account.id)
-        return (account, "/account/password?key=\(key)")
+        return (account, PersonalAccount.passwordLinkPath(key))
     }
 
     /// Ends all sessions of an account, those of the console among them.

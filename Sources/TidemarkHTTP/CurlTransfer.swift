@@ -186,7 +186,7 @@ final class CurlTransfer: @unchecked Sendable {
             }
             lines = longer
         }
-        set(tide_curl_set_headers(easy, lines))
+        set(tide_curl_set_list(easy, CURLOPT_HTTPHEADER, lines))
     }
 
     // What libcurl calls back

@@ -134,6 +134,9 @@ struct TidemarkServerCommand: AsyncParsableCommand {
     @Option(help: ArgumentHelp("What is logged: trace, debug, info, notice, warning, error or critical.", valueName: "level"))
     var logLevel = "info"
 
+    @OptionGroup(title: "Letters")
+    var mail: MailOptions
+
     @OptionGroup(title: "Limits")
     var limits: LimitOptions
 
@@ -153,6 +156,10 @@ struct TidemarkServerCommand: AsyncParsableCommand {
             else { throw ValidationError("--public-url takes scheme and host, such as https://cloud.example.org") }
         }
         try limits.validate()
+        try mail.validate()
+        guard mail.smtpServer == nil || publicURL != nil else {
+            throw ValidationError("--smtp-server needs --public-url: links in letters begin with it")
+        }
         guard data != nil || storage.database != nil else {
             throw ValidationError("say which cloud: --data <directory>, or --database and --assets")
         }
@@ -179,6 +186,7 @@ struct TidemarkServerCommand: AsyncParsableCommand {
         do {
             try checkData()
             configuration.metricsToken = try metricsToken()
+            configuration.mail = try mail.server()
             let listening: @Sendable (Int) -> Void = { port in
                 let reached = isPublic ? address : "\(address):\(port)"
                 Self.tell("listening on \(reached)")

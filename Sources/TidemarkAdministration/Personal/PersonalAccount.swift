@@ -27,10 +27,7 @@ package struct PersonalAccount: Sendable {
         guard text.utf8.count <= 255, text.unicodeScalars.allSatisfy({ $0.properties.generalCategory != .control }) else {
             throw AdministrationError(.invalid, "a name has 255 bytes at the most, in one line")
         }
-        if UserLookUp.spelled(email) != account.email {
-            let after = try await wrapped { try await cloud.setAddress(email, of: account) }
-            try await audit("address", before: account.email, after: after)
-        }
+        if UserLookUp.spelled(email) != account.email { try await set(address: email) }
         let name = PersonName(text: text)
         var changed = account
         changed.name = name.title.isEmpty ? nil : name
@@ -39,6 +36,34 @@ package struct PersonalAccount: Sendable {
         try await wrapped { try await cloud.update(after) }
         try await audit("name", before: account.name?.title ?? "", after: after.name?.title ?? "")
     }
+
+    /// Gives the account another address.
+    package func set(address email: String) async throws(AdministrationError) {
+        let after = try await wrapped { try await cloud.setAddress(email, of: account) }
+        try await audit("address", before: account.email, after: after)
+    }
+
+    /// Makes a link that gives the account another address: it is for a letter to that address.
+    ///
+    /// - Returns: The key of the link.
+    package func addressLink(to email: String) async throws(AdministrationError) -> String {
+        let link = CredentialStore.AddressLink(account: account.id, before: account.email, after: UserLookUp.spelled(email))
+        let key = try await wrapped { try await credentials.addressLinkKey(link) }
+        try await audit("address-link", before: account.email, after: link.after)
+        return key
+    }
+
+    /// Makes a link with which the person sets a password: it is for a letter to the account's address.
+    ///
+    /// - Returns: The link's path below the server's address.
+    package func passwordLink() async throws(AdministrationError) -> String {
+        let key = try await wrapped { try await credentials.passwordLinkKey(of: account.id) }
+        try await audit("password-link")
+        return Self.passwordLinkPath(key)
+    }
+
+    /// The path of a link below the server's address.
+    static func passwordLinkPath(_ key: String) -> String { "/account/password?key=\(key)" }
 
     /// Gives the account another password. All its sessions end, those of devices among them.
     ///

@@ -30,22 +30,26 @@ package final class PeoplePages: Sendable {
     let credentials: CredentialStore
     /// Counts an attempt to sign in, or to enter the password again, as that of the console.
     let attempt: @Sendable (_ email: String, _ address: String) async throws -> Console.Attempt
+    /// Sends letters; `nil` where the server has no mail server.
+    let mail: PeopleMail?
     /// Tells the server's log of a fault.
     let report: @Sendable (String) -> Void
     /// The accounts whose archives are being made.
     private let exports = LockedValue<Set<String>>([])
 
     package init(
-        _ cloud: EmbeddedCloud, _ credentials: CredentialStore,
+        _ cloud: EmbeddedCloud, _ credentials: CredentialStore, mail: PeopleMail? = nil,
         attempt: @escaping @Sendable (_ email: String, _ address: String) async throws -> Console.Attempt,
         report: @escaping @Sendable (String) -> Void
     ) {
-        (self.cloud, self.credentials, self.attempt, self.report) = (cloud, credentials, attempt, report)
+        (self.cloud, self.credentials, self.mail) = (cloud, credentials, mail)
+        (self.attempt, self.report) = (attempt, report)
     }
 
     /// The pages of accounts, by their names in the path.
     package static let pages = [
-        "", "sign-in", "sign-out", "second-factor", "export", "delete", "password", "style.css", "icon.svg",
+        "", "sign-in", "sign-out", "second-factor", "export", "delete", "password", "forgotten", "address", "style.css",
+        "icon.svg",
     ]
 
     /// Answers a request. Nothing is thrown: an error is a page.
@@ -59,7 +63,7 @@ package final class PeoplePages: Sendable {
             reply = Self.failure(error, nil)
             if error.isForLog { report("\(error)") }
         } catch let delay as Console.Delay {
-            reply = PersonSignInPage.form(request, error: Self.text(delay), status: 429)
+            reply = PersonSignInPage.form(request, error: Self.text(delay), sendsMail: mail != nil, status: 429)
             reply.headers.append(("Retry-After", String(delay.seconds)))
         } catch {
             report("\(error)")
@@ -85,15 +89,22 @@ package final class PeoplePages: Sendable {
         case "style.css": return ConsoleReply(200, type: "text/css; charset=utf-8", .text(Style.sheet))
         case "icon.svg": return ConsoleReply(200, type: "image/svg+xml", .text(Style.icon))
         case "password": return try await PasswordLinkPage(request, self).reply()
+        case "address": return try await AddressLinkPage(request, self).reply()
+        case "forgotten":
+            guard let mail else {
+                throw AdministrationError(.notFound, "this server sends no mail; who runs it makes you a link")
+            }
+            return try await ForgottenPasswordPage(request, self, mail).reply()
         case "sign-in":
             if request.isPost { return try await signIn(request) }
             guard person == nil else { return .redirect(to: PersonSignInPage.destination(request.query["to"] ?? "")) }
-            return PersonSignInPage.form(request)
+            return PersonSignInPage.form(request, sendsMail: mail != nil)
         default: break
         }
         guard let person else {
             guard !request.isPost else {
-                return PersonSignInPage.form(request, error: "Your session has ended. Sign in again.", status: 403)
+                return PersonSignInPage.form(
+                    request, error: "Your session has ended. Sign in again.", sendsMail: mail != nil, status: 403)
             }
             return .redirect(to: Address(["sign-in"], under: Address.peopleRoot))
         }
@@ -148,7 +159,8 @@ package final class PeoplePages: Sendable {
             let error =
                 signedIn == .needsCode
                 ? "Enter the code that your app shows, or a recovery code." : "The e-mail address or the password is wrong."
-            return PersonSignInPage.form(request, email: email, error: error, needsCode: signedIn == .needsCode, status: 403)
+            return PersonSignInPage.form(
+                request, email: email, error: error, needsCode: signedIn == .needsCode, sendsMail: mail != nil, status: 403)
         }
         var reply = ConsoleReply.redirect(to: PersonSignInPage.destination(request.form["to"] ?? ""))
         reply.headers.append(("Set-Cookie", ConsoleHeaders.personCookie(cookie, request)))
@@ -261,16 +273,22 @@ enum PersonSignInPage {
     private static let notes = [
         "password": "Your password is changed. Sign in with the new one, here and on your devices.",
         "set": "Your password is set. Sign in with it, here and on your devices.", "everywhere": "All your sessions have ended.",
+        "address": "Your account has the address that you have confirmed. Sign in with it, here and on your devices.",
         "deleted": "Your account and its data are deleted.",
     ]
 
     /// - Parameters:
     ///   - email: What was typed.
     ///   - to: Where it leads afterwards; by default as the request says.
+    ///   - sendsMail: Whether the server sends a link to who has forgotten the password.
     static func form(
         _ request: ConsoleRequest, email: String = "", to: String? = nil, error: String? = nil, needsCode: Bool = false,
-        status: Int = 200
+        sendsMail: Bool = false, status: Int = 200
     ) -> ConsoleReply {
+        let help: HTML =
+            sendsMail
+            ? "<a href=\"\(ForgottenPasswordPage.address)\">Forgotten your password?</a>"
+            : "Who runs this server helps if you have forgotten them."
         let to = to ?? (request.isPost ? request.form["to"] : request.query["to"]) ?? ""
         let note = request.query["note"].flatMap { notes[$0] }
         return PeopleLayout.page(
@@ -283,7 +301,7 @@ enum PersonSignInPage {
             \(SignInPage.fields(email, isWrong: error != nil, needsCode: needsCode))
             <button>Sign in</button>
             </form>
-            <p class="hint">With the address and the password of your devices. Who runs this server helps if you have forgotten them.</p>
+            <p class="hint">With the address and the password of your devices. \(help)</p>
             """)
     }
 

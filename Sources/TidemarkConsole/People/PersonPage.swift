@@ -19,6 +19,8 @@ struct PersonPage {
     private static let notes = [
         "profile": "Your name and address are as you wrote them.", "session": "The session has ended.",
         "second-factor": "The second factor is removed.",
+        "address":
+            "A letter is on its way to the new address. Open the link in it: until then you sign in with the one that you have.",
     ]
 
     func reply(error: (part: Part, text: String)? = nil) async throws -> ConsoleReply {
@@ -112,12 +114,18 @@ struct PersonPage {
         switch person.value("action") {
         case "profile":
             if let refusal = try await pages.refusal(person) { return try await reply(error: (.profile, refusal)) }
+            let email = (person.request.form["email"] ?? "").trimmingCharacters(in: .whitespacesAndNewlines)
+            let isProved = pages.mail != nil && UserLookUp.spelled(email) != person.account.email
             do throws(AdministrationError) {
-                let email = (person.request.form["email"] ?? "").trimmingCharacters(in: .whitespacesAndNewlines)
-                try await person.own.set(name: person.request.form["name"] ?? "", address: email)
+                let name = person.request.form["name"] ?? ""
+                try await person.own.set(name: name, address: isProved ? person.account.email : email)
             } catch {
                 guard error.code == .invalid else { throw error }
                 return try await reply(error: (.profile, Layout.message(of: error)))
+            }
+            if isProved, let mail = pages.mail {
+                if let refusal = try await askForProof(of: email, mail) { return try await reply(error: (.profile, refusal)) }
+                return .redirect(to: Self.here.with("done", "address"))
             }
             return .redirect(to: Self.here.with("done", "profile"))
         case "password":
@@ -141,6 +149,25 @@ struct PersonPage {
             return pages.signedOut(person.request, "everywhere")
         default: throw AdministrationError(.invalid, "say what is to be changed")
         }
+    }
+}
+
+extension PersonPage {
+    /// Sends a letter to an address that is to be the account's.
+    ///
+    /// - Returns: Why not; `nil` where it was sent.
+    private func askForProof(of email: String, _ mail: PeopleMail) async throws -> String? {
+        guard mail.mayBeSent("address", to: person.account.id) else {
+            return "A letter was sent not long ago. Open the link in it, or try again in five minutes."
+        }
+        let key = try await person.own.addressLink(to: email)
+        do {
+            try await mail.sendAddressLink(AddressLinkPage.path(key), to: email)
+        } catch {
+            pages.report("a letter about an address was not sent: \(error)")
+            return "The letter to the new address could not be sent; your address is as it was."
+        }
+        return nil
     }
 }
 

@@ -6,7 +6,7 @@ extension CredentialStore {
     /// For how long a link is good: microseconds, a day.
     package static let passwordLinkAge: Int64 = 24 * 60 * 60 * 1_000_000
     /// Bytes of the digest of the password that the account has.
-    private static let markSize = 16
+    static let markSize = 16
 
     /// Makes the key of a link with which somebody sets an account's password. It is good for a day, and until the account has another
     /// password: once. Nothing is stored.
@@ -29,7 +29,7 @@ extension CredentialStore {
     }
 
     /// A digest of what is stored of the account's password: another one after each change.
-    private func mark(of account: String) async throws(CredentialError) -> [UInt8] {
+    func mark(of account: String) async throws(CredentialError) -> [UInt8] {
         let row = try await stored { try await storage.password(of: account) }
         let kept = row.map { $0.salt + $0.digest } ?? []
         return Array(Digest.sha256(Array("password link\0\(account)\0".utf8) + kept).prefix(Self.markSize))

@@ -12,8 +12,8 @@ struct ServedPeople: Sendable {
     /// Names and values of a form.
     private static let formValues = 50
 
-    init(signIn: SignIn, logger: Logger) {
-        pages = PeoplePages(signIn.cloud, signIn.access, attempt: signIn.countPageAttempt) { reason in
+    init(signIn: SignIn, mail: PeopleMail?, logger: Logger) {
+        pages = PeoplePages(signIn.cloud, signIn.access, mail: mail, attempt: signIn.countPageAttempt) { reason in
             logger.error("a page has failed", metadata: ["error": "\(reason)"])
         }
     }

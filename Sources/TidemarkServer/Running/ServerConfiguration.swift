@@ -1,6 +1,8 @@
 public import Foundation
 public import Logging
+import TidemarkConsole
 public import TidemarkEmbeddedCloud
+package import TidemarkMail
 
 /// What a server of a cloud is told when it starts.
 public struct ServerConfiguration: Sendable {
@@ -72,6 +74,8 @@ public struct ServerConfiguration: Sendable {
     public var metricsPort: Int?
     /// The address of ``metricsPort``.
     public var metricsHost = "127.0.0.1"
+    /// What letters to people are handed to; `nil` where none are sent. It needs ``publicURL``.
+    package var mail: MailServer?
     /// The server's limits.
     public var limits: ServerLimits
     /// The lowest level of the log's lines.
@@ -79,6 +83,15 @@ public struct ServerConfiguration: Sendable {
 
     /// Whether only this machine can reach it.
     var isPrivate: Bool { host == "localhost" || host == "::1" || host.hasPrefix("127.") }
+
+    /// How the pages of people send letters.
+    var peopleMail: PeopleMail? {
+        guard let mail, let publicURL else { return nil }
+        let sender = MailSender(mail)
+        return PeopleMail(serverURL: publicURL) { recipient, subject, text in
+            try await sender.send(MailMessage(to: recipient, subject: subject, text: text))
+        }
+    }
 
     /// Makes a configuration; see the properties for the meaning of each parameter.
     public init(

@@ -1,0 +1,68 @@
+import Foundation
+import TidemarkAdministration
+import TidemarkCloudEngine
+import TidemarkIdentity
+
+/// The page that sends people a link with which they choose another password.
+///
+/// What it says is the same for every address, and said before a letter goes out: nobody learns by it who has an account.
+struct ForgottenPasswordPage {
+    private let request: ConsoleRequest
+    private let pages: PeoplePages
+    private let mail: PeopleMail
+
+    init(_ request: ConsoleRequest, _ pages: PeoplePages, _ mail: PeopleMail) {
+        (self.request, self.pages, self.mail) = (request, pages, mail)
+    }
+
+    static let address = Address(["forgotten"], under: Address.peopleRoot)
+
+    func reply() async throws -> ConsoleReply {
+        guard request.isPost else { return form() }
+        let email = (request.form["email"] ?? "").trimmingCharacters(in: .whitespacesAndNewlines)
+        guard !email.isEmpty else { return form(error: "Enter the address with which you sign in.") }
+        let attempt: Console.Attempt
+        do {
+            attempt = try await pages.attempt(email, request.address)
+        } catch let delay as Console.Delay {
+            var reply = form(error: PeoplePages.text(delay), status: 429)
+            reply.headers.append(("Retry-After", String(delay.seconds)))
+            return reply
+        }
+        if let account = attempt.account, account.status == .available, mail.mayBeSent("password", to: account.id) {
+            // The answer does not wait for the letter, by which an account would be told from none.
+            Task { await send(to: account) }
+        }
+        return PeopleLayout.page(
+            nil, title: "Look into your mail",
+            """
+            <p>If \(email) is the address of an account here, a letter with a link is on its way to it. The link is good for a day, and once.</p>
+            <p class="hint">No letter after some minutes? Look among unwanted mail, and whether the address is right. Another letter is sent after five
+            minutes at the earliest.</p>
+            <p><a href="\(Address(["sign-in"], under: Address.peopleRoot))">Back to sign-in</a></p>
+            """)
+    }
+
+    private func send(to account: StoredAccount) async {
+        do {
+            let own = PersonalAccount(pages.cloud, pages.credentials, account, from: request.address)
+            try await mail.sendPasswordLink(own.passwordLink(), to: account)
+        } catch {
+            pages.report("a letter with a link for a password was not sent: \(error)")
+        }
+    }
+
+    private func form(error: String? = nil, status: Int? = nil) -> ConsoleReply {
+        PeopleLayout.page(
+            nil, title: "Forgotten your password?", status: status ?? (error == nil ? 200 : 400),
+            """
+            \(SignInPage.alert(error))
+            <form method="post" action="\(Self.address)">
+            <div class="field"><label for="email">E-mail address</label>
+            <input id="email" name="email" type="email" autocomplete="username" maxlength="255" required autofocus></div>
+            <button>Send me a link</button>
+            </form>
+            <p class="hint">With the link you choose another password. Your second factor stays.</p>
+            """)
+    }
+}

@@ -1,0 +1,77 @@
+import TidemarkAdministration
+import TidemarkCloudEngine
+package import TidemarkModel
+
+/// How pages send letters to people, and what these say.
+package struct PeopleMail: Sendable {
+    /// What people reach the server by, such as `https://cloud.example.org`. Links in letters begin with it, and never with what a request
+    /// says: whoever sends that could choose where the key goes.
+    let serverURL: String
+    let send: @Sendable (_ recipient: String, _ subject: String, _ text: String) async throws -> Void
+    /// When an account was last sent a letter: milliseconds since whenever, by account.
+    private let sent = LockedValue<[String: Int64]>([:])
+    private let now: @Sendable () -> Int64
+
+    /// Milliseconds before an account is sent the next letter of that kind: nobody's mailbox is filled.
+    package static let pause: Int64 = 5 * 60 * 1_000
+    /// Accounts that are remembered.
+    private static let sentMost = 10_000
+
+    /// - Parameters:
+    ///   - serverURL: What people reach the server by, without a slash at the end.
+    ///   - now: Microseconds, of any beginning.
+    ///   - send: Sends a letter, and returns when a mail server has taken it.
+    package init(
+        serverURL: String, now: @escaping @Sendable () -> Int64 = Timestamp.now,
+        send: @escaping @Sendable (_ recipient: String, _ subject: String, _ text: String) async throws -> Void
+    ) {
+        (self.serverURL, self.now, self.send) = (serverURL, now, send)
+    }
+
+    /// Whether an account may be sent a letter of a kind now; then it is taken as sent.
+    func mayBeSent(_ kind: String, to account: String) -> Bool {
+        let time = now() / 1_000
+        return sent.withLock { sent in
+            let key = "\(kind) \(account)"
+            if let last = sent[key], time - last < Self.pause { return false }
+            if sent.count >= Self.sentMost { sent = sent.filter { time - $0.value < Self.pause } }
+            guard sent.count < Self.sentMost else { return false }
+            sent[key] = time
+            return true
+        }
+    }
+
+    /// The letter with a link that sets a password.
+    func sendPasswordLink(_ path: String, to account: StoredAccount) async throws {
+        try await send(
+            account.email, "Choose another password",
+            """
+            Somebody, probably you, has asked for another password for your account
+            \(account.email) at \(serverURL).
+
+            Choose it here, within a day:
+
+            \(serverURL)\(path)
+
+            If it was not you, do nothing: your password stays as it is.
+
+            """)
+    }
+
+    /// The letter that asks whether an address belongs to who has given it.
+    func sendAddressLink(_ path: String, to address: String) async throws {
+        try await send(
+            address, "Is this your address?",
+            """
+            Somebody, probably you, wants to sign in at \(serverURL)
+            with the address \(address).
+
+            If that is you, open this page within a day, and say so:
+
+            \(serverURL)\(path)
+
+            If not, do nothing: the address is not taken.
+
+            """)
+    }
+}

@@ -1,0 +1,36 @@
+import Foundation
+import TidemarkCloudEngine
+
+/// Links by which people show that an address is theirs.
+extension CredentialStore {
+    /// What a link says.
+    package struct AddressLink: Hashable, Sendable {
+        /// The account's identifier.
+        package let account: String
+        /// The address that the account has, and the one that it is to have.
+        package let before, after: String
+    }
+
+    /// Makes the key of a link that gives an account another address. It is good for a day, and until the account has another password.
+    /// Nothing is stored.
+    ///
+    /// - Throws: ``CredentialError`` `storage`, `busy`.
+    package func addressLinkKey(_ link: AddressLink) async throws(CredentialError) -> String {
+        let text = [link.account, link.before, link.after].joined(separator: "\0")
+        return signedText(
+            Data(try await mark(of: link.account) + Array(text.utf8)), for: "address", until: now() + Self.passwordLinkAge)
+    }
+
+    /// Returns what a key says; `nil` where it is over, or is none.
+    ///
+    /// - Throws: ``CredentialError`` `storage`, `busy`.
+    package func address(ofLink key: String) async throws(CredentialError) -> AddressLink? {
+        try await refresh()
+        guard let payload = try open(key, for: "address"), payload.count > Self.markSize,
+            let text = String(validating: payload.dropFirst(Self.markSize), as: UTF8.self)
+        else { return nil }
+        let parts = text.split(separator: "\0", omittingEmptySubsequences: false).map(String.init)
+        guard parts.count == 3, Digest.areEqual(payload.prefix(Self.markSize), try await mark(of: parts[0])) else { return nil }
+        return AddressLink(account: parts[0], before: parts[1], after: parts[2])
+    }
+}

@@ -1,0 +1,111 @@
+import CCurl
+import Foundation
+import TidemarkModel
+
+/// Hands letters to a mail server.
+package final class MailSender: Sendable {
+    /// Why a letter was not taken.
+    package struct Failure: Error, CustomStringConvertible {
+        /// Whether it may be taken later.
+        package let isTemporary: Bool
+        package let description: String
+    }
+
+    private let server: MailServer
+    private let running = LockedValue(0)
+
+    /// Letters on their way at once, each on a thread of its own.
+    private static let runningMost = 4
+    private static let connecting = Duration.seconds(10)
+    private static let total = Duration.seconds(60)
+
+    package init(_ server: MailServer) { self.server = server }
+
+    /// Sends a letter, and returns when the server has taken it.
+    ///
+    /// - Throws: ``Failure`` where it was refused, or the server can't be reached.
+    package func send(_ message: MailMessage) async throws(Failure) {
+        guard MailMessage.isAddress(message.recipient) else {
+            throw Failure(isTemporary: false, description: "'\(message.recipient.prefix(100))' is no address that letters go to")
+        }
+        let isTurn = running.withLock { running in
+            guard running < Self.runningMost else { return false }
+            running += 1
+            return true
+        }
+        guard isTurn else { throw Failure(isTemporary: true, description: "\(Self.runningMost) letters are on their way") }
+        defer { running.withLock { $0 -= 1 } }
+        let letter = message.encoded(from: server.sender, now: Timestamp.now() / 1_000_000)
+        let (server, recipient) = (server, message.recipient)
+        let failure: Failure? = await withCheckedContinuation { continuation in
+            // libcurl waits for the network.
+            Thread.detachNewThread { continuation.resume(returning: Self.hand(letter, for: recipient, to: server)) }
+        }
+        if let failure { throw failure }
+    }
+
+    /// What is left of a letter.
+    private final class Rest {
+        let bytes: [UInt8]
+        var offset = 0
+
+        init(_ bytes: [UInt8]) { self.bytes = bytes }
+
+        func read(_ buffer: UnsafeMutablePointer<CChar>?, _ most: Int) -> Int {
+            let count = min(most, bytes.count - offset)
+            guard count > 0, let buffer else { return 0 }
+            bytes.withUnsafeBytes { _ = memcpy(buffer, $0.baseAddress! + offset, count) }
+            offset += count
+            return count
+        }
+    }
+
+    /// Blocks the calling thread.
+    private static func hand(_ letter: [UInt8], for recipient: String, to server: MailServer) -> Failure? {
+        guard tide_curl_global_init() == CURLE_OK, let easy = curl_easy_init() else {
+            return Failure(isTemporary: true, description: "there is no memory for a connection")
+        }
+        defer { curl_easy_cleanup(easy) }
+        let recipients = curl_slist_append(nil, "<\(recipient)>")
+        defer { curl_slist_free_all(recipients) }
+        let rest = Rest(letter)
+        return withExtendedLifetime(rest) {
+            var isSet = recipients != nil
+            func set(_ code: CURLcode) { isSet = isSet && code == CURLE_OK }
+            set(tide_curl_set_text(easy, CURLOPT_URL, server.address))
+            set(tide_curl_set_mail_scheme(easy, server.beginsWithTLS ? 1 : 0))
+            set(tide_curl_set_text(easy, CURLOPT_PROXY, ""))
+            set(tide_curl_set_number(easy, CURLOPT_NOSIGNAL, 1))
+            set(tide_curl_set_open_socket(easy))
+            set(tide_curl_set_number(easy, CURLOPT_CONNECTTIMEOUT_MS, Int(connecting / .milliseconds(1))))
+            set(tide_curl_set_number(easy, CURLOPT_TIMEOUT_MS, Int(total / .milliseconds(1))))
+            let use = server.isHere && server.login == nil ? CURLUSESSL_TRY : CURLUSESSL_ALL
+            set(tide_curl_set_number(easy, CURLOPT_USE_SSL, Int(use.rawValue)))
+            set(tide_curl_set_number(easy, CURLOPT_SSLVERSION, Int(CURL_SSLVERSION_TLSv1_2)))
+            if let authorities = server.authorities { set(tide_curl_set_text(easy, CURLOPT_CAINFO, authorities)) }
+            if let login = server.login {
+                set(tide_curl_set_text(easy, CURLOPT_USERNAME, login.user))
+                set(tide_curl_set_text(easy, CURLOPT_PASSWORD, login.password))
+            }
+            set(tide_curl_set_text(easy, CURLOPT_MAIL_FROM, "<\(server.sender)>"))
+            set(tide_curl_set_list(easy, CURLOPT_MAIL_RCPT, recipients))
+            set(tide_curl_set_number(easy, CURLOPT_UPLOAD, 1))
+            set(tide_curl_set_pointer(easy, CURLOPT_READDATA, Unmanaged.passUnretained(rest).toOpaque()))
+            set(
+                tide_curl_set_callback(easy, CURLOPT_READFUNCTION) { buffer, size, count, context in
+                    guard let context else { return 0 }
+                    return Unmanaged<Rest>.fromOpaque(context).takeUnretainedValue().read(buffer, size * count)
+                })
+            guard isSet else {
+                return Failure(isTemporary: false, description: "libcurl can't send letters: it is built without SMTP")
+            }
+            let code = curl_easy_perform(easy)
+            guard code != CURLE_OK else { return nil }
+            let answer = tide_curl_number(easy, CURLINFO_RESPONSE_CODE)
+            let reason = answer >= 400 ? "it has answered \(answer)" : String(cString: curl_easy_strerror(code))
+            return Failure(
+                isTemporary: !(500..<600).contains(answer),
+                description: "the mail server \(server.address) has not taken a letter: \(reason)")
+        }
+    }
+}

@@ -1,0 +1,110 @@
+import Foundation
+import TestSupport
+import Testing
+import TidemarkEmbeddedCloud
+import TidemarkIdentity
+import TidemarkModel
+
+@testable import TidemarkConsole
+
+/// Goal: people help themselves by letters, nobody learns from it who has an account, and no letter leads to another server. Method: the pages over a
+/// cloud, with letters that are kept.
+@Suite(.timeLimit(.minutes(5))) struct PeopleMailTests {
+    private let letters = LockedValue<[(recipient: String, text: String)]>([])
+    private let time = LockedValue<Int64>(0)
+
+    private func fixture() async throws -> PeopleFixture {
+        try await PeopleFixture(
+            mail: PeopleMail(serverURL: "https://cloud.example.org", now: { [time] in time.withLock { $0 } }) {
+                [letters] recipient, _, text in
+                letters.withLock { $0.append((recipient, text)) }
+            })
+    }
+
+    private func ask(_ fixture: PeopleFixture, _ email: String, host: String = PeopleFixture.baseURL) async -> ConsoleReply {
+        await fixture.pages.reply(
+            to: ConsoleRequest(
+                isPost: true, page: "forgotten", form: ["email": email], origin: host, fetchSite: "same-origin", baseURL: host))
+    }
+
+    /// The path and query of the link in the last letter, once there are so many.
+    private func link(_ count: Int) async throws -> (page: String, key: String) {
+        for _ in 0..<600 where letters.withLock({ $0.count }) < count { try await Task.sleep(for: .milliseconds(20)) }
+        let text = try #require(letters.withLock { $0.last }).text
+        let match = try #require(text.firstMatch(of: /https:\/\/cloud\.example\.org\/account\/(\w+)\?key=([^\s]+)/))
+        return (String(match.1), String(match.2).removingPercentEncoding ?? "")
+    }
+
+    private func post(_ fixture: PeopleFixture, _ page: String, _ form: [String: String]) async -> ConsoleReply {
+        await fixture.pages.reply(
+            to: ConsoleRequest(
+                isPost: true, page: page, form: form, origin: PeopleFixture.baseURL, fetchSite: "same-origin",
+                baseURL: PeopleFixture.baseURL))
+    }
+
+    @Test func `who has forgotten the password gets a link, and the page says the same to everybody`() async throws {
+        let fixture = try await fixture()
+        let known = await ask(fixture, fixture.console.anna.email)
+        let unknown = await ask(fixture, "nobody@example.org")
+        #expect(known.status == 200 && unknown.status == 200)
+        #expect(
+            known.text.replacing(fixture.console.anna.email, with: "•") == unknown.text.replacing("nobody@example.org", with: "•")
+        )
+        let (page, key) = try await link(1)
+        #expect(page == "password")
+        #expect(letters.withLock { $0.map(\.recipient) } == [fixture.console.anna.email])
+        let set = await post(fixture, page, ["key": key, "new": "another password", "again": "another password"])
+        #expect(set.status == 303)
+        #expect(await fixture.signIn(fixture.console.anna.email, "another password").status == 303)
+        #expect(await post(fixture, page, ["key": key, "new": "a third password", "again": "a third password"]).status == 404)
+        #expect(try await fixture.log().contains("account.password-link "))
+    }
+
+    @Test func `a link in a letter leads to the server as it is configured, whatever a request says`() async throws {
+        let fixture = try await fixture()
+        #expect(await ask(fixture, fixture.console.anna.email, host: "https://evil.example").status == 200)
+        _ = try await link(1)
+        #expect(letters.withLock { !$0[0].text.contains("evil") })
+    }
+
+    @Test func `nobody's mailbox is filled`() async throws {
+        let fixture = try await fixture()
+        for _ in 0..<3 { _ = await ask(fixture, fixture.console.anna.email) }
+        _ = try await link(1)
+        time.withLock { $0 += PeopleMail.pause * 1_000 }
+        _ = await ask(fixture, fixture.console.anna.email)
+        _ = try await link(2)
+        #expect(letters.withLock { $0.count } == 2)
+        #expect(await ask(fixture, "crowded@example.org").status == 429)
+    }
+
+    @Test func `an address is the account's when a letter to it was answered, and not before`() async throws {
+        let fixture = try await fixture()
+        let anna = fixture.console.anna
+        let browser = try await fixture.browser(anna)
+        let changed = try await browser.post(
+            "", ["action": "profile", "name": "Anna Berg", "email": "anna@example.net", "password": ConsoleFixture.password])
+        #expect(changed.header("Location") == "/account?done=address", "\(changed.text)")
+        #expect(try await fixture.cloud.account(id: anna.id)?.email == anna.email)
+        #expect(try await fixture.cloud.account(id: anna.id)?.name?.title == "Anna Berg")
+        let (page, key) = try await link(1)
+        #expect(page == "address" && letters.withLock { $0[0].recipient } == "anna@example.net")
+        // A program that reads mail opens the link, and nothing happens.
+        let shown = await fixture.pages.reply(
+            to: ConsoleRequest(page: page, query: ["key": key], fetchSite: "none", baseURL: PeopleFixture.baseURL))
+        #expect(shown.status == 200 && shown.text.contains("anna@example.net"))
+        #expect(try await fixture.cloud.account(id: anna.id)?.email == anna.email)
+        #expect(await post(fixture, page, ["key": key]).status == 303)
+        #expect(try await fixture.cloud.account(id: anna.id)?.email == "anna@example.net")
+        #expect(await post(fixture, page, ["key": key]).status == 404)
+        #expect(await post(fixture, page, ["key": String(key.reversed())]).status == 404)
+    }
+
+    @Test func `a server that sends no mail says so`() async throws {
+        let fixture = try await PeopleFixture()
+        #expect(await ask(fixture, fixture.console.anna.email).status == 404)
+        let page = await fixture.pages.reply(
+            to: ConsoleRequest(page: "sign-in", fetchSite: "none", baseURL: PeopleFixture.baseURL))
+        #expect(!page.text.contains("forgotten\""))
+    }
+}
