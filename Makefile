@@ -141,9 +141,13 @@ sbom: ## Writes what Tidemark is made of to sbom.cdx.json (CycloneDX), and the l
 	.ci/sbom --strict > sbom.cdx.json
 	.ci/sbom --notice > THIRD-PARTY.txt
 
-.PHONY: fuzz
-fuzz: deps ## Fuzzes the C core's readers for SECONDS (60) each
-	Tests/CoreFuzz/run --fuzz $(or $(SECONDS_EACH),60)
+.PHONY: prove-fuzz
+prove-fuzz: deps ## Fuzzes the C core's readers for SECONDS (30) each; FUZZER=image, manifest, json, picture, archive, store, text
+	FUZZER=$(FUZZER) Tests/CoreFuzz/run --fuzz $(or $(SECONDS),30)
+
+.PHONY: prove-memory
+prove-memory: deps ## Lets each allocation of the C core and its libraries fail, once and from then on; POINTS draws some; SEED, USE (part of a name)
+	Tests/CoreFuzz/run --memory $(or $(POINTS),0) $(if $(SEED),--seed $(SEED)) $(if $(USE),--use $(USE))
 
 .PHONY: prove
 prove: build ## Kills imports and moves at many random moments and compares the stores; KILLS (200) times each
@@ -185,9 +189,10 @@ prove-power: build server ## Cuts the power of imports, saves, syncs, moves, a s
 	Tests/Faults/power.py $(POWER_CONTROLS)
 
 .PHONY: test-faults
-test-faults: $(if $(BUILT),,build server) ## The same for two minutes: some calls fail, some power is cut, and the controls; BUILT=1 builds nothing; SEED
+test-faults: $(if $(BUILT),,build server) ## The same for three minutes: some calls and allocations fail, some power is cut, and the controls; BUILT=1 builds no program; SEED
 	Tests/Faults/faults.py $(FAULTS) --points 48
 	Tests/Faults/power.py $(FAULTS) --runs 32
+	Tests/CoreFuzz/run --memory 400 $(if $(SEED),--seed $(SEED))
 	Tests/Faults/faults.py $(FAULT_CONTROL)
 	Tests/Faults/power.py $(POWER_CONTROLS)
 

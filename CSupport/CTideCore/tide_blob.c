@@ -41,7 +41,9 @@ tide_status tide_blob_store_create(const char *container, bool dry_run, tide_blo
     tide_status status = TIDE_OK;
     int folder = open(container, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (folder < 0 && !(dry_run && errno == ENOENT)) status = tide_error_errno(error, "open the container", container);
-    if (dry_run && !status && !(created->seen = tide_fingerprints_create())) status = TIDE_NO_MEMORY;
+    if (dry_run && !status && !(created->seen = tide_fingerprints_create())) {
+        status = tide_error_set(error, TIDE_NO_MEMORY, 0, "out of memory");
+    }
     if (folder >= 0) {
         if (!status) status = folder_open(folder, "assets", "assets", !dry_run, &created->assets, error);
         if (!status && !dry_run) status = folder_open(folder, "staging", "staging", true, &created->staging, error);

@@ -147,10 +147,12 @@ static tide_status content_stage(tide_intake *intake, tide_content *content, tid
 }
 
 /// Counts a content that a dry run would store, under the identifier that it would get.
-static void dry_run_note(tide_blob_store *store, tide_blob *blob) {
+static tide_status dry_run_note(tide_blob_store *store, tide_blob *blob, tide_error *error) {
     pthread_mutex_lock(&store->mutex);
     blob->is_new = tide_fingerprints_add(store->seen, XXH3_64bits(blob->id, strlen(blob->id)));
+    bool is_lost = tide_fingerprints_memory_ran_out(store->seen);
     pthread_mutex_unlock(&store->mutex);
+    return is_lost ? tide_error_set(error, TIDE_NO_MEMORY, 0, "out of memory") : TIDE_OK;
 }
 
 /// Tries one identifier: `*is_done` when the content has its place under it.
@@ -162,9 +164,8 @@ static tide_status content_put_as(
     tide_status status = blob_compare(intake, content, folder, blob->id, &exists, is_done, error);
     if (status || exists) return status;
     if (store->dry_run) {
-        dry_run_note(store, blob);
         *is_done = true;
-        return TIDE_OK;
+        return dry_run_note(store, blob, error);
     }
     if (!content->staged[0] && (status = content_stage(intake, content, error))) return status;
     if ((status = blob_move_in(store, content->staged, folder, blob->id, &exists, error))) return status;

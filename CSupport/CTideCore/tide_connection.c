@@ -1,7 +1,9 @@
 #include "tide_connection.h"
 
+#include <errno.h>
 #include <sqlite3.h>
 #include <stddef.h>
+#include <string.h>
 
 tide_status tide_sqlite_code_error(int code, const char *message, const char *doing, tide_error *error) {
     tide_status status;
@@ -26,8 +28,36 @@ tide_status tide_sqlite_code_error(int code, const char *message, const char *do
     return tide_error_set(error, status, code, "cannot %s: %s", doing, message);
 }
 
+static int32_t file_read_errno(sqlite3_file *file) {
+    int number = 0;
+    if (!file || !file->pMethods || file->pMethods->xFileControl(file, SQLITE_FCNTL_LAST_ERRNO, &number) != SQLITE_OK) return 0;
+    return number == EIO || number == ENXIO || number == ERANGE ? number : 0;
+}
+
+int32_t tide_connection_read_errno(sqlite3 *connection) {
+    sqlite3_file *database = NULL, *log = NULL;
+    sqlite3_file_control(connection, "main", SQLITE_FCNTL_FILE_POINTER, &database);
+    sqlite3_file_control(connection, "main", SQLITE_FCNTL_JOURNAL_POINTER, &log);
+    int32_t number = file_read_errno(database);
+    return number ? number : file_read_errno(log);
+}
+
 tide_status tide_sqlite_error(sqlite3 *connection, const char *doing, tide_error *error) {
-    return tide_sqlite_code_error(sqlite3_extended_errcode(connection), sqlite3_errmsg(connection), doing, error);
+    int code = sqlite3_extended_errcode(connection);
+    const char *path = sqlite3_db_filename(connection, "main");
+    bool has_path = path && *path;
+    if ((code & 0xff) == SQLITE_CORRUPT && has_path) {
+        int32_t number = tide_connection_read_errno(connection);
+        if (number) return tide_error_set(error, TIDE_IO_ERROR, number, "cannot %s: cannot read %s: %s", doing, path, strerror(number));
+    }
+    // SQLite opens a file for reading where it can't open it for writing, and says so when something is written.
+    if (code == SQLITE_READONLY && has_path) {
+        return tide_error_set(
+            error, TIDE_IO_ERROR, code,
+            "cannot %s: the database %s, or the log beside it, could be opened for reading only. Make sure that its files can be written, and "
+            "that their disk works and has room", doing, path);
+    }
+    return tide_sqlite_code_error(code, sqlite3_errmsg(connection), doing, error);
 }
 
 tide_status tide_connection_prepare(sqlite3 *connection, tide_error *error) {

@@ -15,6 +15,7 @@ typedef struct shard {
 
 struct tide_fingerprints {
     uint32_t count;
+    bool memory_ran_out;
     shard shards[shard_count];
 };
 
@@ -62,8 +63,13 @@ bool tide_fingerprints_add(tide_fingerprints *set, uint64_t print) {
     uint64_t value = print & ((1ULL << slot_bits) - 1);
     if (value == 0) value = 1;
     if (set->count >= tide_fingerprints_limit) return false;
-    if (shard->count >= shard->capacity - shard->capacity / 4 && !shard_grow(shard)) return false;
+    if (shard->count >= shard->capacity - shard->capacity / 4 && !shard_grow(shard)) {
+        set->memory_ran_out = true;
+        return false;
+    }
     if (!shard_put(shard, value)) return false;
     set->count++;
     return true;
 }
+
+bool tide_fingerprints_memory_ran_out(const tide_fingerprints *set) { return set->memory_ran_out; }

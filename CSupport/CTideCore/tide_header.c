@@ -23,5 +23,6 @@ tide_status tide_header_read(const char *path, uint8_t *header, tide_error *erro
     sqlite3_free_filename((void *)name);
     // The rest is filled with zeros then.
     if (code == SQLITE_OK || code == SQLITE_IOERR_SHORT_READ) return TIDE_OK;
-    return tide_error_set(error, TIDE_IO_ERROR, code, "cannot read %s: %s", path, sqlite3_errstr(code));
+    tide_status status = (code & 0xff) == SQLITE_NOMEM ? TIDE_NO_MEMORY : TIDE_IO_ERROR;
+    return tide_error_set(error, status, code, "cannot read %s: %s", path, sqlite3_errstr(code));
 }

@@ -167,7 +167,7 @@ static tide_status path_take_in(void *context, uint32_t worker, uint32_t index, 
     if (outcome->status != TIDE_REJECTED) return outcome->status;
     outcome->reject = error->reject;
     outcome->message = strdup(error->message);
-    return outcome->message ? TIDE_OK : TIDE_NO_MEMORY;
+    return outcome->message ? TIDE_OK : tide_error_set(error, TIDE_NO_MEMORY, 0, "out of memory");
 }
 
 static tide_status paths_take_in(

@@ -17,6 +17,10 @@ struct tide_json_tape {
 
 namespace {
 
+/// simdjson chooses its code for the processor at its first use, and ends the process where it has no memory for that: so it does it as the
+/// program starts.
+[[maybe_unused]] const bool is_ready = simdjson::validate_utf8("", 0);
+
 struct duplicate_name {
     std::string_view name;
 };

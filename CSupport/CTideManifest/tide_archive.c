@@ -32,6 +32,7 @@ static tide_status refuse(unpacking *it, const char *path) {
         errno = number;
         return tide_error_errno(it->error, "read", "the archive");
     }
+    if (number == ENOMEM) return tide_error_set(it->error, TIDE_NO_MEMORY, 0, "out of memory");
     return tide_error_reject(
         it->error, TIDE_REJECT_MALFORMED, "the zip archive is damaged%s%.300s: %.200s", path ? " at " : "", path ? path : "",
         reason ? reason : "it ends too soon");
@@ -138,7 +139,9 @@ static tide_status entries_unpack(int descriptor, int folder, uint64_t *files, t
     tide_status status = TIDE_OK;
     if (archive_read_support_format_zip(it.archive) != ARCHIVE_OK
         || archive_read_open_fd(it.archive, descriptor, block_size) != ARCHIVE_OK) {
-        status = refuse(&it, NULL);
+        // libarchive gives no reason where it has no memory for its first filter.
+        bool has_reason = archive_errno(it.archive);
+        status = has_reason ? refuse(&it, NULL) : tide_error_set(error, TIDE_NO_MEMORY, 0, "out of memory");
     }
     for (uint32_t count = 0; !status; count++) {
         struct archive_entry *entry;

@@ -170,8 +170,26 @@ static tide_type list_type(const evidence *it) {
     return element | TIDE_TYPE_LIST;
 }
 
-static tide_type inferred_type(
-    tide_json *json, const tide_batch *batch, uint32_t column, const tide_value_rules *rules
+static tide_type evident_type(const evidence *it) {
+    switch (it->first_kind) {
+    case TIDE_KIND_INTEGER:
+    case TIDE_KIND_BOOLEAN:
+    case TIDE_KIND_REAL:
+        if (it->has_reals) return TIDE_TYPE_DOUBLE;
+        return it->has_integers ? TIDE_TYPE_INT64 : TIDE_TYPE_BOOLEAN;
+    case TIDE_KIND_TEXT: return text_type(it);
+    case TIDE_KIND_RAW_TEXT:
+        if (it->has_other_text) return text_type(it);
+        if (it->has_booleans) return it->has_integers || it->has_reals ? TIDE_TYPE_STRING : TIDE_TYPE_BOOLEAN;
+        return it->has_reals ? TIDE_TYPE_DOUBLE : TIDE_TYPE_INT64;
+    case TIDE_KIND_RAW_LIST: return list_type(it);
+    case TIDE_KIND_RAW_OBJECT: return TIDE_TYPE_LOCATION;
+    default: return TIDE_TYPE_UNKNOWN;
+    }
+}
+
+static tide_status type_infer(
+    tide_json *json, const tide_batch *batch, uint32_t column, const tide_value_rules *rules, tide_type *type
 ) {
     evidence it = {.texts_are_times = true, .list_strings_are_times = true};
     uint32_t rows = tide_batch_row_count(batch);
@@ -189,7 +207,9 @@ static tide_type inferred_type(
         case TIDE_KIND_RAW_LIST: {
             tide_list_summary summary;
             const char *text = tide_batch_text(batch, cell.offset);
-            if (tide_json_summarize_list(json, text, cell.length, rules->times, &summary, NULL)) break;
+            tide_status status = tide_json_summarize_list(json, text, cell.length, rules->times, &summary, NULL);
+            if (status == TIDE_NO_MEMORY) return status;
+            if (status) break;
             it.lists_have_integers |= summary.has_integers;
             it.lists_have_reals |= summary.has_reals;
             it.lists_have_strings |= summary.has_strings;
@@ -199,21 +219,8 @@ static tide_type inferred_type(
         default: break;
         }
     }
-    switch (it.first_kind) {
-    case TIDE_KIND_INTEGER:
-    case TIDE_KIND_BOOLEAN:
-    case TIDE_KIND_REAL:
-        if (it.has_reals) return TIDE_TYPE_DOUBLE;
-        return it.has_integers ? TIDE_TYPE_INT64 : TIDE_TYPE_BOOLEAN;
-    case TIDE_KIND_TEXT: return text_type(&it);
-    case TIDE_KIND_RAW_TEXT:
-        if (it.has_other_text) return text_type(&it);
-        if (it.has_booleans) return it.has_integers || it.has_reals ? TIDE_TYPE_STRING : TIDE_TYPE_BOOLEAN;
-        return it.has_reals ? TIDE_TYPE_DOUBLE : TIDE_TYPE_INT64;
-    case TIDE_KIND_RAW_LIST: return list_type(&it);
-    case TIDE_KIND_RAW_OBJECT: return TIDE_TYPE_LOCATION;
-    default: return TIDE_TYPE_UNKNOWN;
-    }
+    *type = evident_type(&it);
+    return TIDE_OK;
 }
 
 /// The type of a field that holds `type` and may hold lists of it: its first value decides.
@@ -511,8 +518,9 @@ tide_status tide_batch_infer_types(tide_manifest *manifest, tide_batch *batch, t
             .target = column < shared ? manifest->shape[column].target : NULL};
         if (tide_batch_column_type(batch, column) == TIDE_TYPE_UNKNOWN) {
             tide_shape_field *known = column < shared ? &manifest->shape[column] : NULL;
-            tide_type type =
-                known ? first_type(batch, column, known->type) : inferred_type(manifest->json, batch, column, &rules);
+            tide_type type = TIDE_TYPE_UNKNOWN;
+            if (known) type = first_type(batch, column, known->type);
+            else if (type_infer(manifest->json, batch, column, &rules, &type)) return tide_error_set(error, TIDE_NO_MEMORY, 0, "out of memory");
             if (type == TIDE_TYPE_UNKNOWN) continue;
             tide_batch_column_set_type(batch, column, type);
             if (known) {

@@ -99,6 +99,7 @@ static tide_status refuse_archive(tide_input *input, tide_error *error) {
         errno = input->read_error;
         return tide_error_errno(error, "read", "the source");
     }
+    if (archive_errno(input->archive) == ENOMEM) return tide_error_set(error, TIDE_NO_MEMORY, 0, "out of memory");
     const char *reason = archive_error_string(input->archive);
     return tide_error_reject(
         error, TIDE_REJECT_MALFORMED, "the compressed data is damaged: %.200s", reason ? reason : "it ends too soon");
@@ -111,9 +112,14 @@ static tide_status archive_begin(tide_input *input, tide_error *error) {
         || archive_read_support_filter_zstd(input->archive) != ARCHIVE_OK
         || archive_read_support_format_raw(input->archive) != ARCHIVE_OK
         || archive_read_support_format_empty(input->archive) != ARCHIVE_OK) {
+        if (archive_errno(input->archive) == ENOMEM) return tide_error_set(error, TIDE_NO_MEMORY, 0, "out of memory");
         return tide_error_reject(error, TIDE_REJECT_MALFORMED, "this system's libarchive cannot decompress gzip or zstd");
     }
-    if (archive_read_open(input->archive, input, NULL, archive_fill, NULL) != ARCHIVE_OK) return refuse_archive(input, error);
+    if (archive_read_open(input->archive, input, NULL, archive_fill, NULL) != ARCHIVE_OK) {
+        // libarchive gives no reason where it has no memory for its first filter.
+        bool has_reason = archive_errno(input->archive) || input->read_error;
+        return has_reason ? refuse_archive(input, error) : tide_error_set(error, TIDE_NO_MEMORY, 0, "out of memory");
+    }
     struct archive_entry *entry;
     int result = archive_read_next_header(input->archive, &entry);
     if (result == ARCHIVE_EOF) {
@@ -169,8 +175,10 @@ static tide_status conversion_begin(tide_input *input, const char *encoding, tid
     if (strcasecmp(encoding, "UTF-8") == 0) return TIDE_OK;
     input->unit = strncasecmp(encoding, "UTF-16", 6) == 0 ? 2 : strncasecmp(encoding, "UTF-32", 6) == 0 ? 4 : 1;
     // What glibc would take as a wish to leave out or replace characters is no name.
+    errno = 0;
     if (!strchr(encoding, '/')) input->conversion = iconv_open("UTF-8", encoding);
     if (input->conversion != (iconv_t)-1) return TIDE_OK;
+    if (errno == ENOMEM) return tide_error_set(error, TIDE_NO_MEMORY, 0, "out of memory");
     return tide_error_reject(
         error, TIDE_REJECT_INVALID_UTF8,
         "the encoding '%.60s' is not known; others are utf-8, latin-1, windows-1252, utf-16 and what 'iconv -l' lists", encoding);

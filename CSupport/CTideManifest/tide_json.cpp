@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
+#include <memory>
 #include <new>
 #include <simdjson.h>
 #include <string_view>
@@ -21,6 +22,9 @@ struct tide_json {
     ondemand::parser rows;
     // For values inside a row, whose raw text has been put aside.
     ondemand::parser values;
+    /// Where strings of these are unescaped. simdjson has such a memory of its own, and does not look whether it got it.
+    std::unique_ptr<uint8_t[]> unescaped;
+    size_t unescaped_capacity = 0;
 };
 
 tide_json *tide_json_create(void) { return new (std::nothrow) tide_json; }
@@ -29,6 +33,10 @@ void tide_json_destroy(tide_json *json) { delete json; }
 bool tide_utf8_is_valid(const char *text, size_t length) { return simdjson::validate_utf8(text, length); }
 
 namespace {
+
+/// simdjson chooses its code for the processor at its first use, and ends the process where it has no memory for that: so it does it as the
+/// program starts.
+[[maybe_unused]] const bool is_ready = simdjson::validate_utf8("", 0);
 
 constexpr size_t padding = SIMDJSON_PADDING;
 static_assert(SIMDJSON_PADDING <= 64, "the batch's arena leaves 64 readable bytes");
@@ -409,8 +417,22 @@ tide_status object_take(row_reader *reader, tide_span source, tide_error *error)
 tide_status value_open(
     tide_json *json, const char *text, size_t length, ondemand::document &document, tide_error *error
 ) {
+    if (length + padding > json->unescaped_capacity) {
+        json->unescaped.reset(new (std::nothrow) uint8_t[length + padding]);
+        json->unescaped_capacity = json->unescaped ? length + padding : 0;
+        if (!json->unescaped) return out_of_memory(error);
+    }
     error_code code = json->values.iterate(padded_string_view(text, length, length + padding)).get(document);
     return code ? refuse(code, error) : TIDE_OK;
+}
+
+/// Reads a string of a value that was put aside. The text holds until the next one is read.
+tide_status string_read(tide_json *json, ondemand::value &value, std::string_view *string, tide_error *error) {
+    ondemand::raw_json_string raw;
+    uint8_t *out = json->unescaped.get();
+    if (error_code code = value.get_raw_json_string().get(raw)) return refuse(code, error);
+    if (error_code code = json->values.unescape(raw, out).get(*string)) return refuse(code, error);
+    return TIDE_OK;
 }
 
 /// Refuses what follows a value.
@@ -485,7 +507,7 @@ tide_status append_string(
 }
 
 tide_status append_element(
-    ondemand::value &value, tide_type element, tide_value_rules *rules, tide_text *out, tide_kind *kind, tide_error *error
+    tide_json *json, ondemand::value &value, tide_type element, tide_value_rules *rules, tide_text *out, tide_kind *kind, tide_error *error
 ) {
     ondemand::json_type type;
     if (error_code code = value.type().get(type)) return refuse(code, error);
@@ -532,7 +554,7 @@ tide_status append_element(
             error);
     }
     std::string_view string;
-    if (error_code code = value.get_string().get(string)) return refuse(code, error);
+    if (tide_status status = string_read(json, value, &string, error)) return status;
     return append_string(string, element, rules, out, kind, error);
 }
 
@@ -573,7 +595,7 @@ tide_status tide_json_summarize_list(
         if (type == ondemand::json_type::string) {
             std::string_view string;
             int64_t time;
-            if (error_code code = value.get_string().get(string)) return refuse(code, error);
+            if (tide_status status = string_read(json, value, &string, error)) return status;
             summary->has_strings = true;
             bool is_local;
             summary->strings_are_times =
@@ -613,7 +635,7 @@ tide_status tide_json_convert_list(
         }
         tide_kind before = *kind;
         if (!is_first && before != TIDE_KIND_PATHS) tide_text_append(&items, ",", 1);
-        if ((status = append_element(value, element, rules, &items, kind, error))) break;
+        if ((status = append_element(json, value, element, rules, &items, kind, error))) break;
         if (!is_first && before != *kind) {
             status = tide_error_reject(error, TIDE_REJECT_WRONG_TYPE, "the list mixes paths and asset identifiers");
             break;

@@ -35,8 +35,9 @@ static tide_status photo_take_in(void *context, uint32_t worker, uint32_t index,
         *error = photo->error;
         return photo->status;
     }
-    if (!photo->status && block.length) tide_exif_read(block.bytes, block.length, &photo->exif);
-    return TIDE_OK;
+    if (photo->status || !block.length) return TIDE_OK;
+    tide_status status = tide_exif_read(block.bytes, block.length, &photo->exif);
+    return status ? tide_error_set(error, status, 0, "out of memory") : TIDE_OK;
 }
 
 static const char *file_name(const char *path) {

@@ -90,13 +90,39 @@ static bool block_trim(tiff_block *within) {
     return true;
 }
 
-static ExifData *block_load(const uint8_t *bytes, size_t length) {
-    if (length < 8) return NULL;
+// Memory
+
+/// libexif leaves out what it has no memory for, and does not say so.
+static _Thread_local bool memory_ran_out;
+
+static void *memory_get(ExifLong size) {
+    void *memory = calloc(1, size);
+    memory_ran_out |= !memory;
+    return memory;
+}
+
+static void *memory_resize(void *memory, ExifLong size) {
+    void *moved = realloc(memory, size);
+    memory_ran_out |= !moved;
+    return moved;
+}
+
+static ExifData *data_create(void) {
+    ExifMem *memory = exif_mem_new(memory_get, memory_resize, free);
+    ExifData *data = memory ? exif_data_new_mem(memory) : NULL;
+    if (memory) exif_mem_unref(memory);
+    return data;
+}
+
+/// Reads a block. `*data` is NULL when it makes no sense.
+static tide_status block_load(const uint8_t *bytes, size_t length, ExifData **data) {
+    *data = NULL;
+    if (length < 8) return TIDE_OK;
     if (length > block_limit) length = block_limit;
     bool intel = memcmp(bytes, "II", 2) == 0;
-    if (!intel && memcmp(bytes, "MM", 2) != 0) return NULL;
+    if (!intel && memcmp(bytes, "MM", 2) != 0) return TIDE_OK;
     uint8_t *copy = malloc(prefix_size + length);
-    if (!copy) return NULL;
+    if (!copy) return TIDE_NO_MEMORY;
     memcpy(copy, "Exif\0", prefix_size);
     memcpy(copy + prefix_size, bytes, length);
 
@@ -111,13 +137,19 @@ static ExifData *block_load(const uint8_t *bytes, size_t length) {
         trimmed.changed = false;
         readable = block_trim(&trimmed) && !trimmed.changed;
     }
-    ExifData *data = readable ? exif_data_new() : NULL;
-    if (data) {
-        exif_data_unset_option(data, EXIF_DATA_OPTION_FOLLOW_SPECIFICATION);
-        exif_data_load_data(data, copy, (unsigned int)(prefix_size + length));
+    memory_ran_out = false;
+    ExifData *loaded = readable ? data_create() : NULL;
+    if (loaded && !memory_ran_out) {
+        exif_data_unset_option(loaded, EXIF_DATA_OPTION_FOLLOW_SPECIFICATION);
+        exif_data_load_data(loaded, copy, (unsigned int)(prefix_size + length));
     }
     free(copy);
-    return data;
+    if (memory_ran_out) {
+        exif_data_unref(loaded);
+        return TIDE_NO_MEMORY;
+    }
+    *data = loaded;
+    return TIDE_OK;
 }
 
 // Time
@@ -243,10 +275,11 @@ static uint8_t orientation_read(ExifData *data) {
     return value >= 1 && value <= 8 ? (uint8_t)value : 1;
 }
 
-void tide_exif_read(const uint8_t *block, size_t length, tide_exif *exif) {
+tide_status tide_exif_read(const uint8_t *block, size_t length, tide_exif *exif) {
     *exif = (tide_exif){.orientation = 1};
-    ExifData *data = block_load(block, length);
-    if (!data) return;
+    ExifData *data;
+    tide_status status = block_load(block, length, &data);
+    if (status || !data) return status;
     exif->has_time = time_read(data, exif);
     double latitude, longitude;
     if (degrees_read(data, EXIF_TAG_GPS_LATITUDE, EXIF_TAG_GPS_LATITUDE_REF, "NS", 90, &latitude)
@@ -257,4 +290,5 @@ void tide_exif_read(const uint8_t *block, size_t length, tide_exif *exif) {
     }
     exif->orientation = orientation_read(data);
     exif_data_unref(data);
+    return TIDE_OK;
 }

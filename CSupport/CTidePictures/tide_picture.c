@@ -268,8 +268,10 @@ static tide_status exif_read(tide_picture_job *job) {
     if (length == 0) return TIDE_OK;
     uint8_t *block = malloc(length);
     if (!block) return tide_error_set(&job->error, TIDE_NO_MEMORY, 0, "out of memory");
-    if (tide_picture_input_read(&job->input, job->image.exif_offset, block, length)) tide_exif_read(block, length, &job->exif);
+    tide_status status = TIDE_OK;
+    if (tide_picture_input_read(&job->input, job->image.exif_offset, block, length)) status = tide_exif_read(block, length, &job->exif);
     free(block);
+    if (status) return tide_error_set(&job->error, status, 0, "out of memory");
     tide_exif kept = job->exif;
     kept.has_position = kept.has_position && job->options->keeps_position;
     job->exif_length = tide_exif_write(&kept, job->exif_block);

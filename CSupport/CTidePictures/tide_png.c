@@ -29,6 +29,20 @@ static _Noreturn void fail(png_structp png, png_const_charp message) {
     png_longjmp(png, 1);
 }
 
+/// libpng passes over what it has no memory for, or calls it damage.
+static png_voidp memory_get(png_structp png, png_alloc_size_t size) {
+    void *memory = malloc(size);
+    if (!memory) *(bool *)png_get_mem_ptr(png) = true;
+    return memory;
+}
+
+static void memory_free(png_structp png, png_voidp memory) {
+    (void)png;
+    free(memory);
+}
+
+static tide_status out_of_memory(tide_picture_job *job) { return tide_error_set(&job->error, TIDE_NO_MEMORY, 0, "out of memory"); }
+
 /// Damage of what matters is an error.
 static void pass_over(png_structp png, png_const_charp message) {
     (void)png;
@@ -152,11 +166,12 @@ static tide_status pixels_read(reader *it) {
 tide_status tide_png_decode(tide_picture_job *job) {
     job->input.offset = 0;
     reader it = {.job = job};
-    it.png = png_create_read_struct(PNG_LIBPNG_VER_STRING, job, fail, pass_over);
+    bool memory_ran_out = false;
+    it.png = png_create_read_struct_2(PNG_LIBPNG_VER_STRING, job, fail, pass_over, &memory_ran_out, memory_get, memory_free);
     if (it.png) it.info = png_create_info_struct(it.png);
-    tide_status status = it.info ? pixels_read(&it) : tide_error_set(&job->error, TIDE_NO_MEMORY, 0, "out of memory");
+    tide_status status = it.info ? pixels_read(&it) : out_of_memory(job);
     png_destroy_read_struct(&it.png, &it.info, NULL);
-    return status;
+    return memory_ran_out ? out_of_memory(job) : status;
 }
 
 // Chunks
@@ -219,7 +234,7 @@ tide_status tide_png_copy(tide_picture_job *job, size_t most, tide_growing *file
         at += size;
     }
     if (!is_whole) return tide_error_reject(&job->error, TIDE_REJECT_ASSET_TRUNCATED, "the PNG ends before its picture does");
-    return has_room ? TIDE_OK : tide_error_set(&job->error, TIDE_NO_MEMORY, 0, "out of memory");
+    return has_room ? TIDE_OK : out_of_memory(job);
 }
 
 // Writing
@@ -265,10 +280,10 @@ static tide_status canvas_write(writer *it, tide_picture_job *job, const tide_ca
 
 tide_status tide_png_encode(tide_picture_job *job, const tide_canvas *canvas, bool exif, tide_growing *file) {
     writer it = {.file = file};
-    it.png = png_create_write_struct(PNG_LIBPNG_VER_STRING, job, fail, pass_over);
+    bool memory_ran_out = false;
+    it.png = png_create_write_struct_2(PNG_LIBPNG_VER_STRING, job, fail, pass_over, &memory_ran_out, memory_get, memory_free);
     if (it.png) it.info = png_create_info_struct(it.png);
-    tide_status status =
-        it.info ? canvas_write(&it, job, canvas, exif) : tide_error_set(&job->error, TIDE_NO_MEMORY, 0, "out of memory");
+    tide_status status = it.info ? canvas_write(&it, job, canvas, exif) : out_of_memory(job);
     png_destroy_write_struct(&it.png, &it.info);
-    return status;
+    return memory_ran_out ? out_of_memory(job) : status;
 }

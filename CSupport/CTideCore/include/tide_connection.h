@@ -36,6 +36,10 @@ bool tide_statement_number(struct sqlite3_stmt *statement, int32_t *number);
 
 /// The last error of a connection as a status (TIDE_DISK_FULL, TIDE_BUSY, TIDE_CORRUPT, ...): "cannot DOING: SQLite's message".
 tide_status tide_sqlite_error(struct sqlite3 *connection, const char *doing, tide_error *TIDE_NULLABLE error);
+/// Why the system could not read the connection's database, or its log, if that ever happened: EIO, ENXIO or ERANGE; else 0. SQLite calls these
+/// damage (SQLITE_CORRUPT).
+int32_t tide_connection_read_errno(struct sqlite3 *connection);
+
 /// The status and the message of an extended result code of SQLite.
 tide_status tide_sqlite_code_error(int code, const char *message, const char *doing, tide_error *TIDE_NULLABLE error);
 

@@ -1,7 +1,7 @@
 /// When and where a photo was taken, from the TIFF block of its EXIF data.
 ///
 /// Rules: reading of tags is libexif's; this interprets them, and writes the few that a picture keeps. Every input is hostile: a block
-/// that makes no sense yields nothing, never an error. Thread-safe; keeps nothing.
+/// that makes no sense yields nothing, never an error: TIDE_NO_MEMORY is the only one. Thread-safe; keeps nothing.
 
 #ifndef TIDE_EXIF_H
 #define TIDE_EXIF_H
@@ -9,6 +9,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include "tide_status.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -30,8 +32,9 @@ typedef struct tide_exif {
     uint8_t orientation;
 } tide_exif;
 
-/// Reads a TIFF block (it begins with "II" or "MM"); only its first 65,528 bytes count: libexif uses no more.
-void tide_exif_read(const uint8_t *_Nonnull block, size_t length, tide_exif *_Nonnull exif);
+/// Reads a TIFF block (it begins with "II" or "MM"); only its first 65,528 bytes count: libexif uses no more. TIDE_NO_MEMORY, and then
+/// `exif` says nothing.
+tide_status tide_exif_read(const uint8_t *_Nonnull block, size_t length, tide_exif *_Nonnull exif);
 
 /// Bytes that `tide_exif_write` needs at most.
 #define TIDE_EXIF_WRITE_SIZE 320
