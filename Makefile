@@ -11,7 +11,7 @@ PICTURES ?= 2000
 
 # Without the server, nothing that only the server needs is fetched or compiled. Where the server was built, or is about to be, its trait
 # stays on: with another set of traits everything of ours would be compiled again.
-SERVED := server image install deb test test-interop test-console screenshots test-guides reference prove-faults prove-power test-faults prove-server prove-cluster prove-cloud-move prove-bucket cluster prove-sharing prove-relationships prove-simulate bench-server bench-cluster bench-growth prove-storages
+SERVED := server image install deb test test-interop test-console screenshots test-guides reference prove-faults prove-power prove-damage test-faults prove-server prove-cluster prove-cloud-move prove-bucket cluster prove-sharing prove-relationships prove-simulate bench-server bench-cluster bench-growth prove-storages
 LEAN := $(if $(or $(wildcard .build/checkouts/hummingbird),$(filter $(SERVED),$(MAKECMDGOALS)),$(SERVER)),,--disable-default-traits)
 
 # Release builds have no debug information (DEBUG_INFO=dwarf for it): making it costs a twentieth of the build.
@@ -188,13 +188,22 @@ prove-power: build server ## Cuts the power of imports, saves, syncs, moves, a s
 	Tests/Faults/power.py $(FAULTS) --runs $(or $(RUNS),1200)
 	Tests/Faults/power.py $(POWER_CONTROLS)
 
+.PHONY: prove-damage
+prove-damage: build server ## Damages files of containers and of a cloud, POINTS (2000): none of it may be sent, exported, backed up or moved; SEED, KEEP, KIND
+	Tests/Faults/damage.py $(FAULTY) $(if $(KEEP),--keep $(KEEP)) $(if $(KIND),--kind $(KIND)) --points $(or $(POINTS),2000)
+
 .PHONY: test-faults
 test-faults: $(if $(BUILT),,build server) ## The same for three minutes: some calls and allocations fail, some power is cut, and the controls; BUILT=1 builds no program; SEED
 	Tests/Faults/faults.py $(FAULTS) --points 48
 	Tests/Faults/power.py $(FAULTS) --runs 32
 	Tests/CoreFuzz/run --memory 400 $(if $(SEED),--seed $(SEED))
+	Tests/Faults/damage.py $(FAULTY) --points 40
 	Tests/Faults/faults.py $(FAULT_CONTROL)
 	Tests/Faults/power.py $(POWER_CONTROLS)
+
+.PHONY: prove-mutants
+prove-mutants: deps ## Plants faults in a copy, and looks whether the tests notice (days; goes on where it stopped); COUNT (120), RULE, SEED, PLANTED=1
+	Tests/Mutants/mutants.py $(if $(PLANTED),--planted) $(if $(COUNT),--count $(COUNT)) $(if $(RULE),--rule $(RULE)) $(if $(SEED),--seed $(SEED))
 
 .PHONY: prove-cluster
 prove-cluster: build server ## Kills servers (KILLS, 100) and primaries (PRIMARIES, 20) of a cluster under load, and cuts networks (CUTS, 20)

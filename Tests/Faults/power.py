@@ -6,6 +6,8 @@ the rest nothing, all, what came before some moment with the write that was unde
 data without names, or lengths without data. There every command has to open the containers, `tidemark verify` has to find them whole, what was
 acknowledged has to be there, a batch as a whole or not at all, and the same again has to end with what an undisturbed run ends with.
 
+With --ended, each scenario runs once to its end, and all that was not synced is lost, so that what is found does not depend on a seed.
+
 With --control, syncs of the write-ahead log, of file systems or of folders do nothing on the disk: this has to be found out.
 """
 
@@ -130,8 +132,8 @@ class Cuts:
 
     def one(self, seed):
         drawn, self.drawn = self.drawn, random.Random(seed)
-        at = self.calls + 1000 if self.drawn.random() < 0.2 else self.drawn.randrange(1, self.calls + 1)
-        modes = self.drawn.sample(disk.MODES, self.scenario.disks_of_run)
+        at = self.calls + 1000 if self.options.ended or self.drawn.random() < 0.2 else self.drawn.randrange(1, self.calls + 1)
+        modes = ["dropped", "names"] if self.options.ended else self.drawn.sample(disk.MODES, self.scenario.disks_of_run)
         self.where = ""
         try:
             self.run_one(at, modes)
@@ -155,6 +157,7 @@ def main():
     parser.add_argument("--scenario", action="append", choices=[scenario.name for scenario in ALL], help="one scenario; may be repeated (all)")
     parser.add_argument("--runs", type=int, default=60, help="runs that are killed, in all (60)")
     parser.add_argument("--one", type=int, help="one run, by the number that is printed where it went wrong")
+    parser.add_argument("--ended", action="store_true", help="one run of each scenario, to its end")
     parser.add_argument("--control", action="append", choices=list(CONTROLS), help="a control, which has to find something; may be repeated")
     parser.add_argument("--folder", type=path, help="where to work; emptied at the end (a temporary folder)")
     parser.add_argument("--keep", type=path, help="a folder that gets what is left of each cut that went wrong")
@@ -177,7 +180,7 @@ def main():
             made.prepare()
             found = Cuts(options, made, library, drawn, seed, ignores, control and control[2])
             found.measure()
-            found.run(1 if options.one is not None else options.runs if ignores else max(1, options.runs // len(chosen)))
+            found.run(1 if options.one is not None or options.ended else options.runs if ignores else max(1, options.runs // len(chosen)))
             cuts += found.cuts
             if not ignores:
                 wrong += len(found.wrong)

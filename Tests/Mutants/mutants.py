@@ -1,0 +1,268 @@
+#!/usr/bin/env python3
+"""Plants faults in a copy of the project, one at a time, and looks whether the tests notice.
+
+A mutant is one line that is changed by an operator (operators.py), in the code of a rule (rules.py); the same seed draws the same mutants. For each the
+copy is built, the suites are run that are likely to catch it, and then all. What came of it is written to a file, from which the next run goes on:
+caught (by which suites), survived, unbuildable, or timeout, which counts as caught: the tests did not end.
+
+    Tests/Mutants/mutants.py --list                  # what would be planted
+    Tests/Mutants/mutants.py --rule merge --count 20
+    Tests/Mutants/mutants.py --planted               # those that somebody has thought of
+    Tests/Mutants/mutants.py --report                # the table, of all that was done so far
+"""
+
+import argparse
+import fnmatch
+import hashlib
+import json
+import os
+import pathlib
+import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+sys.dont_write_bytecode = True
+
+import operators
+import rules
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = ["swift", "build", "--build-tests"]
+AT_ONCE = ["--experimental-maximum-parallelization-width", "32"]
+# A mutant whose tests take longer than this hangs.
+LONGEST = {"build": 3600, "first": 900, "all": 3600}
+
+
+def found(rule, listed):
+    """All mutants of a rule, in the order of its files."""
+    description = rules.RULES[rule]
+    names = description.get("operators", operators.GENERAL)
+    for path in listed:
+        if not any(fnmatch.fnmatchcase(path, pattern) and path.count("/") == pattern.count("/") for pattern in description["files"]):
+            continue
+        seen = {}
+        for number, line in enumerate((ROOT / path).read_text().split("\n"), 1):
+            for operator, after in operators.mutants(line, names):
+                seen[line, after] = seen.get((line, after), 0) + 1
+                key = f"{rule}|{path}|{line.strip()}|{after.strip()}|{seen[line, after]}"
+                yield {"id": hashlib.sha256(key.encode()).hexdigest()[:10], "rule": rule, "operator": operator, "file": path, "line": number,
+                       "before": line, "after": after}
+
+
+def planted():
+    for name, rule, path, before, after in rules.PLANTED:
+        lines = [(number, line) for number, line in enumerate((ROOT / path).read_text().split("\n"), 1) if before in line]
+        if len(lines) != 1:
+            sys.exit(f"mutants: '{name}' has {len(lines)} places in {path}; rules.py names one line")
+        number, line = lines[0]
+        yield {"id": "planted-" + hashlib.sha256(name.encode()).hexdigest()[:6], "rule": rule, "operator": name, "file": path, "line": number,
+               "before": line, "after": line.replace(before, after)}
+
+
+def draw(count, seed, chosen):
+    """As many mutants of each rule, spread over its files and operators."""
+    listed = subprocess.run(["git", "ls-files", "Sources", "CSupport"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
+    drawn = []
+    for index, rule in enumerate(chosen):
+        share = count // len(chosen) + (index < count % len(chosen))
+        groups = {}
+        for mutant in found(rule, listed):
+            groups.setdefault((mutant["file"], mutant["operator"]), []).append(mutant)
+        random_ = random.Random(f"{seed} {rule}")
+        order = sorted(groups)
+        random_.shuffle(order)
+        for group in order:
+            random_.shuffle(groups[group])
+        taken = []
+        while len(taken) < share and any(groups.values()):
+            for group in order:
+                if groups[group] and len(taken) < share:
+                    taken.append(groups[group].pop())
+        drawn += taken
+    return drawn
+
+
+def run(command, folder, seconds, log):
+    """The code that a command ended with; None where it did not end in time. All that it starts ends with it."""
+    with open(log, "wb") as output:
+        process = subprocess.Popen(command, cwd=folder, stdout=output, stderr=subprocess.STDOUT, start_new_session=True,
+                                   env=os.environ | {"SWIFT_BACKTRACE": "enable=no"})
+        try:
+            return process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            return None
+
+
+def failed_tests(log):
+    """The names of tests that have failed, as the log has them; at most ten."""
+    names = []
+    for line in pathlib.Path(log).read_text(errors="replace").split("\n"):
+        for mark in ("✘ Test ", "failed: "):
+            if mark in line and ("recorded an issue" in line or mark == "failed: "):
+                name = line.split(mark, 1)[1].split(" recorded an issue")[0].strip()[:160]
+                if name not in names:
+                    names.append(name)
+    return names[:10]
+
+
+class Workshop:
+    """The copy in which mutants are built and tested."""
+
+    def __init__(self, options):
+        self.options, self.folder = options, options.folder / "copy"
+        self.log = options.folder / "log"
+
+    def locked(self, command):
+        return ["flock", "-o", str(self.options.lock), *command] if self.options.lock else command
+
+    def prepare(self, builds):
+        """Makes the copy, of what is committed, and builds it once."""
+        if self.options.inplace:
+            self.folder = ROOT
+            if subprocess.run(["git", "diff", "--quiet"], cwd=ROOT).returncode != 0:
+                sys.exit("mutants: there are changes that are not committed, which a mutant would be lost among")
+        elif not self.folder.exists():
+            subprocess.run(["git", "clone", "--quiet", str(ROOT), str(self.folder)], check=True)
+        else:
+            subprocess.run(["git", "checkout", "--quiet", "--", "."], cwd=self.folder, check=True)
+            subprocess.run(["git", "pull", "--quiet", "--ff-only"], cwd=self.folder, check=True)
+        if builds and self.build() != 0:
+            sys.exit(f"mutants: the copy can't be built as it is; {self.log} says why")
+
+    def build(self):
+        return run(self.locked(BUILD + self.options.build_argument), self.folder, LONGEST["build"], self.log)
+
+    def test(self, pattern, kind):
+        """(what came of it, the tests that failed)."""
+        command = ["swift", "test", "--skip-build", *AT_ONCE, *(["--filter", pattern] if pattern else [])]
+        if self.options.bundle:
+            command = [str(self.options.bundle), "--testing-library", "swift-testing", *AT_ONCE, *(["--filter", pattern] if pattern else [])]
+        code = run(command, self.folder, LONGEST[kind], self.log)
+        if code is None:
+            return "timeout", failed_tests(self.log)
+        return ("survived" if code == 0 else "caught"), failed_tests(self.log)
+
+    def run_command(self, command):
+        """Runs tests that build what they need."""
+        code = run(command, self.folder, LONGEST["first"], self.log)
+        text = pathlib.Path(self.log).read_text(errors="replace")
+        if code is None:
+            return "timeout", []
+        if code != 0 and re.search(r"^\S+:\d+:\d+: (fatal )?error: ", text, re.M):
+            return "unbuildable", []
+        return ("survived", []) if code == 0 else ("caught", [line[:160] for line in text.strip().split("\n") if re.search(r"failed: |ERROR: |runtime error|^(places|errors): (?!passed)", line)][:3])
+
+    def judge(self, mutant):
+        """Plants a mutant, and takes it out again."""
+        place = self.folder / mutant["file"]
+        text = place.read_text()
+        lines = text.split("\n")
+        if lines[mutant["line"] - 1] != mutant["before"]:
+            return {"state": "gone"}
+        lines[mutant["line"] - 1] = mutant["after"]
+        began = time.monotonic()
+        try:
+            place.write_text("\n".join(lines))
+            rule, stage = rules.RULES[mutant["rule"]], "first"
+            if "command" in rule:
+                state, by = self.run_command(rule["command"])
+            elif self.build() != 0:
+                return {"state": "unbuildable"}
+            built = time.monotonic() - began
+            if "command" not in rule:
+                state, by = self.test(rule["first"], "first")
+            elif state == "survived" and not self.options.first_only and self.build() != 0:
+                return {"state": "unbuildable"}
+            if state == "survived" and not self.options.first_only:
+                state, by = self.test(None, "all")
+                stage = "all"
+            return {"state": state, "by": by, "suites": stage, "build": round(built), "seconds": round(time.monotonic() - began)}
+        finally:
+            place.write_text(text)
+
+
+def report(results):
+    rows, states = {}, ["caught", "timeout", "survived", "unbuildable"]
+    for result in results.values():
+        row = rows.setdefault(result["mutant"]["rule"], dict.fromkeys(states, 0))
+        if result["state"] in row:
+            row[result["state"]] += 1
+    print("| rule | " + " | ".join(states) + " |\n|---|" + "---|" * len(states))
+    for rule in sorted(rows):
+        print(f"| {rule} | " + " | ".join(str(rows[rule][state]) for state in states) + " |")
+    for identifier, result in list(results.items()):
+        if result["state"] == "survived" and identifier in rules.ANSWERS:
+            print(f"answered: {identifier} {result['mutant']['file']}:{result['mutant']['line']}: {rules.ANSWERS[identifier]}")
+            results = {key: value for key, value in results.items() if key != identifier}
+    judged = [result for result in results.values() if result["state"] in ("caught", "timeout", "survived")]
+    caught = sum(result["state"] != "survived" for result in judged)
+    if judged:
+        print(f"\n{caught} of {len(judged)} caught ({100 * caught / len(judged):.0f}%).")
+    for result in judged:
+        if result["state"] == "survived":
+            mutant = result["mutant"]
+            print(f"survived: {mutant['id']} {mutant['file']}:{mutant['line']} ({mutant['rule']}, {mutant['operator']})\n"
+                  f"  - {mutant['before'].strip()}\n  + {mutant['after'].strip()}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--count", type=int, default=120, help="mutants to draw, in all (120)")
+    parser.add_argument("--seed", default="1", help="draws other ones (1)")
+    parser.add_argument("--rule", action="append", choices=list(rules.RULES), help="one rule; may be repeated (all)")
+    parser.add_argument("--planted", action="store_true", help="those that somebody has thought of")
+    parser.add_argument("--only", help="one mutant, by its id")
+    parser.add_argument("--again", action="store_true", help="judges again what was judged")
+    parser.add_argument("--most", type=int, help="mutants of this run, at the most")
+    parser.add_argument("--first-only", action="store_true", help="only the suites that are likely to catch it; what survives them is judged again later")
+    parser.add_argument("--folder", type=pathlib.Path, default=ROOT / ".build/mutants", help="where the copy, the log and the results are (.build/mutants)")
+    parser.add_argument("--inplace", action="store_true", help="plants them in this project itself, whose changes are committed")
+    parser.add_argument("--bundle", type=pathlib.Path, help="the program of the tests, in place of swift test")
+    parser.add_argument("--build-argument", action="append", default=[], help="an argument for each build")
+    parser.add_argument("--lock", type=pathlib.Path, help="a file that is locked while something is built")
+    parser.add_argument("--list", action="store_true", help="lists them")
+    parser.add_argument("--report", action="store_true", help="prints the table of what was done")
+    options = parser.parse_args()
+    place = options.folder / "results.json"
+    results = json.loads(place.read_text()) if place.exists() else {}
+    if options.report:
+        return report(results)
+    chosen = list(planted()) if options.planted else []
+    if not options.planted or options.only:
+        chosen += draw(options.count, options.seed, options.rule or list(rules.RULES))
+    if options.only:
+        chosen = [mutant for mutant in chosen if mutant["id"] == options.only]
+    if options.list:
+        for mutant in chosen:
+            print(f"{mutant['id']} {mutant['rule']}, {mutant['operator']}: {mutant['file']}:{mutant['line']}\n  - {mutant['before'].strip()}\n  + {mutant['after'].strip()}")
+        return print(f"{len(chosen)} mutants")
+    waiting = [mutant for mutant in chosen
+               if options.again or mutant["id"] not in results or (results[mutant["id"]].get("suites") == "first" and results[mutant["id"]]["state"] == "survived")]
+    print(f"{len(chosen)} mutants, {len(waiting)} to be judged", flush=True)
+    waiting = waiting[:options.most]
+    if waiting:
+        if shutil.which("swift") is None:
+            sys.exit("mutants: there is no swift")
+        options.folder.mkdir(parents=True, exist_ok=True)
+        workshop = Workshop(options)
+        workshop.prepare(any("command" not in rules.RULES[mutant["rule"]] or not options.first_only for mutant in waiting))
+    for number, mutant in enumerate(waiting, 1):
+        result = workshop.judge(mutant) | {"mutant": mutant}
+        results[mutant["id"]] = result
+        unfinished = place.with_suffix(".new")
+        unfinished.write_text(json.dumps(results, indent=1))
+        unfinished.replace(place)
+        by = f" by {result['by'][0]}" if result.get("by") else ""
+        print(f"{number} of {len(waiting)}: {result['state']}{by}, {result.get('seconds', 0)} s: {mutant['file']}:{mutant['line']} ({mutant['rule']}, "
+              f"{mutant['operator']})", flush=True)
+    report(results)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,89 @@
+"""The rules whose code mutants are made of, the suites that are likely to catch them, and mutants that somebody has thought of.
+
+A rule has files (globs below the project), and a filter for the suites that are run first, or a command that builds and runs tests of its own; all
+suites follow."""
+
+RULES = {
+    "policy": {
+        "files": ["Sources/TidemarkModel/Sharing/SharePolicy.swift", "Sources/TidemarkModel/Sharing/ShareCoverage.swift",
+                  "Sources/TidemarkCloudEngine/Sharing/*.swift"],
+        "first": "SharePolicyTests|SharingMatrixTests|ShareTests|SharingTests|Hierarchy",
+    },
+    "merge": {
+        "files": ["Sources/TidemarkModel/Merging/*.swift", "Sources/TidemarkSync/Resolution/*.swift",
+                  "Sources/TidemarkStore/Syncing/Importing/*.swift"],
+        "first": "MergeTests|ConflictTests|TidemarkSyncTests",
+    },
+    "outbox": {
+        "files": ["Sources/TidemarkStore/Syncing/Outbox.swift", "Sources/TidemarkStore/Syncing/Export*.swift",
+                  "Sources/TidemarkStore/Syncing/PendingRow.swift", "Sources/TidemarkStore/Syncing/RecordStore+Exporting.swift",
+                  "Sources/TidemarkStore/History/RecordStore+Purging.swift", "Sources/TidemarkSync/ExportScheduler.swift"],
+        "first": "TidemarkSyncTests|PurgeTests|OutboxTests|HistoryTests",
+    },
+    "tags": {
+        "files": ["Sources/TidemarkCloudEngine/Records/ChangeTagCipher.swift", "Sources/TidemarkCloudEngine/Records/ModifyBatch.swift",
+                  "Sources/TidemarkCloudEngine/Engine/CloudEngine+Modify.swift", "Sources/TidemarkCloudEngine/Engine/CloudEngine+Changes.swift",
+                  "Sources/TidemarkCloudEngine/Records/IdempotencyRecord.swift"],
+        "first": "TidemarkCloudEngineTests|EmbeddedCloudTests|TidemarkTestingTests",
+    },
+    "sessions": {
+        "files": ["Sources/TidemarkIdentity/Sessions/*.swift", "Sources/TidemarkIdentity/Credentials/*.swift",
+                  "Sources/TidemarkIdentity/Passwords/*.swift", "Sources/TidemarkIdentity/Keys/*.swift"],
+        "first": "TidemarkIdentityTests",
+    },
+    "limits": {
+        "files": ["Sources/TidemarkCloud/CloudLimits.swift", "Sources/TidemarkCloudEngine/Schema/SchemaLimits.swift",
+                  "Sources/TidemarkCloudEngine/Queries/QueryBudget.swift", "Sources/TidemarkModel/Backoff.swift", "Sources/TidemarkSync/SyncMachine.swift",
+                  "CSupport/CTideManifest/tide_archive_limits.h"],
+        "first": "LimitTests|QuotaTests|BackoffTests|SyncMachineTests|QueryTests",
+    },
+    "relations": {
+        "files": ["Sources/TidemarkStore/Relationships/*.swift", "Sources/TidemarkModel/RelationshipSchema.swift"],
+        "first": "Relationship|TidemarkTests",
+    },
+    "contents": {
+        "files": ["Sources/TidemarkSync/Assets/AssetTransfer.swift", "Sources/TidemarkStore/Assets/AssetCleaning.swift",
+                  "Sources/TidemarkStore/Assets/IngestRecovery.swift", "Sources/TidemarkEmbeddedCloud/Assets/AssetDirectory.swift"],
+        "first": "Asset|Eviction|TidemarkSyncTests",
+    },
+    # The readers of the C core, which has tests of its own.
+    "core": {
+        "files": ["CSupport/CTideCore/tide_image.c", "CSupport/CTideCore/tide_blob_read.c", "CSupport/CTideCore/tide_intake.c", "CSupport/CTideCore/tide_places.c",
+                  "CSupport/CTidePictures/*.c"],
+        "command": ["Tests/CoreFuzz/run"],
+        "first": None,
+    },
+    # What only a power cut shows: a line that makes something durable is left out.
+    "durability": {
+        "files": ["Sources/TidemarkSQLite/Database/*.swift", "Sources/TidemarkSQLite/Files/*.swift", "Sources/TidemarkTransfer/Exporting/*.swift",
+                  "Sources/TidemarkStore/Assets/*.swift", "Sources/TidemarkStore/Writing/StoreConnection.swift",
+                  "Sources/TidemarkContainers/*/*.swift", "Sources/TidemarkEmbeddedCloud/Assets/*.swift", "Sources/TidemarkEmbeddedCloud/Backup/*.swift",
+                  "CSupport/CTideCore/tide_blob*.c", "CSupport/CTideCore/tide_copy.c", "CSupport/CTideCore/tide_connection.c"],
+        "first": "PowerCutTests",
+        "operators": ["sync", "synchronous"],
+    },
+}
+
+# Mutants that survive because they change nothing that anybody could notice, by their ids, and why.
+ANSWERS = {
+    "dbc0415f01": "only a decompressor has the warning that the function is asked about",
+}
+
+# Faults that no test has noticed when they were planted by hand, each alone: (name, rule, file, before, after).
+PLANTED = [
+    ("synchronous NORMAL", "durability", "Sources/TidemarkStore/Writing/StoreConnection.swift",
+     'try db.execute(sql: "PRAGMA synchronous = FULL")', 'try db.execute(sql: "PRAGMA synchronous = NORMAL")'),
+    ("the contents' syncfs left out", "durability", "CSupport/CTideCore/tide_blob.c",
+     "if (syncfs(store->assets) == 0) return TIDE_OK;", "if (store->assets >= 0) return TIDE_OK;"),
+    ("an export's fsync left out", "durability", "Sources/TidemarkTransfer/Exporting/OutputFile.swift",
+     "guard fsync(handle.fileDescriptor) == 0, rename(", "guard rename("),
+    ("a purge that forgets what waits to be sent", "outbox", "Sources/TidemarkStore/History/RecordStore+Purging.swift",
+     "try Outbox(db).ingestHistory()", "_ = db"),
+    ("the SHA-256 of a downloaded content unchecked", "contents", "Sources/TidemarkSync/Assets/AssetTransfer.swift",
+     "if try Self.digest(of: file) == asset { return file }", "if try Self.digest(of: file).size == asset.size { return file }"),
+    ("answers to repeated requests forgotten after seconds", "tags", "Sources/TidemarkCloudEngine/Engine/CloudEngine.swift",
+     "static let answerAge: Int64 = 7 * 86_400 * 1_000_000", "static let answerAge: Int64 = 7 * 1_000_000"),
+    ("deferred records never tried again", "merge", "Sources/TidemarkSync/SyncEngine+Steps.swift",
+     "for zoneSync in try await zoneSyncs.all() { _ = try await zoneSync.resolver.applyDeferred(limits: limits) }",
+     "for _ in try await zoneSyncs.all() {}"),
+]
