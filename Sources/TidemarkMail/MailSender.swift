@@ -62,6 +62,10 @@ package final class MailSender: Sendable {
 
     /// Blocks the calling thread.
     private static func hand(_ letter: [UInt8], for recipient: String, to server: MailServer) -> Failure? {
+        // What libcurl says of an error: with the code of the server's answer, and without what was sent.
+        let message = UnsafeMutablePointer<CChar>.allocate(capacity: Int(CURL_ERROR_SIZE))
+        message.initialize(repeating: 0, count: Int(CURL_ERROR_SIZE))
+        defer { message.deallocate() }
         guard tide_curl_global_init() == CURLE_OK, let easy = curl_easy_init() else {
             return Failure(isTemporary: true, description: "there is no memory for a connection")
         }
@@ -72,6 +76,7 @@ package final class MailSender: Sendable {
         return withExtendedLifetime(rest) {
             var isSet = recipients != nil
             func set(_ code: CURLcode) { isSet = isSet && code == CURLE_OK }
+            set(tide_curl_set_pointer(easy, CURLOPT_ERRORBUFFER, message))
             set(tide_curl_set_text(easy, CURLOPT_URL, server.address))
             set(tide_curl_set_mail_scheme(easy, server.beginsWithTLS ? 1 : 0))
             set(tide_curl_set_text(easy, CURLOPT_PROXY, ""))
@@ -101,10 +106,11 @@ package final class MailSender: Sendable {
             }
             let code = curl_easy_perform(easy)
             guard code != CURLE_OK else { return nil }
-            let answer = tide_curl_number(easy, CURLINFO_RESPONSE_CODE)
-            let reason = answer >= 400 ? "it has answered \(answer)" : String(cString: curl_easy_strerror(code))
+            let told = String(cString: message)
+            let reason = told.isEmpty ? String(cString: curl_easy_strerror(code)) : told
+            // Such as "RCPT failed: 550".
             return Failure(
-                isTemporary: !(500..<600).contains(answer),
+                isTemporary: told.firstMatch(of: /: 5\d\d$/) == nil,
                 description: "the mail server \(server.address) has not taken a letter: \(reason)")
         }
     }

@@ -23,7 +23,8 @@ struct PeopleFixture {
     init(mail: PeopleMail? = nil) async throws {
         let console = try await ConsoleFixture()
         self.console = console
-        pages = PeoplePages(console.cloud, console.credentials, mail: mail) { [cloud = console.cloud, attempts = console.attempts] email, _ in
+        pages = PeoplePages(console.cloud, console.credentials, mail: mail) {
+            [cloud = console.cloud, attempts = console.attempts] email, _ in
             let count = attempts.withLock { attempts in
                 attempts.append(email)
                 return attempts.count { $0 == email }

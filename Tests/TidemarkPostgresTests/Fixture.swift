@@ -93,14 +93,3 @@ final class Signal: Sendable {
     /// From a thread that may be blocked.
     func block() { while !state.withLock({ $0.isSent }) { usleep(1_000) } }
 }
-
-/// A value that several tasks change.
-final class Shared<Value: Sendable>: Sendable {
-    private let content: LockedValue<Value>
-
-    init(_ value: Value) { content = LockedValue(value) }
-
-    var value: Value { content.withLock { $0 } }
-
-    func change(_ change: @Sendable (inout Value) -> Void) { content.withLock { change(&$0) } }
-}

@@ -1,5 +1,7 @@
 import TidemarkAdministration
+import TidemarkCloud
 import TidemarkCloudEngine
+import TidemarkEmbeddedCloud
 import TidemarkIdentity
 
 /// The page of a link in a letter by which people show that an address is theirs. Nothing happens before they say so: programs that read mail

@@ -1,6 +1,8 @@
 import Foundation
 import TidemarkAdministration
+import TidemarkCloud
 import TidemarkCloudEngine
+import TidemarkEmbeddedCloud
 import TidemarkIdentity
 
 /// The page that sends people a link with which they choose another password.

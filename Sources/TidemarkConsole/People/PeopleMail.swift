@@ -1,9 +1,9 @@
 import TidemarkAdministration
 import TidemarkCloudEngine
-package import TidemarkModel
+import TidemarkModel
 
 /// How pages send letters to people, and what these say.
-package struct PeopleMail: Sendable {
+package final class PeopleMail: Sendable {
     /// What people reach the server by, such as `https://cloud.example.org`. Links in letters begin with it, and never with what a request
     /// says: whoever sends that could choose where the key goes.
     let serverURL: String

@@ -9,6 +9,10 @@ extension CredentialStore {
         package let account: String
         /// The address that the account has, and the one that it is to have.
         package let before, after: String
+
+        package init(account: String, before: String, after: String) {
+            (self.account, self.before, self.after) = (account, before, after)
+        }
     }
 
     /// Makes the key of a link that gives an account another address. It is good for a day, and until the account has another password.

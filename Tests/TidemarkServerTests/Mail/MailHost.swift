@@ -34,10 +34,10 @@ final class MailHost: Sendable {
 
     let port: Int
     private let channel: any Channel
-    private let kept: LockedValue<[Letter]>
+    private let kept: Shared<[Letter]>
 
     static func started(_ manners: Manners = Manners()) async throws -> MailHost {
-        let letters = LockedValue<[Letter]>([])
+        let letters = Shared<[Letter]>([])
         let context: NIOSSLContext? =
             manners.encryption == .none
             ? nil
@@ -53,22 +53,22 @@ final class MailHost: Sendable {
                         try channel.pipeline.syncOperations.addHandler(NIOSSLServerHandler(context: context))
                     }
                     try channel.pipeline.syncOperations.addHandler(
-                        Conversation(manners, context) { letter in letters.withLock { $0.append(letter) } })
+                        Conversation(manners, context) { letter in letters.change { $0.append(letter) } })
                 }
             }
             .bind(host: "127.0.0.1", port: 0).get()
         return MailHost(channel, letters)
     }
 
-    private init(_ channel: any Channel, _ letters: LockedValue<[Letter]>) {
+    private init(_ channel: any Channel, _ letters: Shared<[Letter]>) {
         (self.channel, port) = (channel, channel.localAddress?.port ?? 0)
         kept = letters
     }
 
     /// The letters that came so far, once there are so many.
     func letters(_ count: Int) async throws -> [Letter] {
-        for _ in 0..<600 where kept.withLock({ $0.count }) < count { try await Task.sleep(for: .milliseconds(50)) }
-        return kept.withLock { $0 }
+        for _ in 0..<600 where kept.value.count < count { try await Task.sleep(for: .milliseconds(50)) }
+        return kept.value
     }
 
     deinit { channel.close(promise: nil) }
