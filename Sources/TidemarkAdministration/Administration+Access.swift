@@ -67,16 +67,16 @@ extension Administration {
 
     // Tokens and keys
 
-    /// Returns the API tokens of the actor's containers.
+    /// Returns the API tokens of the actor's containers; to an operator also those of containers that are not served any more.
     package func apiTokens() async throws(AdministrationError) -> [APIToken] {
         let containers = Set(try await containers())
-        return try await wrapped { try credentials.apiTokens().filter { containers.contains($0.container) } }
+        return try await wrapped { try credentials.apiTokens().filter { isOperator || containers.contains($0.container) } }
     }
 
-    /// Returns the keys of the actor's containers.
+    /// Returns the keys of the actor's containers; to an operator also those of containers that are not served any more.
     package func keys() async throws(AdministrationError) -> [ServerKey] {
         let containers = Set(try await containers())
-        return try await wrapped { try credentials.keys().filter { containers.contains($0.container) } }
+        return try await wrapped { try credentials.keys().filter { isOperator || containers.contains($0.container) } }
     }
 
     /// Revokes an API token of one of the actor's containers.

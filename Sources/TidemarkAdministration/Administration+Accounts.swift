@@ -1,10 +1,11 @@
+package import Foundation
 import TidemarkCloud
 package import TidemarkCloudEngine
 package import TidemarkEmbeddedCloud
 package import TidemarkIdentity
-import TidemarkModel
+package import TidemarkModel
 
-/// Accounts, their devices and sessions, and operators.
+/// Accounts, and the audit log.
 extension Administration {
     /// Returns accounts whose address, name, phone number or identifier contains a text, by their addresses. O(accounts).
     package func accounts(matching text: String = "", limit: Int = 100) async throws(AdministrationError) -> [StoredAccount] {
@@ -43,6 +44,39 @@ extension Administration {
         }
     }
 
+    /// Adds an account.
+    ///
+    /// - Parameters:
+    ///   - password: `nil` for none: signing in needs one first.
+    ///   - quota: The bytes that it may store in each container and environment.
+    /// - Throws: ``AdministrationError`` `exists` where the address has an account; `invalid` for what can't be. Nothing is added then.
+    package func addAccount(
+        _ email: String, phone: String? = nil, name: PersonName? = nil, quota: Int64 = StoredAccount.servedQuota,
+        password: String?
+    ) async throws(AdministrationError) -> StoredAccount {
+        try demandOperator("adding accounts")
+        let account = try await wrapped {
+            try EmbeddedCloud.check(email: email, container: "default")
+            if let password { try CredentialStore.check(password: password) }
+            if let known = try await cloud.account(email) {
+                throw AdministrationError(
+                    .exists,
+                    "there is an account \(known.email) already; change it with 'tidemark admin account set' or 'password'")
+            }
+            let account = try await cloud.addAccount(email, phone: phone, name: name, quota: quota)
+            do {
+                if let password { try await credentials.setPassword(password, of: account.id) }
+            } catch {
+                // The error that is told is the first one; an account that stays has nothing.
+                try? await cloud.removeIfUnused(account)
+                throw error
+            }
+            return account
+        }
+        try await audit("account.add", account: account.id, after: Self.text(account))
+        return account
+    }
+
     /// Changes an account's name, quota or status.
     ///
     /// - Parameter change: Changes all that is to be another.
@@ -71,25 +105,26 @@ extension Administration {
         return (account, PersonalAccount.passwordLinkPath(key))
     }
 
-    /// Ends all sessions of an account, those of the console among them.
+    /// Gives an account another password, and ends its sessions.
     ///
-    /// - Returns: How many sessions of devices and browsers there were.
-    package func signOutEverywhere(_ name: String) async throws(AdministrationError) -> Int {
-        try demandOperator("ending sessions")
+    /// - Parameter password: `nil` takes the password away: nobody can sign in then.
+    /// - Returns: The account.
+    package func setPassword(_ password: String?, of name: String) async throws(AdministrationError) -> StoredAccount {
+        try demandOperator("setting passwords")
         let account = try await account(name)
-        let count = try await wrapped { try await credentials.endSessions(of: account.id) }
-        try await audit("session.end", account: account.id, subject: "all of the account", before: "\(count) sessions")
-        return count
-    }
-
-    /// Ends one session.
-    package func endSession(_ id: String, of name: String) async throws(AdministrationError) {
-        try demandOperator("ending sessions")
-        let account = try await account(name)
-        let session = try await wrapped { try await credentials.sessions().first { $0.id == id && $0.account == account.id } }
-        guard let session else { throw AdministrationError(.notFound, "there is no such session; it may have ended") }
-        try await wrapped { try await credentials.endSession(id: id) }
-        try await audit("session.end", account: account.id, subject: id, before: session.device)
+        let had = try await wrapped { try await credentials.accountsWithPassword().contains(account.id) }
+        try await wrapped {
+            if let password {
+                try await credentials.setPassword(password, of: account.id)
+            } else {
+                try await credentials.removePassword(of: account.id)
+            }
+        }
+        // Whether there is one, and nothing of it.
+        try await audit(
+            "account.password", account: account.id, subject: password == nil ? "removed" : "", before: had ? "set" : "none",
+            after: password == nil ? "none" : "set")
+        return account
     }
 
     /// Removes an account with all that is stored for it: records, shares, assets, password, sessions and role.
@@ -100,8 +135,51 @@ extension Administration {
         let account = try await account(name)
         let removed = try await wrapped { try await PersonalAccount.remove(account, cloud, credentials) }
         try await audit(
-            "account.remove", account: account.id, subject: "with \(removed.records) records in \(removed.zones) zones")
+            "account.remove", account: account.id, subject: "with \(removed.records) records in \(removed.zones) zones",
+            before: Self.text(account))
         return removed
+    }
+
+    /// Removes an account that has no records.
+    ///
+    /// - Throws: ``AdministrationError`` `forbidden` for one that has, which stays.
+    package func removeIfUnused(_ name: String) async throws(AdministrationError) {
+        try demandOperator("removing an account")
+        let account = try await account(name)
+        let isThere = try await wrapped {
+            try await cloud.removeIfUnused(account)
+            return try await cloud.account(id: account.id) != nil
+        }
+        guard !isThere else {
+            throw AdministrationError(
+                .forbidden,
+                "\(account.email) has records, and stays; remove them as well with --with-data, or keep everybody out with 'tidemark admin account set \(account.email) --status noAccount'"
+            )
+        }
+        try await wrapped { try await credentials.removeAccount(account.id) }
+        try await audit("account.remove", account: account.id, before: Self.text(account))
+    }
+
+    /// Counts what accounts use anew, and corrects what was counted wrongly. O(records).
+    package func recountUsage() async throws(AdministrationError) -> [EmbeddedCloud.Recount] {
+        try demandOperator("counting what accounts use")
+        let counted = try await wrapped { try await cloud.recountUsage() }
+        for recount in counted where !recount.corrected.isEmpty {
+            let corrected = recount.corrected.sorted { $0.key < $1.key }
+            try await audit(
+                "account.recount", container: recount.container, environment: recount.environment,
+                before: corrected.map { "\($0.key) \($0.value.counted)" }.joined(separator: ", "),
+                after: corrected.map { "\($0.key) \($0.value.found)" }.joined(separator: ", "))
+        }
+        return counted
+    }
+
+    /// Writes all that the cloud has of an account to a folder that is there and empty.
+    package func export(_ account: StoredAccount, to folder: URL) async throws(AdministrationError) -> PersonArchive.Summary {
+        try demandOperator("the data of an account")
+        let summary = try await wrapped { try await PersonArchive.write(all: account, of: cloud, credentials, to: folder) }
+        try await audit("account.export", account: account.id, subject: "\(summary.records) records")
+        return summary
     }
 
     private static func text(_ account: StoredAccount) -> String {

@@ -39,13 +39,15 @@ extension Administration {
     package func addToSchema(
         _ types: [String: [String: FieldType]], of container: String
     ) async throws(AdministrationError) {
-        try await demand(container)
+        let known = try await schema(of: container, environment: .development)
         try await wrapped { try await cloud.addToSchema(types, of: container) }
         let added = types.sorted { $0.key < $1.key }.map { name, fields in
             "\(name) (\(fields.sorted { $0.key < $1.key }.map { "\($0.key) \($0.value)" }.joined(separator: ", ")))"
         }
         try await audit(
             "schema.add", container: container, environment: .development, subject: types.keys.sorted().joined(separator: ", "),
+            before: types.keys.sorted().compactMap { name in known.types[name].map { Self.text($0, named: name) } }
+                .joined(separator: "; "),
             after: added.joined(separator: "; "))
     }
 
@@ -94,14 +96,27 @@ extension Administration {
     package func removeFromSchema(
         type: String, field: String?, of container: String, isForced: Bool
     ) async throws(AdministrationError) -> Int {
-        try await demand(container)
+        let known = try await schema(of: container, environment: .development).types[type]
         let count = try await wrapped {
             try await cloud.removeFromSchema(type: type, field: field, of: container, isForced: isForced)
         }
+        var before = known
+        if let field { before?.fields = known?.fields.filter { $0.key == field } ?? [:] }
         try await audit(
             "schema.remove", container: container, environment: .development, subject: field.map { "\(type).\($0)" } ?? type,
-            before: "\(count) records")
+            before: [before.map { Self.text($0, named: type) }, "\(count) \(count == 1 ? "record" : "records")"].compactMap(
+                \.self
+            ).joined(separator: "; "))
         return count
+    }
+
+    /// Sets whether saves may add types and fields to the development schema.
+    package func setSchemaFrozen(_ isFrozen: Bool, of container: String) async throws(AdministrationError) {
+        func text(_ isFrozen: Bool) -> String { isFrozen ? "frozen" : "grows" }
+        let before = try await schema(of: container, environment: .development).isFrozen == true
+        try await wrapped { try await cloud.setSchemaFrozen(isFrozen, of: container) }
+        try await audit(
+            "schema.freeze", container: container, environment: .development, before: text(before), after: text(isFrozen))
     }
 
     /// Returns what deploying would change in production, in the order of types and fields.
@@ -132,6 +147,15 @@ extension Administration {
             }
         }
         return RecordRequest.indented(json.bytes) + "\n"
+    }
+
+    /// A type for the audit log: `City (title string: queryable, sortable)`.
+    private static func text(_ type: CloudSchema.RecordType, named name: String) -> String {
+        let fields = type.fields.sorted { $0.key < $1.key }.map { field, known in
+            let indexes = text(Set(known.indexes.keys))
+            return "\(field) \(known.type)\(indexes.isEmpty ? "" : ": \(indexes)")"
+        }
+        return "\(name) (\(fields.joined(separator: ", ")))"
     }
 
     private static func text(_ indexes: Set<CloudSchema.Index>) -> String {

@@ -25,3 +25,12 @@ struct Confirmation: ParsableArguments {
         guard answer == "y" || answer == "yes" else { throw ending("nothing was done", .interrupted) }
     }
 }
+
+/// Asks on a terminal for a name before something is lost for good; anywhere else nobody can answer.
+///
+/// - Returns: Whether the name was typed.
+func isTyped(_ question: String, _ name: String) -> Bool {
+    guard isatty(STDIN_FILENO) == 1 else { return false }
+    Output.error(question)
+    return readLine()?.trimmingCharacters(in: .whitespaces) == name
+}

@@ -241,7 +241,8 @@ import Testing
                 "admin.container.add", "admin.account.add", "admin.account.set", "admin.secrets.rotate", "admin.secrets.rotate",
             ])
         #expect(log[2]["account"] as? String == "anna@example.org")
-        #expect(log[2]["subject"] as? String == "quota 5.0 GB, discoverable on")
+        #expect((log[2]["before"] as? String)?.contains(#""discoverable":false"#) == true)
+        #expect((log[2]["after"] as? String)?.contains(#""discoverable":true"#) == true)
         #expect(try lines(await admin("audit", "--json", "--account", "anna@example.org")).count == 2)
         #expect(try await admin("audit", "--since", "1h").output.split(separator: "\n").count == 7)
         #expect(try await admin("audit", "--since", "2099-01-01").output == "nothing is in the audit log for that\n")

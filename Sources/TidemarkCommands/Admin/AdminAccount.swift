@@ -99,17 +99,9 @@ struct AdminAccountAdd: AsyncParsableCommand {
             }
             let password = try noPassword ? nil : entry.read(of: email)
             if let password { try CredentialStore.check(password: password) }
-            let (cloud, credentials) = try await place.openOrMake()
-            let account = try await cloud.addAccount(
-                email, phone: phone, name: name.map(PersonName.init(text:)), quota: quota?.bytes ?? StoredAccount.servedQuota)
-            do {
-                if let password { try await credentials.setPassword(password, of: account.id) }
-            } catch {
-                // The error that is told is the first one; an account that stays has nothing.
-                try? await cloud.removeIfUnused(account)
-                throw error
-            }
-            try await credentials.auditAdministration("account.add", account: account.id)
+            let account = try await place.administrationOrMake().addAccount(
+                email, phone: phone, name: name.map(PersonName.init(text:)), quota: quota?.bytes ?? StoredAccount.servedQuota,
+                password: password)
             try outcome.tell(
                 "admin account add", ["account": account.id, "email": account.email, "hasPassword": password != nil],
                 text: "added \(account.email)\(noPassword ? ", without a password" : "")")
@@ -200,14 +192,6 @@ struct AdminAccountSet: AsyncParsableCommand {
     @Option(help: "Whether others can find the person by the address or the phone number: on or off.")
     var discoverable: Switch?
 
-    /// Which settings are changed, for the audit log.
-    private var changes: String {
-        [
-            name.map { _ in "name" }, phone.map { _ in "phone" }, quota.map { "quota \(Quota.text($0.bytes))" },
-            status.map { "status \($0.rawValue)" }, discoverable.map { "discoverable \($0.rawValue)" },
-        ].compactMap { $0 }.joined(separator: ", ")
-    }
-
     func validate() throws {
         guard name != nil || phone != nil || quota != nil || status != nil || discoverable != nil else {
             throw ValidationError("say what to change: --name, --phone, --quota, --status or --discoverable")
@@ -216,15 +200,14 @@ struct AdminAccountSet: AsyncParsableCommand {
 
     func run() async throws {
         try await reportingErrors {
-            let (cloud, credentials) = try await place.open()
-            var account = try await cloud.demandAccount(email)
-            if let name { account.name = name.isEmpty ? nil : PersonName(text: name) }
-            if let phone { account.phone = phone.isEmpty ? nil : phone }
-            if let quota { account.quota = quota.bytes }
-            if let status { account.status = status }
-            if let discoverable { account.isDiscoverable = discoverable == .on }
-            try await cloud.update(account)
-            try await credentials.auditAdministration("account.set", account: account.id, subject: changes)
+            let (name, phone, quota, status, discoverable) = (self.name, self.phone, self.quota, self.status, self.discoverable)
+            let account = try await place.administration().update(email) { account in
+                if let name { account.name = name.isEmpty ? nil : PersonName(text: name) }
+                if let phone { account.phone = phone.isEmpty ? nil : phone }
+                if let quota { account.quota = quota.bytes }
+                if let status { account.status = status }
+                if let discoverable { account.isDiscoverable = discoverable == .on }
+            }
             try outcome.tell(
                 "admin account set",
                 [
@@ -266,17 +249,15 @@ struct AdminAccountPassword: AsyncParsableCommand {
 
     func run() async throws {
         try await reportingErrors {
-            let (cloud, credentials) = try await place.open()
-            let account = try await cloud.demandAccount(email)
+            let administration = try await place.administration()
+            let account = try await administration.account(email)
             if remove {
-                try await credentials.removePassword(of: account.id)
-                try await credentials.auditAdministration("account.password", account: account.id, subject: "removed")
+                _ = try await administration.setPassword(nil, of: account.id)
                 return try outcome.tell(
                     "admin account password", ["account": account.id, "email": account.email, "hasPassword": false],
                     text: "\(account.email) has no password; its sessions are ended")
             }
-            try await credentials.setPassword(try entry.read(of: account.email), of: account.id)
-            try await credentials.auditAdministration("account.password", account: account.id)
+            _ = try await administration.setPassword(try entry.read(of: account.email), of: account.id)
             try outcome.tell(
                 "admin account password", ["account": account.id, "email": account.email, "hasPassword": true],
                 text: "\(account.email) has another password; its sessions are ended")
@@ -355,36 +336,23 @@ struct AdminAccountRemove: AsyncParsableCommand {
 
     func run() async throws {
         try await reportingErrors {
-            let (cloud, credentials) = try await place.open()
-            let account = try await cloud.demandAccount(email)
+            let administration = try await place.administration()
+            let account = try await administration.account(email)
             guard withData else {
-                try await cloud.removeIfUnused(account)
-                guard try await cloud.account(id: account.id) == nil else {
-                    throw ending(
-                        "\(account.email) has records, and stays; remove them as well with --with-data, or keep everybody out with 'tidemark admin account set \(account.email) --status noAccount'",
-                        .noPermission)
-                }
-                try await credentials.removeAccount(account.id)
-                try await credentials.auditAdministration("account.remove", account: account.id)
+                try await administration.removeIfUnused(account.id)
                 if json { return try Output.json(Report(email: account.email, removed: .init())) }
                 return try Output.line("removed \(account.email)")
             }
-            guard yes || isConfirmed(account.email) else {
+            let question =
+                "This removes \(account.email) with all records and assets, for good. To go on, type the address again:"
+            guard yes || isTyped(question, account.email) else {
                 throw ending("nothing was removed; add --yes to remove \(account.email) with all its data", .usage)
             }
-            let removed = try await Administration(cloud, credentials, by: .system(name: CredentialStore.systemUser))
-                .removeWithData(account.id)
+            let removed = try await administration.removeWithData(account.id)
             if json { return try Output.json(Report(email: account.email, removed: removed)) }
             try Output.line(
                 "removed \(account.email) with \(Wording.count(removed.records, "record")) in \(Wording.count(removed.zones, "zone"))"
             )
         }
-    }
-
-    /// Asks on a terminal; anywhere else nobody can answer.
-    private func isConfirmed(_ email: String) -> Bool {
-        guard isatty(STDIN_FILENO) == 1 else { return false }
-        Output.error("This removes \(email) with all records and assets, for good. To go on, type the address again:")
-        return readLine()?.trimmingCharacters(in: .whitespaces) == email
     }
 }

@@ -33,15 +33,15 @@ struct AdminAccountExport: AsyncParsableCommand {
 
     func run() async throws {
         try await reportingErrors {
-            let (cloud, credentials) = try await place.open()
-            let account = try await cloud.demandAccount(email)
+            let administration = try await place.administration()
+            let account = try await administration.account(email)
             let folder = try fileURL(to, "the folder of the export")
             guard mkdir(folder.path, 0o700) == 0 else {
                 throw ending("cannot make the folder \(folder.path): \(String(cString: strerror(errno)))", .cannotCreate)
             }
             let summary: PersonArchive.Summary
             do {
-                summary = try await PersonArchive.write(all: account, of: cloud, credentials, to: folder)
+                summary = try await administration.export(account, to: folder)
             } catch {
                 // A part of it could be taken for all.
                 do {
@@ -52,7 +52,6 @@ struct AdminAccountExport: AsyncParsableCommand {
                 }
                 throw error
             }
-            try await credentials.auditAdministration("account.export", account: account.id)
             if json {
                 try Output.json(summary)
                 if !summary.problems.isEmpty { throw ExitCode(ExitStatus.problemsFound.rawValue) }

@@ -1,4 +1,5 @@
 import ArgumentParser
+import TidemarkAdministration
 import TidemarkCloud
 import TidemarkCloudEngine
 import TidemarkEmbeddedCloud
@@ -31,9 +32,9 @@ struct AdminAccountShow: AsyncParsableCommand {
 
     func run() async throws {
         try await reportingErrors {
-            let cloud = try await listing.place.open().cloud
-            let account = try await cloud.demandAccount(email)
-            let lines = try await cloud.usage(of: account).map {
+            let details = try await listing.place.administration().details(of: email)
+            let account = details.account
+            let lines = details.usage.map {
                 Line(
                     container: $0.container, environment: $0.environment.rawValue, user: $0.userRecordName, used: $0.bytes,
                     reserved: $0.reserved, quota: account.quota == .max ? nil : account.quota)
@@ -73,10 +74,11 @@ struct AdminAccountRecount: AsyncParsableCommand {
 
     func run() async throws {
         try await reportingErrors {
-            let cloud = try await listing.place.open().cloud
+            let administration = try await listing.place.administration()
+            let cloud = administration.cloud
             let accounts = try await cloud.allAccounts()
             var lines: [Line] = []
-            for recount in try await cloud.recountUsage() {
+            for recount in try await administration.recountUsage() {
                 for (user, correction) in recount.corrected.sorted(by: { $0.key < $1.key }) {
                     lines.append(
                         Line(

@@ -105,12 +105,4 @@ extension CredentialStore {
         let before = ProcessInfo.processInfo.environment["SUDO_USER"].map { " (sudo by \($0))" } ?? ""
         return "user:\(name)\(before)"
     }
-
-    /// Adds to the audit log what a command of `tidemark admin` has done, and who ran it.
-    func auditAdministration(_ command: String, account: String = "", container: String = "", subject: String = "") async throws {
-        try await audit(
-            AuditEvent(
-                .administration(command), actor: Self.systemUser, account: account, container: container, subject: subject
-            ))
-    }
 }

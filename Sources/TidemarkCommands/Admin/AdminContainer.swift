@@ -1,4 +1,5 @@
 import ArgumentParser
+import TidemarkAdministration
 import TidemarkEmbeddedCloud
 import TidemarkIdentity
 
@@ -33,10 +34,9 @@ struct AdminContainerAdd: AsyncParsableCommand {
 
     func run() async throws {
         try await reportingErrors {
+            // What can't be is found before a cloud is made.
             try CredentialStore.check(container: name)
-            let credentials = try await place.openOrMake().credentials
-            try await credentials.addContainer(name)
-            try await credentials.auditAdministration("container.add", container: name)
+            try await place.administrationOrMake().addContainer(name)
             try outcome.tell("admin container add", ["container": name], text: "\(name) is served")
         }
     }
@@ -60,7 +60,7 @@ struct AdminContainerList: AsyncParsableCommand {
 
     func run() async throws {
         try await reportingErrors {
-            let names = try await place.open().credentials.containers()
+            let names = try await place.administration().containers()
             if !json, names.isEmpty {
                 return try Output.line("no container is served; add one with 'tidemark admin container add'")
             }
@@ -88,13 +88,12 @@ struct AdminContainerRemove: AsyncParsableCommand {
 
     func run() async throws {
         try await reportingErrors {
-            let (cloud, credentials) = try await place.open()
-            try await credentials.removeContainer(name)
-            try await credentials.auditAdministration("container.remove", container: name)
+            let administration = try await place.administration()
+            try await administration.removeContainer(name)
             try outcome.tell(
                 "admin container remove", ["container": name],
                 text:
-                    "\(name) is served no longer; its records stay in \(place.data.map { "\($0)/containers/\(name)" } ?? cloud.place)"
+                    "\(name) is served no longer; its records stay in \(place.data.map { "\($0)/containers/\(name)" } ?? administration.cloud.place)"
             )
         }
     }

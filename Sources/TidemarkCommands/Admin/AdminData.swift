@@ -47,8 +47,14 @@ struct AdminData: ParsableArguments {
         return Administration(cloud, credentials, by: .system(name: CredentialStore.systemUser))
     }
 
-    /// The same, made if there are none; that is told.
-    func openOrMake() async throws -> (cloud: EmbeddedCloud, credentials: CredentialStore) {
+    /// The same over a cloud that is made if there is none; that is told.
+    func administrationOrMake() async throws -> Administration {
+        let (cloud, credentials) = try await openOrMake()
+        return Administration(cloud, credentials, by: .system(name: CredentialStore.systemUser))
+    }
+
+    /// The cloud and its credential store, made if there are none; that is told.
+    private func openOrMake() async throws -> (cloud: EmbeddedCloud, credentials: CredentialStore) {
         if let database = try await openedDatabase(makes: true) {
             if database.isNew { Output.error("note: made a cloud in \(database.cloud.place)") }
             return (database.cloud, database.credentials)
@@ -127,36 +133,24 @@ struct AdminData: ParsableArguments {
 }
 
 extension EmbeddedCloud {
-    /// The account of an address.
-    func demandAccount(_ email: String) async throws -> StoredAccount {
-        guard let account = try await account(email) else {
-            throw ending(
-                "the cloud \(place) has no account \(email); see 'tidemark admin account list'", .noInput)
-        }
-        return account
-    }
-
     /// The addresses of the accounts, by their identifiers.
     func addresses() async throws -> [String: String] {
         Dictionary(uniqueKeysWithValues: try await allAccounts().map { ($0.id, $0.email) })
     }
 }
 
-/// Makes sure that a container is served: what asks for one makes its folder, and a mistyped name should not.
-func demandContainer(_ name: String, in credentials: CredentialStore) throws {
-    guard try credentials.hasContainer(name) else {
-        throw ending("no container '\(name)' is served; add it with 'tidemark admin container add'", .noInput)
-    }
-}
-
 /// The one identifier that begins so, of those there are.
-func identifier(_ beginning: String, of ids: [String], _ what: String) throws -> String {
+///
+/// - Parameters:
+///   - what: What it is, in one word.
+///   - list: The command that lists them, where that is called otherwise.
+func identifier(_ beginning: String, of ids: [String], _ what: String, listedBy list: String? = nil) throws -> String {
     let found = ids.filter { $0.hasPrefix(beginning.lowercased()) }
     guard found.count < 2 || found.contains(beginning) else {
         throw ending("\(found.count) \(what)s begin with '\(beginning)': write more of it", .usage)
     }
     guard !beginning.isEmpty, let first = found.first else {
-        throw ending("there is no \(what) '\(beginning)'; see 'tidemark admin \(what) list'", .noInput)
+        throw ending("there is no \(what) '\(beginning)'; see 'tidemark admin \(list ?? what) list'", .noInput)
     }
     return found.contains(beginning) ? beginning : first
 }

@@ -104,7 +104,7 @@ struct AdminKeyList: AsyncParsableCommand {
     func run() async throws {
         try await reportingErrors {
             try listing.show(
-                try await listing.place.open().credentials.keys().map { KeyLine($0) },
+                try await listing.place.administration().keys().map { KeyLine($0) },
                 columns: ["container", "environment", "name", "key ID"], cutsLast: false,
                 none: "there is no key; add one with 'tidemark admin key add'"
             ) { [$0.container, $0.environment, $0.name, $0.id] }
@@ -123,6 +123,6 @@ struct AdminKeyRevoke: AsyncParsableCommand {
     @OptionGroup var revocation: AdminRevocation
 
     func run() async throws {
-        try await revocation.run("key", of: { try $0.keys() }, by: { try await $0.revokeKey(id: $1) })
+        try await revocation.run("key", of: { try await $0.keys() }, by: { try await $0.revokeKey($1) })
     }
 }

@@ -1,5 +1,5 @@
 import ArgumentParser
-import TidemarkIdentity
+import TidemarkAdministration
 
 /// How the commands list what a cloud has: as a table for people, or as a JSON object a line.
 struct AdminListing: ParsableArguments {
@@ -36,13 +36,12 @@ struct AdminRevocation: ParsableArguments {
     ///   - what: What it is, in one word; `tidemark admin WHAT list` shows them.
     ///   - all: All there are.
     func run<Kind: Identifiable>(
-        _ what: String, of all: (CredentialStore) throws -> [Kind], by revoke: (CredentialStore, String) async throws -> Void
+        _ what: String, of all: (Administration) async throws -> [Kind], by revoke: (Administration, String) async throws -> Void
     ) async throws where Kind.ID == String {
         try await reportingErrors {
-            let credentials = try await place.open().credentials
-            let found = try identifier(id, of: try all(credentials).map(\.id), what)
-            try await revoke(credentials, found)
-            try await credentials.auditAdministration("\(what).revoke", subject: found)
+            let administration = try await place.administration()
+            let found = try identifier(id, of: try await all(administration).map(\.id), what)
+            try await revoke(administration, found)
             try outcome.tell("admin \(what) revoke", [what: found], text: "revoked the \(what) \(found)")
         }
     }

@@ -1,4 +1,5 @@
 import ArgumentParser
+import TidemarkAdministration
 import TidemarkCloudEngine
 import TidemarkEmbeddedCloud
 import TidemarkIdentity
@@ -65,9 +66,7 @@ struct AdminSchemaShow: AsyncParsableCommand {
 
     func run() async throws {
         try await reportingErrors {
-            let (cloud, credentials) = try await place.open()
-            try demandContainer(container, in: credentials)
-            let schema = try await cloud.schema(of: container, environment: environment)
+            let schema = try await place.administration().schema(of: container, environment: environment)
             if !json, schema.types.isEmpty {
                 return try Output.line("\(container) has no record types in \(environment.rawValue)")
             }
@@ -138,10 +137,7 @@ struct AdminSchemaIndex: AsyncParsableCommand {
 
     func run() async throws {
         try await reportingErrors {
-            let (cloud, credentials) = try await place.open()
-            try demandContainer(container, in: credentials)
-            try await cloud.setIndexes(indexes, of: field, in: type, container: container)
-            try await credentials.auditAdministration("schema.index", container: container, subject: "\(type).\(field)")
+            try await place.administration().setIndexes(indexes, of: field, in: type, container: container)
             let names = CloudSchema.Index.allCases.filter(indexes.contains).map(\.rawValue)
             try outcome.tell(
                 "admin schema index", ["container": container, "type": type, "field": field, "indexes": names],
@@ -171,12 +167,10 @@ struct AdminSchemaDeploy: AsyncParsableCommand {
 
     func run() async throws {
         try await reportingErrors {
-            let (cloud, credentials) = try await place.open()
-            try demandContainer(container, in: credentials)
-            let before = try await cloud.schema(of: container, environment: .production)
-            try await cloud.deploySchema(of: container)
-            let after = try await cloud.schema(of: container, environment: .production)
-            try await credentials.auditAdministration("schema.deploy", container: container)
+            let administration = try await place.administration()
+            let before = try await administration.schema(of: container, environment: .production)
+            try await administration.deploySchema(of: container)
+            let after = try await administration.schema(of: container, environment: .production)
             func fields(_ schema: CloudSchema) -> Int { schema.types.values.reduce(0) { $0 + $1.fields.count } }
             try outcome.tell(
                 "admin schema deploy",

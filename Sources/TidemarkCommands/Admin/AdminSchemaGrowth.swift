@@ -1,4 +1,5 @@
 import ArgumentParser
+import TidemarkAdministration
 import TidemarkCloud
 import TidemarkEmbeddedCloud
 import TidemarkIdentity
@@ -27,9 +28,7 @@ struct AdminSchemaFreeze: AsyncParsableCommand {
 
     func run() async throws {
         try await reportingErrors {
-            let (cloud, credentials) = try await place.open()
-            try demandContainer(container, in: credentials)
-            try await cloud.setSchemaFrozen(!off, of: container)
+            try await place.administration().setSchemaFrozen(!off, of: container)
             try outcome.tell(
                 "admin schema freeze", ["container": container, "isFrozen": !off],
                 text: "the development schema of \(container) \(off ? "grows by what is saved" : "is frozen")")
@@ -68,9 +67,8 @@ struct AdminSchemaRemove: AsyncParsableCommand {
 
     func run() async throws {
         try await reportingErrors {
-            let (cloud, credentials) = try await place.open()
-            try demandContainer(container, in: credentials)
-            let count = try await cloud.removeFromSchema(type: type, field: field, of: container, isForced: force)
+            let count = try await place.administration().removeFromSchema(
+                type: type, field: field, of: container, isForced: force)
             let what = field.map { "\($0) of \(type)" } ?? type
             let kept = count == 0 ? "" : "; \(Wording.count(count, "record")) kept what they have"
             try outcome.tell(

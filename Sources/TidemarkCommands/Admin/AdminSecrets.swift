@@ -1,4 +1,5 @@
 import ArgumentParser
+import TidemarkAdministration
 import TidemarkIdentity
 
 struct AdminSecrets: AsyncParsableCommand {
@@ -47,9 +48,7 @@ struct AdminSecretsRotate: AsyncParsableCommand {
 
     func run() async throws {
         try await reportingErrors {
-            let credentials = try await place.open().credentials
-            let ended = try await credentials.rotateSecret(grace: Int64(graceDays) * 86_400_000_000)
-            try await credentials.auditAdministration("secrets.rotate", subject: "grace of \(graceDays) days")
+            let ended = try await place.administration().rotateSecret(graceDays: graceDays)
             if json { return try Output.json(Report(sessionsEnded: ended, graceDays: graceDays)) }
             try Output.line(
                 graceDays > 0

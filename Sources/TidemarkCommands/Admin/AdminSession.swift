@@ -1,4 +1,5 @@
 import ArgumentParser
+import TidemarkAdministration
 import TidemarkCloudEngine
 import TidemarkIdentity
 import TidemarkModel
@@ -61,10 +62,9 @@ struct AdminSessionList: AsyncParsableCommand {
 
     func run() async throws {
         try await reportingErrors {
-            let (cloud, credentials) = try await listing.place.open()
-            let only = try await account.asyncMap { try await cloud.demandAccount($0).id }
-            let addresses = try await cloud.addresses()
-            let sessions = try await credentials.sessions().filter { only == nil || $0.account == only }
+            let administration = try await listing.place.administration()
+            let sessions = try await administration.sessions(of: account)
+            let addresses = try await administration.cloud.addresses()
             try listing.show(
                 sessions.map { Line($0, account: addresses[$0.account] ?? $0.account) },
                 columns: [
@@ -78,13 +78,6 @@ struct AdminSessionList: AsyncParsableCommand {
                 ]
             }
         }
-    }
-}
-
-extension Optional {
-    fileprivate func asyncMap<Result>(_ transform: (Wrapped) async throws -> Result) async throws -> Result? {
-        guard let self else { return nil }
-        return try await transform(self)
     }
 }
 
@@ -119,21 +112,17 @@ struct AdminSessionEnd: AsyncParsableCommand {
 
     func run() async throws {
         try await reportingErrors {
-            let (cloud, credentials) = try await place.open()
+            let administration = try await place.administration()
             var count = 1
             var ended: String?
             if let id {
-                let found = try identifier(id, of: try await credentials.sessions().map(\.id), "session")
-                try await credentials.endSession(id: found)
-                try await credentials.auditAdministration("session.end", subject: found)
+                let found = try identifier(id, of: try await administration.sessions().map(\.id), "session")
+                try await administration.endSession(found)
                 ended = found
             } else if let account {
-                let found = try await cloud.demandAccount(account).id
-                count = try await credentials.endSessions(of: found)
-                try await credentials.auditAdministration("session.end", account: found, subject: "all of the account")
+                count = try await administration.signOutEverywhere(account)
             } else {
-                count = try await credentials.endAllSessions()
-                try await credentials.auditAdministration("session.end", subject: "all")
+                count = try await administration.endAllSessions()
             }
             try outcome.tell(
                 "admin session end", ["session": ended, "account": account, "sessions": count],

@@ -111,7 +111,7 @@ struct AdminTokenList: AsyncParsableCommand {
     func run() async throws {
         try await reportingErrors {
             try listing.show(
-                try await listing.place.open().credentials.apiTokens().map { TokenLine($0) },
+                try await listing.place.administration().apiTokens().map { TokenLine($0) },
                 columns: ["id", "container", "environment", "name", "comes back to", "origins"], cutsLast: false,
                 none: "there is no token; make one with 'tidemark admin token add'"
             ) { line in
@@ -135,6 +135,6 @@ struct AdminTokenRevoke: AsyncParsableCommand {
     @OptionGroup var revocation: AdminRevocation
 
     func run() async throws {
-        try await revocation.run("token", of: { try $0.apiTokens() }, by: { try await $0.revokeAPIToken(id: $1) })
+        try await revocation.run("token", of: { try await $0.apiTokens() }, by: { try await $0.revokeAPIToken($1) })
     }
 }
