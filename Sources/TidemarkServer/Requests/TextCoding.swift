@@ -17,20 +17,4 @@ enum TextCoding {
         }
         return pairs
     }
-
-    /// A text as part of HTML, between tags or in an attribute.
-    static func html(_ text: String) -> String {
-        var result = ""
-        for character in text.unicodeScalars {
-            switch character {
-            case "&": result += "&amp;"
-            case "<": result += "&lt;"
-            case ">": result += "&gt;"
-            case "\"": result += "&quot;"
-            case "'": result += "&#39;"
-            default: result.unicodeScalars.append(character)
-            }
-        }
-        return result
-    }
 }

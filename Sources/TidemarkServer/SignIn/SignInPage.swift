@@ -1,6 +1,7 @@
 import Foundation
 import HTTPTypes
 import TidemarkCloud
+import TidemarkConsole
 import TidemarkIdentity
 import TidemarkModel
 import TidemarkWire
@@ -120,22 +121,23 @@ struct SignInPage: Sendable {
         status: HTTPResponse.Status = .ok
     ) -> Reply {
         let sealed = signIn.access.signedText(purpose.payload, for: "signin-form", until: Timestamp.now() + Self.patience)
-        let alert = error.map { "<p id=\"error\" class=\"error\" role=\"alert\">\(TextCoding.html($0))</p>" } ?? ""
-        let described = error == nil ? "" : " aria-invalid=\"true\" aria-describedby=\"error\""
+        let alert: HTML = error.map { "<p id=\"error\" class=\"error\" role=\"alert\">\($0)</p>" } ?? .none
+        let described: HTML = error == nil ? .none : " aria-invalid=\"true\" aria-describedby=\"error\""
+        let focus: HTML = " autofocus"
         var reply = Self.page(
             "Sign in",
             """
-            <p>to go on in <strong>\(TextCoding.html(apiToken.name.isEmpty ? purpose.container : apiToken.name))</strong>, \
-            which uses <code>\(TextCoding.html(purpose.container))</code>.</p>
+            <p>to go on in <strong>\(apiToken.name.isEmpty ? purpose.container : apiToken.name)</strong>, \
+            which uses <code>\(purpose.container)</code>.</p>
             \(alert)
             <form method="post" action="/signin">
             <input type="hidden" name="form" value="\(sealed)">
             <label for="email">E-mail address</label>
             <input id="email" name="email" type="email" autocomplete="username" maxlength="255" required \
-            value="\(TextCoding.html(email))"\(email.isEmpty ? " autofocus" : "")\(described)>
+            value="\(email)"\(HTML.when(email.isEmpty, focus))\(described)>
             <label for="password">Password</label>
             <input id="password" name="password" type="password" autocomplete="current-password" maxlength="1024" required\
-            \(email.isEmpty ? "" : " autofocus")\(described)>
+            \(HTML.when(!email.isEmpty, focus))\(described)>
             <div class="choice"><input id="stay" name="stay" type="checkbox" value="1">
             <label for="stay">Stay signed in on this computer for two weeks</label></div>
             <button type="submit">Sign in</button>
@@ -161,7 +163,7 @@ struct SignInPage: Sendable {
     }
 
     private static func page(
-        _ title: String, _ content: String, script: String? = nil, goesTo callback: SignInCallback? = nil
+        _ title: String, _ content: HTML, script: String? = nil, goesTo callback: SignInCallback? = nil
     ) -> Reply {
         var generator = SystemRandomNumberGenerator()
         let nonce = Hexadecimal.text((0..<16).map { _ in UInt8.random(in: .min ... .max, using: &generator) })
@@ -187,7 +189,7 @@ struct SignInPage: Sendable {
             <body>
             <main>
             <h1>\(title)</h1>
-            \(content)
+            \(content.text)
             </main>
             \(script.map { "<script nonce=\"\(nonce)\">\n\($0)\n</script>" } ?? "")
             </body>

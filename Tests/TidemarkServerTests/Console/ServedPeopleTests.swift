@@ -133,26 +133,8 @@ import TidemarkModel
             ])
     }
 
-    @Test func `over a directory`() async throws {
-        let scratch = try Scratch()
-        try await flow(
-            EmbeddedCloud(at: scratch["cloud"]), CredentialStore(at: scratch["cloud"], now: Timestamp.now, passwordLogN: 4))
-    }
+    @Test func `over a directory`() async throws { try await StoredClouds.overDirectory(flow) }
 
     @Test(.enabled(if: PostgresServer.isInstalled, "\(PostgresServer.whyNot)"))
-    func `over PostgreSQL`() async throws {
-        let (scratch, server) = (try Scratch(), try PostgresServer.shared())
-        try FileManager.default.createDirectory(at: scratch["assets"], withIntermediateDirectories: true)
-        let opened = try await OpenedDatabase(
-            ServerConfiguration.Database(
-                address: server.address(try server.makeDatabase()), assets: .directory(scratch["assets"])))
-        let (cloud, credentials) = try opened.administered()
-        do {
-            try await flow(cloud, credentials)
-        } catch {
-            await opened.close()
-            throw error
-        }
-        await opened.close()
-    }
+    func `over PostgreSQL`() async throws { try await StoredClouds.overPostgreSQL(flow) }
 }
