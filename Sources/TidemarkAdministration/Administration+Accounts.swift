@@ -174,6 +174,15 @@ extension Administration {
         return counted
     }
 
+    /// Writes all that the cloud has of an account to a file.
+    package func archive(of name: String) async throws(AdministrationError) -> ArchiveFile {
+        try demandOperator("the data of an account")
+        let account = try await account(name)
+        let made = try await wrapped { try await PersonArchive.file(all: account, of: cloud, credentials) }
+        try await audit("account.export", account: account.id, subject: "\(made.summary.records) records")
+        return made.file
+    }
+
     /// Writes all that the cloud has of an account to a folder that is there and empty.
     package func export(_ account: StoredAccount, to folder: URL) async throws(AdministrationError) -> PersonArchive.Summary {
         try demandOperator("the data of an account")

@@ -1,4 +1,4 @@
-package import Foundation
+import Foundation
 package import TidemarkCloud
 import TidemarkCloudEngine
 import TidemarkEmbeddedCloud
@@ -110,16 +110,6 @@ extension Administration {
         changed?(RecordChange(place: place, zoneOwner: owner, record: name, type: type, event: event))
     }
 
-    /// Reads a part of an asset of a record.
-    package func piece(
-        of asset: CloudAsset, in place: RecordPlace, at offset: Int64, count: Int
-    ) async throws(AdministrationError) -> Data {
-        let opened = try await open(place)
-        return try await wrapped {
-            try await opened.database.piece(of: asset, in: place.zoneID, at: offset, count: count)
-        }
-    }
-
     /// The record as it is before a change; `nil` where it is not there, or is damaged.
     private func known(
         _ name: String, in place: RecordPlace, _ opened: OpenedPlace
@@ -134,11 +124,11 @@ extension Administration {
 
     private func auditChange(
         _ action: String, _ place: RecordPlace, _ opened: OpenedPlace, _ name: String, before: CloudRecord?, after: CloudRecord?,
-        outcome: String = "done"
+        outcome: String? = nil
     ) async throws(AdministrationError) {
         try await audit(
             action, account: opened.account, container: place.container, environment: place.environment,
-            subject: "\(place.scope.name)/\(place.zone)/\(name)", outcome: outcome, before: before.map(Self.json) ?? "",
+            subject: Self.subject(name, place), outcome: outcome ?? opened.done, before: before.map(Self.json) ?? "",
             after: after.map(Self.json) ?? "")
     }
 

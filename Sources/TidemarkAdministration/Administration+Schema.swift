@@ -1,6 +1,6 @@
 import TidemarkCloud
 package import TidemarkCloudEngine
-import TidemarkEmbeddedCloud
+package import TidemarkEmbeddedCloud
 package import TidemarkModel
 import TidemarkWire
 
@@ -108,6 +108,31 @@ extension Administration {
                 \.self
             ).joined(separator: "; "))
         return count
+    }
+
+    /// Removes all records of everybody in development, and makes the schema there that of production.
+    ///
+    /// - Returns: What was removed.
+    package func resetDevelopment(of container: String) async throws(AdministrationError) -> EmbeddedCloud.Removed {
+        func text(_ schema: CloudSchema) -> String {
+            schema.types.sorted { $0.key < $1.key }.map { Self.text($0.value, named: $0.key) }.joined(separator: "; ")
+        }
+        let before = try await schema(of: container, environment: .development)
+        let removed: EmbeddedCloud.Removed
+        do throws(AdministrationError) {
+            removed = try await wrapped { try await cloud.resetDevelopment(of: container) }
+        } catch {
+            // A part of it may be gone.
+            try await audit(
+                "schema.reset", container: container, environment: .development, outcome: error.code.rawValue,
+                before: text(before))
+            throw error
+        }
+        let after = try await schema(of: container, environment: .development)
+        try await audit(
+            "schema.reset", container: container, environment: .development,
+            subject: "with \(removed.records) records in \(removed.zones) zones", before: text(before), after: text(after))
+        return removed
     }
 
     /// Sets whether saves may add types and fields to the development schema.

@@ -3,7 +3,7 @@ package import TidemarkCloudEngine
 import TidemarkEmbeddedCloud
 package import TidemarkModel
 
-/// Zones, shares, and what is stored.
+/// Zones, and what is stored.
 extension Administration {
     /// A zone with the number of its records.
     package struct ZoneSummary: Sendable {
@@ -30,37 +30,6 @@ extension Administration {
         }
         try await auditReading(place, opened, "zones")
         return found
-    }
-
-    /// Returns the shares of a zone, with their participants.
-    package func shares(in place: RecordPlace) async throws(AdministrationError) -> [CloudShare] {
-        guard place.scope != .public else {
-            throw AdministrationError(.invalid, "nothing in the public database is shared: everybody sees it")
-        }
-        let opened = try await open(place)
-        let shares = try await wrapped {
-            place.zoneID.isDefault ? [] : try await opened.database.shares(in: place.zoneID)
-        }
-        try await auditReading(place, opened, "shares")
-        return shares
-    }
-
-    /// Returns what a participant may do with the records of a share, and with the share, each with its reason.
-    package static func permissions(of person: ShareParticipant, in share: CloudShare) -> [ShareDecision] {
-        let operations: [SharePolicy.Operation] = [
-            .read, .create, .update, .delete, .invite, .changeParticipant, .removeParticipant, .editShare,
-            .changePublicPermission,
-            .leave, .stopSharing,
-        ]
-        let isOwner = person.role == .owner
-        return operations.map { operation in
-            SharePolicy.decide(
-                operation,
-                on: .init(
-                    scope: isOwner ? .private : .shared, isShared: true, publicPermission: share.publicPermission,
-                    participant: operation == .changeParticipant || operation == .removeParticipant ? .privateUser : nil),
-                by: isOwner ? .owner : .participant(person.role, person.permission, person.acceptanceStatus))
-        }
     }
 
     /// What one account has stored in a container.

@@ -112,7 +112,7 @@ package enum FieldText {
     }
 
     /// A moment: ISO 8601 in UTC, with or without fractions of a second; or a day.
-    private static func time(_ text: String) -> Int64? {
+    static func time(_ text: String) -> Int64? {
         let style = Date.ISO8601FormatStyle()
         let plain = text.split(separator: ".", maxSplits: 1)
         if plain.count == 2, plain[1].hasSuffix("Z") {

@@ -1,5 +1,5 @@
 package import TidemarkCloud
-import TidemarkCloudEngine
+package import TidemarkCloudEngine
 import TidemarkEmbeddedCloud
 import TidemarkIdentity
 package import TidemarkModel
@@ -48,11 +48,59 @@ extension Administration {
         let database: AdministeredDatabase
         /// The account's identifier; empty for the public database.
         let account: String
+        /// What has let a developer in, in production.
+        var consent: Consent?
+
+        /// How what is done ends in the audit log.
+        var done: String { consent == nil ? "done" : "done with consent" }
+    }
+
+    /// Whether the actor sees private records without being asked by whose consent: operators always, developers in development.
+    package func maySeePrivate(_ environment: StoreEnvironment) -> Bool { isOperator || environment == .development }
+
+    /// Returns the account whose private or shared records are looked at, for who may do so.
+    ///
+    /// - Returns: The account, and what has let a developer in.
+    /// - Throws: ``AdministrationError`` `forbidden` for a developer in production without consent, whether or not there is such an account;
+    ///   `notFound`, `busy`, `failed`.
+    private func demandAccount(
+        _ name: String, in container: String, _ environment: StoreEnvironment
+    ) async throws(AdministrationError) -> (account: StoredAccount, consent: Consent?) {
+        if maySeePrivate(environment) { return (try await account(name), nil) }
+        let found = try await wrapped { () -> (account: StoredAccount, consent: Consent?)? in
+            var account = try await cloud.account(id: name)
+            if account == nil { account = try await cloud.account(name) }
+            guard let account,
+                let consent = try await Consent.all(of: account.id, credentials).first(where: { $0.container == container })
+            else { return nil }
+            return (account, consent)
+        }
+        guard let found else {
+            throw AdministrationError(
+                .forbidden,
+                "private records in production are for operators; a developer sees them in development, or with the account's consent, which people give on the page of their account"
+            )
+        }
+        return found
+    }
+
+    /// Returns an account of which something is looked at that is its own, and notes that in the audit log.
+    ///
+    /// - Parameter what: What is looked at.
+    package func accountForReading(
+        _ name: String, in container: String, _ environment: StoreEnvironment, what: String
+    ) async throws(AdministrationError) -> StoredAccount {
+        try await demand(container)
+        let (account, consent) = try await demandAccount(name, in: container, environment)
+        try await audit(
+            "\(what).read", account: account.id, container: container, environment: environment,
+            outcome: consent == nil ? "done" : "done with consent")
+        return account
     }
 
     /// Opens the database of a place for who may see it.
     ///
-    /// Private records in production are for operators: a developer would need the account's consent, which no account can give yet.
+    /// Private records in production are for operators, and for developers with the account's consent.
     ///
     /// - Throws: ``AdministrationError`` `notFound`, `forbidden`, `invalid`, `busy`, `failed`.
     func open(_ place: RecordPlace) async throws(AdministrationError) -> OpenedPlace {
@@ -67,29 +115,27 @@ extension Administration {
             }
             return OpenedPlace(database: database, account: "")
         }
-        guard place.environment == .development || isOperator else {
-            throw AdministrationError(
-                .forbidden,
-                "private records in production are for operators; a developer sees them in development, or needs the account's consent"
-            )
-        }
         guard !place.account.isEmpty else {
             throw AdministrationError(.invalid, "say whose \(place.scope.name) database: name an account")
         }
-        let account = try await account(place.account)
+        let (account, consent) = try await demandAccount(place.account, in: place.container, place.environment)
         let database = try await wrapped {
             try await cloud.administeredDatabase(
                 place.scope, of: place.container, environment: place.environment, account: account)
         }
-        return OpenedPlace(database: database, account: account.id)
+        return OpenedPlace(database: database, account: account.id, consent: consent)
     }
 
     /// Notes that somebody's own records were looked at.
-    func auditReading(_ place: RecordPlace, _ opened: OpenedPlace, _ subject: String) async throws(AdministrationError) {
+    ///
+    /// - Parameter person: Whom it is about, where that is not whose they are.
+    func auditReading(
+        _ place: RecordPlace, _ opened: OpenedPlace, _ subject: String, about person: String = ""
+    ) async throws(AdministrationError) {
         guard place.scope != .public else { return }
         try await audit(
             "records.read", account: opened.account, container: place.container, environment: place.environment,
-            subject: "\(place.scope.name)/\(place.zone)/\(subject)")
+            subject: Self.subject(subject, place), outcome: opened.done, after: person)
     }
 }
 

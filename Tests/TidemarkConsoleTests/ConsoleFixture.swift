@@ -35,7 +35,8 @@ struct ConsoleFixture {
     let reports = Box<[String]>([])
     let changes = Box<[RecordChange]>([])
 
-    init() async throws {
+    /// - Parameter figures: What a server tells of its requests.
+    init(figures: (any ServerFigures)? = nil) async throws {
         scratch = try Scratch()
         let directory = scratch["cloud"]
         cloud = try EmbeddedCloud(at: directory)
@@ -54,7 +55,7 @@ struct ConsoleFixture {
             return Console.Attempt(account: try await cloud.account(email), isKnown: false)
         }
         console = Console(
-            cloud, credentials, changed: note, attempt: attempt,
+            cloud, credentials, figures: figures, changed: note, attempt: attempt,
             report: { [reports] reason in reports.withLock { $0.append(reason) } })
     }
 
@@ -93,22 +94,28 @@ struct Browser {
     var cookie: String
     let baseURL: String
 
-    private func request(_ page: String, isPost: Bool, _ query: [String: String], _ form: [String: String]) -> ConsoleRequest {
+    private func request(
+        _ page: String, isPost: Bool, _ query: [String: String], _ form: [String: String], _ files: [String: Data] = [:],
+        isBackground: Bool = false
+    ) -> ConsoleRequest {
         ConsoleRequest(
-            isPost: isPost, page: page, query: query, form: form, cookies: "a=b; \(cookie)", origin: isPost ? baseURL : nil,
-            fetchSite: isPost ? "same-origin" : "none", fetchMode: "navigate", userAgent: "Browser/1.0", address: "192.0.2.1",
-            baseURL: baseURL)
+            isPost: isPost, page: page, query: query, form: form, files: files, cookies: "a=b; \(cookie)",
+            origin: isPost ? baseURL : nil,
+            fetchSite: isPost ? "same-origin" : "none", fetchMode: "navigate", isBackground: isBackground,
+            userAgent: "Browser/1.0", address: "192.0.2.1", baseURL: baseURL)
     }
 
-    func get(_ page: String, _ query: [String: String] = [:]) async -> ConsoleReply {
-        await fixture.console.reply(to: request(page, isPost: false, query, [:]))
+    func get(_ page: String, _ query: [String: String] = [:], isBackground: Bool = false) async -> ConsoleReply {
+        await fixture.console.reply(to: request(page, isPost: false, query, [:], isBackground: isBackground))
     }
 
     /// Posts a form with the token that the pages have.
-    func post(_ page: String, _ form: [String: String], token: String? = nil) async throws -> ConsoleReply {
+    func post(
+        _ page: String, _ form: [String: String], files: [String: Data] = [:], token: String? = nil
+    ) async throws -> ConsoleReply {
         var form = form
         if let token { form["token"] = token } else { form["token"] = try await self.token() }
-        return await fixture.console.reply(to: request(page, isPost: true, [:], form))
+        return await fixture.console.reply(to: request(page, isPost: true, [:], form, files))
     }
 
     /// The same, and says yes where the page asks.

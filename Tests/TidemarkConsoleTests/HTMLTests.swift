@@ -35,7 +35,9 @@ import Testing
             for line in try String(contentsOf: file, encoding: .utf8).split(separator: "\n") where line.contains("<") {
                 lines += 1
                 #expect(line.firstMatch(of: /[A-Za-z-]=\\\(/) == nil, "\(file.lastPathComponent): \(line)")
-                #expect(line.firstMatch(of: /<script|<style| style=| on[a-z]+=/) == nil, "\(file.lastPathComponent): \(line)")
+                // The one script is a module of its own address.
+                let rest = line.replacing(#"<script type=\"module\" src=\"\(Address([LiveModule.name]))\"></script>"#, with: "")
+                #expect(rest.firstMatch(of: /<script|<style| style=| on[a-z]+=/) == nil, "\(file.lastPathComponent): \(line)")
             }
         }
         #expect(lines > 200)

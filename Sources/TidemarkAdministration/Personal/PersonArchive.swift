@@ -38,6 +38,23 @@ package final class PersonArchive {
         try await PersonArchive(folder, cloud, credentials, account).write()
     }
 
+    /// Makes a file of all of an account. It lies in a temporary folder, which goes with it.
+    package static func file(
+        all account: StoredAccount, of cloud: EmbeddedCloud, _ credentials: CredentialStore
+    ) async throws -> (file: ArchiveFile, summary: Summary) {
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("tidemark-export-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(
+            at: folder, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
+        do {
+            let summary = try await write(all: account, of: cloud, credentials, to: folder)
+            return (try ArchiveFile(of: folder, named: "tidemark-export", at: Timestamp.now() / 1_000_000), summary)
+        } catch {
+            // The error that is told is the first one.
+            try? FileManager.default.removeItem(at: folder)
+            throw error
+        }
+    }
+
     private func write() async throws -> Summary {
         try line("account.json") { json in
             json.object {

@@ -135,26 +135,62 @@ package struct PersonalAccount: Sendable {
         try await wrapped { try await credentials.audit(done) }
     }
 
+    // Consent
+
+    /// Returns what developers may see and change of the person in production now, by containers.
+    package func consents() async throws(AdministrationError) -> [Consent] {
+        try await wrapped { try await Consent.all(of: account.id, credentials) }
+    }
+
+    /// Returns the served containers in which the person has something, or is signed in, in production.
+    package func containers() async throws(AdministrationError) -> [String] {
+        try await wrapped {
+            let stored = try await cloud.usage(of: account).filter { $0.environment == .production }.map(\.container)
+            let used = try await credentials.sessions(of: account.id).filter { $0.environment == .production }.map(\.container)
+            try await credentials.refresh()
+            return Set(stored + used).intersection(try credentials.containers()).sorted()
+        }
+    }
+
+    /// Lets the developers of a container see and change the person's records there, in production, until an end.
+    ///
+    /// - Parameter days: One of ``Consent/days``.
+    /// - Throws: ``AdministrationError`` `invalid`; `notFound` for a container in which the person has nothing.
+    package func consent(to container: String, days: Int) async throws(AdministrationError) {
+        guard Consent.days.contains(days) else {
+            throw AdministrationError(.invalid, "consent is given for 1, 7 or 30 days")
+        }
+        guard try await containers().contains(container) else {
+            throw AdministrationError(.notFound, "you have nothing in such a container")
+        }
+        let before = try await consents().first { $0.container == container }
+        let until = (credentials.time / 1_000_000 + Int64(days) * 86_400) * 1_000_000
+        try await auditConsent(container, before, after: Timestamp.text(microseconds: until))
+    }
+
+    /// Takes consent back.
+    package func endConsent(to container: String) async throws(AdministrationError) {
+        guard let before = try await consents().first(where: { $0.container == container }) else {
+            throw AdministrationError(.notFound, "there is no such consent; it may have ended")
+        }
+        try await auditConsent(container, before, after: "")
+    }
+
+    private func auditConsent(_ container: String, _ before: Consent?, after: String) async throws(AdministrationError) {
+        let event = AuditEvent(
+            .own(Consent.action), actor: account.id, account: account.id, address: address,
+            container: Consent.place(container), before: before.map { Timestamp.text(microseconds: $0.until) } ?? "",
+            after: after)
+        try await wrapped { try await credentials.audit(event) }
+    }
+
     // All of it
 
     /// Writes all that the cloud has of the person to a file.
     ///
     /// - Returns: The file, and what it has.
     package func export() async throws(AdministrationError) -> (file: ArchiveFile, summary: PersonArchive.Summary) {
-        let made = try await wrapped {
-            let folder = FileManager.default.temporaryDirectory.appendingPathComponent("tidemark-export-\(UUID().uuidString)")
-            try FileManager.default.createDirectory(
-                at: folder, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
-            do {
-                let summary = try await PersonArchive.write(all: account, of: cloud, credentials, to: folder)
-                let file = try ArchiveFile(of: folder, named: "tidemark-export", at: Timestamp.now() / 1_000_000)
-                return (file: file, summary: summary)
-            } catch {
-                // The error that is told is the first one.
-                try? FileManager.default.removeItem(at: folder)
-                throw error
-            }
-        }
+        let made = try await wrapped { try await PersonArchive.file(all: account, of: cloud, credentials) }
         try await audit("export", subject: "\(made.summary.records) records")
         return made
     }

@@ -102,6 +102,34 @@ extension CloudEngine {
         }
     }
 
+    /// Makes this schema that of development, in place of the one that is there: for an environment whose records are gone.
+    ///
+    /// - Parameter deployed: That of production. No number of an index is used twice.
+    package func reset(to deployed: CloudSchema) async throws(CloudError) {
+        try await storage.write(owners: .all) { rows throws(CloudError) in
+            var schema = try rows.schema()
+            let before = schema.types.keys
+            schema.types = [:]
+            for (name, type) in deployed.types.sorted(by: { $0.key < $1.key }) {
+                var made = CloudSchema.RecordType(isQueryable: type.isQueryable)
+                for (field, known) in type.fields.sorted(by: { $0.key < $1.key }) {
+                    made.fields[field] = CloudSchema.Field(type: known.type)
+                    for index in CloudSchema.Index.allCases where known.indexes[index] != nil {
+                        made.fields[field]?.indexes[index] = schema.nextIndex
+                        schema.nextIndex += 1
+                    }
+                }
+                schema.types[name] = made
+            }
+            try rows.save(schema)
+            // What somebody has saved meanwhile.
+            let now = schema
+            for name in Set(before).union(schema.types.keys) {
+                try rows.reindex(name) { data throws(CloudError) in now.indexed(try FieldCoding.decode(data), type: name) }
+            }
+        }
+    }
+
     /// Lets a development schema grow no more, or again.
     package func setFrozen(_ isFrozen: Bool) async throws(CloudError) {
         try await storage.write(owners: []) { rows throws(CloudError) in

@@ -86,6 +86,16 @@ extension CloudEngine {
         }
     }
 
+    /// Returns the links to a share, sorted by their identifiers: to those who may invite.
+    package func links(to id: CloudRecordID, _ caller: Caller) async throws(CloudError) -> [StoredLink] {
+        try demandSharing(caller)
+        return try await storage.read { rows throws(CloudError) in
+            let (access, stored) = try found(id, caller, rows)
+            try editing(stored, access, rows).demand(.invite)
+            return try rows.links(to: stored.id)
+        }
+    }
+
     package func resolveLink(_ token: String, _ caller: Caller) async throws(CloudError) -> ShareMetadata {
         try await storage.read { rows throws(CloudError) in
             try metadata(try opened(token, of: try owner(ofLink: token, rows), .accept, caller, rows), rows)

@@ -51,6 +51,8 @@ public protocol SharingTransaction {
     func ownerOfLink(_ digest: Data) throws(CloudError) -> String?
     /// Returns an owner's link by ``StoredLink/digest``.
     func link(_ digest: Data, of owner: String) throws(CloudError) -> StoredLink?
+    /// Returns the links to a share, sorted by ``StoredLink/id``.
+    func links(to share: StoredShare.ID) throws(CloudError) -> [StoredLink]
     /// Counts the links of a share.
     func linkCount(of share: StoredShare.ID) throws(CloudError) -> Int
     /// Adds a link.

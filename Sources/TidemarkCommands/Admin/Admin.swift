@@ -24,6 +24,7 @@ struct Admin: AsyncParsableCommand {
             """,
         subcommands: [
             AdminContainer.self, AdminAccount.self, AdminOperator.self, AdminRecords.self, AdminZones.self, AdminShares.self,
+            AdminLinks.self, AdminPermissions.self,
             AdminUsage.self, AdminToken.self, AdminKey.self, AdminSession.self, AdminSchema.self,
             AdminVerify.self, AdminBackup.self, AdminRestore.self, AdminMove.self,
             AdminAudit.self, AdminSecrets.self,

@@ -21,6 +21,7 @@ struct AdminSchema: AsyncParsableCommand {
             """,
         subcommands: [
             AdminSchemaShow.self, AdminSchemaIndex.self, AdminSchemaDeploy.self, AdminSchemaFreeze.self, AdminSchemaRemove.self,
+            AdminSchemaReset.self,
         ])
 }
 

@@ -77,3 +77,45 @@ struct AdminSchemaRemove: AsyncParsableCommand {
         }
     }
 }
+
+struct AdminSchemaReset: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "reset", abstract: "Deletes all records of development, and makes its schema that of production.",
+        discussion: """
+            The command permanently deletes the records, shares and assets of all accounts in the development environment; devices that \
+            synchronise later lose their copies. Production, accounts and tokens stay.
+
+            Examples:
+              tidemark admin schema reset --container journal --data ~/cloud
+              tidemark admin schema reset --container journal --yes --data ~/cloud
+            """)
+
+    @Option(help: ArgumentHelp("The container.", valueName: "name"))
+    var container: String
+
+    @Flag(help: "Does not ask for confirmation.")
+    var yes = false
+
+    @OptionGroup var outcome: Outcome
+
+    @OptionGroup var place: AdminData
+
+    func run() async throws {
+        try await reportingErrors {
+            let administration = try await place.administration()
+            _ = try await administration.schema(of: container, environment: .development)
+            guard
+                yes
+                    || isTyped(
+                        "This deletes all records of \(container) in development, for good. To go on, type the container's name again:",
+                        container)
+            else { throw ending("nothing was deleted; add --yes to reset the development environment of \(container)", .usage) }
+            let removed = try await administration.resetDevelopment(of: container)
+            try outcome.tell(
+                "admin schema reset", ["container": container, "records": removed.records, "zones": removed.zones],
+                text:
+                    "deleted \(Wording.count(removed.records, "record")) and \(Wording.count(removed.zones, "zone")) of \(container) in development"
+            )
+        }
+    }
+}

@@ -5,8 +5,11 @@ import TidemarkModel
 /// What all pages have around them.
 enum Layout {
     /// A page of somebody who is signed in.
+    ///
+    /// - Parameter isLive: Whether the page has a part that refreshes by itself: an element with `data-live`, and one with `data-live-choice`,
+    ///   where people can stop it.
     static func page(
-        _ context: Context, _ section: Section?, title: String, status: Int = 200, _ content: HTML
+        _ context: Context, _ section: Section?, title: String, status: Int = 200, isLive: Bool = false, _ content: HTML
     ) -> ConsoleReply {
         let body: HTML = """
             <header class="top">
@@ -29,7 +32,7 @@ enum Layout {
             </main>
             </div>
             """
-        return ConsoleReply(status, document(title, body))
+        return ConsoleReply(status, document(title, hasModule: isLive, body))
     }
 
     /// The choice of a container and an environment.
@@ -55,7 +58,9 @@ enum Layout {
     }
 
     /// A whole document.
-    static func document(_ title: String, of site: Site = .console, _ body: HTML) -> HTML {
+    ///
+    /// - Parameter hasModule: Whether it loads ``LiveModule``.
+    static func document(_ title: String, of site: Site = .console, hasModule: Bool = false, _ body: HTML) -> HTML {
         """
         <!DOCTYPE html>
         <html lang="en">
@@ -66,6 +71,7 @@ enum Layout {
         <title>\(title) – \(site.title)</title>
         <link rel="stylesheet" href="\(Address(["style.css"], under: site.root))">
         <link rel="icon" type="image/svg+xml" href="\(Address(["icon.svg"], under: site.root))">
+        \(HTML.when(hasModule, "<script type=\"module\" src=\"\(Address([LiveModule.name]))\"></script>"))
         </head>
         <body>
         <a class="skip" href="#content">Skip to the content</a>
@@ -135,15 +141,17 @@ enum Layout {
         """
     }
 
-    /// A table that scrolls by itself where it is too wide.
+    /// A table that scrolls by itself where it is too wide. A column without a name has what can be done with a row.
     static func table(_ label: String, _ columns: [String], _ rows: [HTML]) -> HTML {
         """
         <div class="scroll" role="region" aria-label="\(label)" tabindex="0"><table>
-        <thead><tr>\(columns.html { "<th scope=\"col\">\($0)</th>" })</tr></thead>
+        <thead><tr>\(columns.html { "<th scope=\"col\">\($0.isEmpty ? hiddenTitle : HTML($0))</th>" })</tr></thead>
         <tbody>\(rows)</tbody>
         </table></div>
         """
     }
+
+    private static let hiddenTitle: HTML = "<span class=\"hidden\">Actions</span>"
 
     static func row(_ cells: [HTML]) -> HTML { "<tr>\(cells.html { "<td>\($0)</td>" })</tr>" }
 

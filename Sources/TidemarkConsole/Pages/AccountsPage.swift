@@ -78,6 +78,7 @@ struct AccountPage {
             \(sessions(details, id))
             <div class="actions">
             <form method="post" action="\(Address(["account"]))">\(fields("link", id))<button class="quiet">Link for a password</button></form>
+            <form method="post" action="\(Address(["account"]))">\(fields("export", id))<button class="quiet">Export all data…</button></form>
             <form method="post" action="\(Address(["account"]))">\(fields("sign-out", id))<button class="danger">Sign out everywhere…</button></form>
             <form method="post" action="\(Address(["account"]))">\(fields(account.status == .available ? "disable" : "enable", id))\
             <button class="\(account.status == .available ? "danger" : "quiet")">\(account.status == .available ? "Disable the account…" : "Enable the account")</button></form>
@@ -145,6 +146,15 @@ struct AccountPage {
                 <pre tabindex="0">\(context.request.baseURL + path)</pre>
                 <p><a href="\(context.address("account", query: [("id", id)]))">Back to the account</a></p></div>
                 """)
+        case "export":
+            let details = try await administration.details(of: id)
+            let question =
+                "The archive has all that the cloud has of \(details.account.email): account, records, shares, pictures and other contents, sessions, "
+                + "and what happened. It is for the person, and for nobody else. The audit log says that you have it."
+            if let page = try await console.confirmation(context, question, "Download the archive") { return page }
+            return try await console.archives.reply(with: details.account.id) { () throws(AdministrationError) in
+                try await administration.archive(of: id)
+            }
         case "end": try await administration.endSession(context.value("session") ?? "", of: id)
         case "sign-out":
             let question =
@@ -162,7 +172,7 @@ struct AccountPage {
             }
             let question =
                 "The account \(id) is deleted with all that it has stored: its records, shares and assets, its public records, and its part in "
-                + "the shares of others. Devices that synchronise later lose their copies. It can't be undone; ‘tidemark admin account export’ exports the data first."
+                + "the shares of others. Devices that synchronise later lose their copies. It can't be undone; Export all data first if the person wants it."
             if let page = try await console.confirmation(context, question, "Delete the account with its data") { return page }
             _ = try await administration.removeWithData(id)
             return .redirect(to: context.address("accounts"))

@@ -6,14 +6,19 @@ import TidemarkModel
 /// What was asked for, and the audit log.
 struct ActivityPage {
     let context: Context
-    private let figures: (any ServerFigures)?
+    let figures: (any ServerFigures)?
 
     init(_ context: Context, _ figures: (any ServerFigures)?) { (self.context, self.figures) = (context, figures) }
 
-    private static let most = 100
+    static let most = 100
 
-    func reply() async throws(AdministrationError) -> ConsoleReply {
-        if context.value("show") == "requests" { return try await requests() }
+    func reply() async throws -> ConsoleReply {
+        switch context.value("show") {
+        case "requests": return try await requests()
+        case "failures": return try await failures()
+        case "notifications": return try await notifications()
+        default: break
+        }
         // A developer sees what concerns one of their containers.
         let isWhole = context.administration.isOperator && context.value("all") != nil
         let container = isWhole ? nil : try context.demandContainer()
@@ -34,22 +39,32 @@ struct ActivityPage {
             ? "<a class=\"button quiet\" href=\"\(context.address("activity", query: kept + [("before", shown.last.map { String($0.id) })]))\">Older entries</a>"
             : .none
         return Layout.page(
-            context, .activity, title: "Activity",
+            context, .activity, title: "Activity", isLive: context.value("before") == nil,
             """
-            \(tabs(isOfRequests: false))
+            \(tabs(nil))
             \(HTML.when(context.administration.isOperator, filter(isWhole, account)))
-            \(shown.isEmpty ? "<div class=\"card empty\">The audit log has nothing of that.</div>" : Self.table(shown, names))
+            \(live(shown.isEmpty ? "<div class=\"card empty\">The audit log has nothing of that.</div>" : Self.table(shown, names)))
             <div class="actions">\(older)<span class="quiet-text">Times in UTC. Entries stay for 180 days.</span></div>
             """)
     }
 
-    private func tabs(isOfRequests: Bool) -> HTML {
+    /// Links to the parts of the page.
+    ///
+    /// - Parameter shown: The one that is shown; `nil` for the audit log.
+    func tabs(_ shown: String?) -> HTML {
         guard figures != nil else { return .none }
+        let parts: [(String?, String)] = [
+            (nil, "Audit log"), ("requests", "Requests"), ("failures", "Sync errors"), ("notifications", "Notifications"),
+        ]
         return """
-            <p class="spans"><a href="\(context.address("activity"))"\(HTML.when(!isOfRequests, " aria-current=\"true\""))>Audit log</a>
-            <a href="\(context.address("activity", query: [("show", "requests")]))"\(HTML.when(isOfRequests, " aria-current=\"true\""))>Requests</a></p>
+            <p class="spans">\(parts.html { part, title in
+                "<a href=\"\(context.address("activity", query: [("show", part)]))\"\(HTML.when(part == shown, " aria-current=\"true\""))>\(title)</a>\n"
+            })</p>
             """
     }
+
+    /// A part of a page that refreshes by itself, where browsers run scripts.
+    func live(_ content: HTML) -> HTML { "<p data-live-choice></p><div data-live>\(content)</div>" }
 
     /// The last requests: of one container, and for operators of the whole server.
     private func requests() async throws(AdministrationError) -> ConsoleReply {
@@ -68,20 +83,16 @@ struct ActivityPage {
             rows.append(
                 Layout.row([
                     Layout.time(request.at), HTML(request.operation), HTML(String(request.status)),
-                    HTML("\(Int(request.milliseconds.rounded())) ms"), HTML(try await name(request)), HTML(request.address),
+                    HTML("\(Int(request.milliseconds.rounded())) ms"),
+                    HTML(try await name(of: request.account, in: request.container)), HTML(request.address),
                     HTML(request.container.isEmpty ? "" : "\(request.container) (\(request.environment))"),
                 ]))
         }
         let operations = Set(all.map(\.operation)).sorted()
-        let ofAccount: HTML = """
-            <div class="field"><label for="account">Account <span class="hint">its address</span></label>
-            <input id="account" name="account" autocomplete="off" value="\(account ?? "")"></div>
-            <div class="field"><label class="choice"><input type="checkbox" name="all" value="1"\(HTML.when(isWhole, " checked"))>The whole server</label></div>
-            """
         return Layout.page(
-            context, .activity, title: "Requests",
+            context, .activity, title: "Requests", isLive: true,
             """
-            \(tabs(isOfRequests: true))
+            \(tabs("requests"))
             <form class="card" method="get" action="\(Address(["activity"]))"><input type="hidden" name="show" value="requests">
             <input type="hidden" name="c" value="\(context.container ?? "")"><input type="hidden" name="e" value="\(context.environment.rawValue)">
             <div class="row">
@@ -89,20 +100,20 @@ struct ActivityPage {
             \(operations.html { Layout.option($0, isChosen: $0 == operation) })</select></div>
             <div class="field"><label for="result">Result</label><select id="result" name="result"><option value="">All</option>
             \(["well", "failed"].html { Layout.option($0, isChosen: $0 == result) })</select></div>
-            \(HTML.when(context.administration.isOperator, ofAccount))
+            \(HTML.when(context.administration.isOperator, ofAccount(account, isWhole)))
             <div class="field"><button>Show</button></div></div></form>
-            \(rows.isEmpty ? "<div class=\"card empty\">No such request since the server has started.</div>" : Layout.table("Requests", ["When", "Operation", "Status", "Took", "Account", "From", "Where"], rows))
+            \(live(rows.isEmpty ? "<div class=\"card empty\">No such request since the server has started.</div>" : Layout.table("Requests", ["When", "Operation", "Status", "Took", "Account", "From", "Where"], rows)))
             <p class="quiet-text">The last 1,000 requests of this server, without their contents. Times in UTC.</p>
             """)
     }
 
-    /// The account of a request: by its address for operators, and as its container knows it for developers.
-    private func name(_ request: ServedRequest) async throws(AdministrationError) -> String {
-        guard !request.account.isEmpty else { return "" }
+    /// An account: by its address for operators, and as its container knows it for developers.
+    func name(of account: String, in container: String) async throws(AdministrationError) -> String {
+        guard !account.isEmpty else { return "" }
         guard context.administration.isOperator else {
-            return context.administration.userRecordName(ofAccount: request.account, in: request.container)
+            return context.administration.userRecordName(ofAccount: account, in: container)
         }
-        return try await context.administration.email(of: request.account) ?? request.account
+        return try await context.administration.email(of: account) ?? account
     }
 
     private func filter(_ isWhole: Bool, _ account: String?) -> HTML {

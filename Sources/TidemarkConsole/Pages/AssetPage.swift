@@ -1,4 +1,3 @@
-import Foundation
 import TidemarkAdministration
 import TidemarkCloud
 import TidemarkModel
@@ -8,9 +7,6 @@ struct AssetPage {
     let context: Context
 
     init(_ context: Context) { self.context = context }
-
-    /// More than that is shown of no picture: it can be downloaded.
-    private static let preview: Int64 = 20_000_000
 
     func reply() async throws(AdministrationError) -> ConsoleReply {
         let place = try PlaceFields(context)
@@ -23,13 +19,15 @@ struct AssetPage {
         }
         let (administration, zone) = (context.administration, place.place)
         let isPreview = context.value("preview") != nil
-        let type = try await Self.pictureType(
-            of: asset.size == 0 ? Data() : administration.piece(of: asset, in: zone, at: 0, count: Int(min(16, asset.size))))
-        guard !isPreview || type != nil && asset.size <= Self.preview else {
-            throw AdministrationError(.invalid, "the asset is no picture that can be shown here; download it")
+        var type = "application/octet-stream"
+        if isPreview {
+            guard let picture = try await PictureHeader(of: asset, in: zone, administration),
+                asset.size <= AssetPreview.pictureSize, picture.pixels <= AssetPreview.pixels
+            else { throw AdministrationError(.invalid, "the asset is no picture that can be shown here; download it") }
+            type = picture.type
         }
         var reply = ConsoleReply(
-            200, type: isPreview ? type ?? "application/octet-stream" : "application/octet-stream",
+            200, type: type,
             .pieces(asset.size) { offset, count in
                 try await administration.piece(of: asset, in: zone, at: offset, count: count)
             })
@@ -49,17 +47,5 @@ struct AssetPage {
             return asset
         default: return nil
         }
-    }
-
-    /// The type of a picture by how it begins: only of those kinds that no script can be in.
-    private static func pictureType(of beginning: Data) -> String? {
-        let bytes = Array(beginning)
-        if bytes.starts(with: [0xff, 0xd8, 0xff]) { return "image/jpeg" }
-        if bytes.starts(with: [0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]) { return "image/png" }
-        if bytes.starts(with: Array("GIF8".utf8)) { return "image/gif" }
-        if bytes.starts(with: Array("RIFF".utf8)), bytes.count >= 12, Array(bytes[8..<12]) == Array("WEBP".utf8) {
-            return "image/webp"
-        }
-        return nil
     }
 }

@@ -66,7 +66,11 @@ enum FieldView {
         case nil: return "<span class=\"quiet-text\">–</span>"
         case .timestamp(let time)?: return Layout.time(time)
         case .reference(let reference)?: return link(to: reference.recordName, context, place)
-        case .asset?: return thumb(of: field, record, context, place)
+        case .asset(let asset)?:
+            // Which are pictures, browsers find out: what is none is answered with an error.
+            return asset.size <= AssetPreview.thumbSize
+                ? thumb(of: field, record, context, place) : HTML(Layout.bytes(asset.size))
+        case .list(let elements, of: .asset)?: return "\(elements.count) \(elements.count == 1 ? "file" : "files")"
         case .bytes(let data)?: return HTML(Layout.bytes(Int64(data.count)))
         case let value?:
             let text = FieldText.text(value)
@@ -75,19 +79,18 @@ enum FieldView {
     }
 
     /// A value on the page of its record: whole.
+    ///
+    /// - Parameter previews: What can be shown of assets.
     static func whole(
-        _ value: CloudValue, of field: String, _ record: CloudRecord, _ context: Context, _ place: PlaceFields
+        _ value: CloudValue, of field: String, _ record: CloudRecord, _ context: Context, _ place: PlaceFields,
+        _ previews: [CloudAsset: AssetPreview]
     ) -> HTML {
         switch value {
-        case .asset(let asset):
-            return """
-                <img class="preview" loading="lazy" src="\(assetAddress(field, 0, record, context, place, isPreview: true))" alt="Preview of \(field)">
-                <a href="\(assetAddress(field, 0, record, context, place, isPreview: false))">Download</a> \(Layout.bytes(asset.size))
-                <span class="mono quiet-text">\(asset.digest)</span>
-                """
+        case .asset(let asset): return whole(asset, 0, of: field, record, context, place, previews[asset])
         case .list(let elements, of: .asset):
-            return elements.enumerated().html { index, _ in
-                "<a href=\"\(assetAddress(field, index, record, context, place, isPreview: false))\">Download \(index + 1)</a> "
+            return elements.enumerated().html { index, element in
+                guard case .asset(let asset) = element else { return .none }
+                return "<div>\(whole(asset, index, of: field, record, context, place, previews[asset]))</div>"
             }
         case .list(let elements, of: .reference):
             return elements.html { element in
@@ -103,6 +106,28 @@ enum FieldView {
         case .location(let place): return "\("\(place.latitude)"), \("\(place.longitude)")"
         default: return HTML(FieldText.text(value))
         }
+    }
+
+    private static func whole(
+        _ asset: CloudAsset, _ index: Int, of field: String, _ record: CloudRecord, _ context: Context, _ place: PlaceFields,
+        _ preview: AssetPreview?
+    ) -> HTML {
+        let shown: HTML =
+            switch preview {
+            case .picture?:
+                """
+                <img class="preview" loading="lazy" src="\(assetAddress(field, index, record, context, place, isPreview: true))" alt="Preview of \(field)">
+                """
+            case .text(let text)?:
+                "<pre class=\"preview\" tabindex=\"0\" role=\"region\" aria-label=\"The beginning of \(field)\">\(text)</pre>"
+            case .none(let reason)?: "<p class=\"hint\">\(reason)</p>"
+            case nil: .none
+            }
+        return """
+            \(shown)
+            <a href="\(assetAddress(field, index, record, context, place, isPreview: false))">Download<span class="hidden"> \(field) \(index + 1)</span></a> \(Layout.bytes(asset.size))
+            <span class="mono quiet-text">\(asset.digest)</span>
+            """
     }
 
     /// A link to a record of the same zone.
@@ -137,7 +162,15 @@ enum FieldView {
     static func input(_ field: String, _ type: FieldType, _ text: String, was: String?, number: Int) -> HTML {
         let label: HTML =
             "<label for=\"f\(number)\">\(field) <span class=\"hint\">\(type.description)\(hint(type))</span></label>"
-        guard type.scalar != .asset, text.utf8.count <= editable else {
+        guard type.scalar != .asset else {
+            let clear: HTML = """
+                <label class="choice"><input type="checkbox" name="clear.\(field)" value="1">Remove \(type.isList ? "all files" : "the file")<span class="hidden"> of \(field)</span></label>
+                """
+            return """
+                <div class="field">\(label)<input id="f\(number)" name="file.\(field)" type="file">\(HTML.when(was != nil, clear))</div>
+                """
+        }
+        guard text.utf8.count <= editable else {
             return
                 "<div class=\"field\"><span class=\"name\">\(field)</span> <span class=\"hint\">\(type.description), can't be edited here</span></div>"
         }
@@ -151,6 +184,7 @@ enum FieldView {
     }
 
     private static func hint(_ type: FieldType) -> String {
+        if type.scalar == .asset { return type.isList ? ", a file more" : ", a file in place of the one it has" }
         if type.isList { return ", a JSON array" }
         switch type.scalar {
         case .timestamp: return ", such as 2026-11-21T08:00:00Z, in UTC"

@@ -23,7 +23,7 @@ struct RecordPage {
         let name = try self.name()
         let record = try await context.administration.record(name, in: place.place)
         if context.value("edit") != nil { return try await form(record, place) }
-        return show(record, place)
+        return try await show(record, place)
     }
 
     private func name() throws(AdministrationError) -> String {
@@ -39,11 +39,23 @@ struct RecordPage {
 
     // Showing
 
-    private func show(_ record: CloudRecord, _ place: PlaceFields) -> ConsoleReply {
+    /// Assets of a record of which something is shown.
+    private static let previews = 20
+
+    private func show(_ record: CloudRecord, _ place: PlaceFields) async throws(AdministrationError) -> ConsoleReply {
         let name = record.id.recordName
         let fields = record.fields.sorted { $0.key < $1.key }
         let saved: HTML = context.value("saved") == nil ? .none : Layout.notice(.good, "The record is saved.")
         let isShare = record.type == CloudShare.recordType
+        var previews: [CloudAsset: AssetPreview] = [:]
+        for asset in fields.flatMap({ Self.assets(of: $0.value) }).prefix(Self.previews) where previews[asset] == nil {
+            do throws(AdministrationError) {
+                previews[asset] = try await AssetPreview(of: asset, in: place.place, context.administration)
+            } catch {
+                // The rest of the record is shown all the same.
+                previews[asset] = AssetPreview.none(Layout.message(of: error))
+            }
+        }
         let actions: HTML = """
             <div class="actions"><a class="button" href="\(address(place, name, ("edit", "1")))">Edit</a>
             <form method="post" action="\(Address(["record"]))">\(context.hiddenFields)\(place.hiddenFields)
@@ -62,7 +74,7 @@ struct RecordPage {
             <dl class="facts">\(fields.html { field, value in
                 """
                 <dt>\(field)<br><span class="hint">\(value.type.description)\(HTML.when(record.encryptedFields[field] != nil, ", encrypted by a client"))</span></dt>
-                <dd>\(FieldView.whole(value, of: field, record, context, place))</dd>
+                <dd>\(FieldView.whole(value, of: field, record, context, place, previews))</dd>
                 """
             })</dl></div>
             <div class="card"><h2>About it</h2><dl class="facts">
@@ -72,8 +84,32 @@ struct RecordPage {
             \(fact("Modified", record.modified.map(stamp)))
             \(fact("Change tag", record.changeTag.map { "<code>\($0)</code>" }))
             </dl></div>
+            \(try await history(name, place))
             <details><summary>As JSON</summary><pre tabindex="0">\(RecordRequest.indented(Array(Administration.json(record).utf8)))</pre></details>
             """)
+    }
+
+    private static func assets(of value: CloudValue) -> [CloudAsset] {
+        switch value {
+        case .asset(let asset): [asset]
+        case .list(let elements, of: .asset): elements.flatMap(assets)
+        default: []
+        }
+    }
+
+    /// What is known of the record's past.
+    private func history(_ name: String, _ place: PlaceFields) async throws(AdministrationError) -> HTML {
+        let entries = try await context.administration.changes(of: name, in: place.place)
+        let table: HTML =
+            entries.isEmpty
+            ? "<p class=\"quiet-text\">Nobody has changed it by the console or a command.</p>"
+            : ActivityPage.table(entries, [context.account.id: context.account.email])
+        return """
+            <h2>History</h2>
+            <p class="hint">The cloud keeps the record as it is now, and no earlier versions: devices have those (‘tidemark history’). Changes by the
+            console and by commands are in the audit log, with what was there before and after.</p>
+            \(table)
+            """
     }
 
     private func fact(_ name: String, _ value: HTML?) -> HTML { value.map { "<dt>\(name)</dt><dd>\($0)</dd>" } ?? .none }
@@ -116,7 +152,7 @@ struct RecordPage {
             context, .records, title: record.map { "Edit \($0.id.recordName)" } ?? "New \(type)", status: status,
             """
             \(message)
-            <form class="card" method="post" action="\(Address(["record"]))">
+            <form class="card" method="post" enctype="multipart/form-data" action="\(Address(["record"]))">
             \(context.hiddenFields)\(place.hiddenFields)
             <input type="hidden" name="type" value="\(type)"><input type="hidden" name="tag" value="\(record?.changeTag ?? "")">
             \(name)
@@ -124,7 +160,8 @@ struct RecordPage {
             <div class="field"><label for="parent">Parent <span class="hint">the name of the record above it</span></label>
             <input id="parent" name="parent" autocomplete="off" value="\(posted["parent"] ?? record?.parent ?? "")"></div>
             \(HTML.when(context.environment == .development, newField(posted)))
-            <p class="hint">A field that is emptied loses its value. Times are in UTC.</p>
+            <p class="hint">A field that is emptied loses its value. Times are in UTC. Files have \(Layout.bytes(ConsoleRequest.formSize)) at the most
+            here; larger ones come by a client. After an error, choose files again.</p>
             <div class="actions"><button>Save</button><a class="button quiet" href="\(back)">Cancel</a></div>
             </form>
             """)
@@ -136,10 +173,11 @@ struct RecordPage {
         <details\(HTML.when(posted["newName"]?.isEmpty == false, " open"))><summary>Another field</summary><div class="row">
         <div class="field"><label for="newName">Name</label><input id="newName" name="newName" autocomplete="off" value="\(posted["newName"] ?? "")"></div>
         <div class="field"><label for="newType">Type</label><select id="newType" name="newType">
-        \(FieldType.Scalar.allCases.filter { $0 != .asset }.flatMap { [FieldType($0), FieldType.list(of: $0)] }.html { type in
+        \(FieldType.Scalar.allCases.flatMap { [FieldType($0), FieldType.list(of: $0)] }.html { type in
             Layout.option(type.description, isChosen: type.description == posted["newType"])
         })</select></div>
         <div class="field"><label for="newValue">Value</label><input id="newValue" name="newValue" autocomplete="off" value="\(posted["newValue"] ?? "")"></div>
+        <div class="field"><label for="newFile">File <span class="hint">of an asset</span></label><input id="newFile" name="file" type="file"></div>
         </div></details>
         """
     }
@@ -187,9 +225,11 @@ struct RecordPage {
                     record.fields[field] = try FieldText.value(text, as: kind, field: field)
                 }
             }
-            if let field = context.value("newName"), let kind = context.value("newType").flatMap({ FieldType($0) }) {
+            let newField = context.value("newName")
+            if let field = newField, let kind = context.value("newType").flatMap({ FieldType($0) }), kind.scalar != .asset {
                 record.fields[field] = try FieldText.value(form["newValue"] ?? "", as: kind, field: field)
             }
+            try await takeFiles(known ?? [:], newField, place, &record, &cleared)
             let saved = try await context.administration.save(record, clearing: cleared, in: place.place)
             return .redirect(to: address(place, saved.id.recordName, ("saved", "1")))
         } catch {
@@ -201,6 +241,39 @@ struct RecordPage {
                 return try await self.form(current, place, message: message, status: error.code == .forbidden ? 403 : 400)
             default: throw error
             }
+        }
+    }
+
+    /// Uploads the files of the form, and names them in the record. A file of a list comes behind those that it has.
+    ///
+    /// - Parameter newField: The field that the schema lacks.
+    private func takeFiles(
+        _ known: [String: CloudSchema.Field], _ newField: String?, _ place: PlaceFields, _ record: inout CloudRecord,
+        _ cleared: inout Set<String>
+    ) async throws(AdministrationError) {
+        for key in context.request.form.keys where key.hasPrefix("clear.") { cleared.insert(String(key.dropFirst(6))) }
+        for (key, contents) in context.request.files.sorted(by: { $0.key < $1.key }) where !contents.isEmpty {
+            let isNew = key == "file"
+            guard let field = isNew ? newField : key.hasPrefix("file.") ? String(key.dropFirst(5)) : nil,
+                let kind = isNew ? context.value("newType").flatMap({ FieldType($0) }) : known[field]?.fieldType,
+                kind.scalar == .asset
+            else { throw AdministrationError(.invalid, "a file is for a field of the type asset") }
+            let asset = CloudValue.asset(try await context.administration.upload(contents, in: place.place))
+            guard kind.isList else {
+                record.fields[field] = asset
+                cleared.remove(field)
+                continue
+            }
+            var files: [CloudValue] = []
+            if record.changeTag != nil, !cleared.contains(field),
+                case .list(let there, of: .asset)? = try await context.administration.record(
+                    record.id.recordName, in: place.place
+                ).fields[field]
+            {
+                files = there
+            }
+            record.fields[field] = .list(files + [asset], of: .asset)
+            cleared.remove(field)
         }
     }
 

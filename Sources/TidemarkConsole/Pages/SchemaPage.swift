@@ -14,7 +14,12 @@ struct SchemaPage {
         if context.request.isPost { return try await change(container) }
         let schema = try await context.administration.schema(of: container, environment: context.environment)
         let isDevelopment = context.environment == .development
-        let done: HTML = context.value("done") == nil ? .none : Layout.notice(.good, "The schema is changed.")
+        let isReset = context.value("done") == "reset"
+        let done: HTML =
+            context.value("done") == nil
+            ? .none
+            : Layout.notice(
+                .good, isReset ? "The development environment is empty, and has production's schema." : "The schema is changed.")
         let difference: HTML = isDevelopment ? try await self.difference(container) : .none
         let types = schema.types.sorted { $0.key < $1.key }
         return Layout.page(
@@ -49,6 +54,11 @@ struct SchemaPage {
             <div class="field"><label for="file">What the file has <span class="hint">as the export, or ‘tidemark schema show’</span></label>
             <textarea id="file" name="file" rows="8" required></textarea></div>
             <button>Import</button></form></details>
+            <h2>Begin again</h2>
+            <form class="card" method="post" action="\(Address(["schema"]))">\(context.hiddenFields)
+            <input type="hidden" name="action" value="reset">
+            <p class="hint">Deletes all records of the development environment, and makes its schema that of production.</p>
+            <button class="danger">Reset development…</button></form>
             """
     }
 
@@ -155,6 +165,15 @@ struct SchemaPage {
                 "\(what) is removed from the development schema of \(container). Records that have it keep it, and no query finds them by it."
             if let page = try await console.confirmation(context, question, "Remove it") { return page }
             _ = try await context.administration.removeFromSchema(type: type, field: field, of: container, isForced: true)
+        case "reset":
+            let question =
+                "All records of everybody in the development environment of \(container) are deleted, their shares and assets among them, and the schema there "
+                + "becomes that of production. Devices lose their copies. It can't be undone. Production stays as it is."
+            if let page = try await console.confirmation(context, question, "Reset development", isAlwaysAsked: true) {
+                return page
+            }
+            _ = try await context.administration.resetDevelopment(of: container)
+            return .redirect(to: context.address("schema", query: [("done", "reset")]))
         case "deploy":
             let sentences = try await context.administration.schemaDifferences(of: container)
                 .filter { $0.change != .onlyInProduction }.map(\.sentence)

@@ -7,11 +7,13 @@ import TidemarkModel
 /// The zones of a database, and what of them is shared.
 struct ZonesPage {
     let context: Context
+    private let console: Console
 
-    init(_ context: Context) { self.context = context }
+    init(_ context: Context, _ console: Console) { (self.context, self.console) = (context, console) }
 
-    func reply() async throws(AdministrationError) -> ConsoleReply {
+    func reply() async throws -> ConsoleReply {
         let place = try PlaceFields(context)
+        if context.request.isPost { return try await revoke(place) }
         let form: HTML = """
             <form class="card" method="get" action="\(Address(["zones"]))">
             <input type="hidden" name="c" value="\(place.place.container)"><input type="hidden" name="e" value="\(context.environment.rawValue)">
@@ -28,8 +30,11 @@ struct ZonesPage {
         }
         do throws(AdministrationError) {
             let zones = try await context.administration.zones(in: place.place)
-            let shares: HTML = context.value("shares") == nil ? .none : try await self.shares(place)
-            return page(form + table(zones, place) + shares)
+            let isOne = context.value("shares") != nil
+            let done: HTML = context.value("done") == nil ? .none : Layout.notice(.good, "The link is revoked.")
+            let shares: HTML = isOne && place.place.scope != .public ? try await self.shares(place) : .none
+            let report: HTML = isOne ? try await self.report(place) : .none
+            return page(done + form + table(zones, place) + shares + report)
         } catch {
             guard [.notFound, .forbidden, .invalid].contains(error.code) else { throw error }
             return page(
@@ -50,9 +55,9 @@ struct ZonesPage {
             let types = summary.records.sorted { $0.key < $1.key }.html { type, count in
                 "<a href=\"\(context.address("records", query: query + [("type", type)]))\">\(type)</a> \(Layout.count(count))<br>"
             }
+            let address = context.address("zones", query: query + [("shares", "1")])
             let shares: HTML =
-                summary.shares == 0
-                ? "0" : "<a href=\"\(context.address("zones", query: query + [("shares", "1")]))\">\(summary.shares)</a>"
+                "<a href=\"\(address)\">\(summary.shares)<span class=\"hidden\"> shares, and who may do what</span></a>"
             return """
                 <tr><td>\(summary.zone.zoneName)</td><td class="number">\(Layout.count(summary.total))</td><td>\(types)</td>\
                 <td class="number">\(shares)</td><td><code>\(summary.zone.ownerName == CloudZoneID.defaultOwner ? "" : summary.zone.ownerName)</code></td></tr>
@@ -64,40 +69,128 @@ struct ZonesPage {
     /// What a participant may do, and why.
     private func permissions(_ person: ShareParticipant, _ share: CloudShare) -> HTML {
         let decisions = Administration.permissions(of: person, in: share)
-        let rows = decisions.html { decision in
-            """
-            <dt>\(decision.isAllowed ? "✓" : "✗") \(decision.operation.rawValue)<span class="hidden">: \(decision.isAllowed ? "allowed" : "not allowed")</span></dt>
-            <dd>\(decision.reason)\(decision.remedy.map { ". \($0.text)" } ?? "")</dd>
-            """
-        }
         let count = decisions.count(where: \.isAllowed)
-        return "<details><summary>\(count) of \(decisions.count)</summary><dl class=\"facts\">\(rows)</dl></details>"
+        return "<details><summary>\(count) of \(decisions.count)</summary>\(Self.list(decisions))</details>"
     }
+
+    /// - Parameter isBarred: Whether the account may do nothing at all.
+    private static func list(_ decisions: [ShareDecision], isBarred: Bool = false) -> HTML {
+        let rows = decisions.html { decision in
+            let isAllowed = decision.isAllowed && !isBarred
+            return """
+                <dt>\(isAllowed ? "✓" : "✗") \(decision.operation.rawValue)<span class="hidden">: \(isAllowed ? "allowed" : "not allowed")</span></dt>
+                <dd>\(Layout.sentence(decision.reason))\(decision.remedy.map { " \($0.sentence)" } ?? "")</dd>
+                """
+        }
+        return "<dl class=\"facts\">\(rows)</dl>"
+    }
+
+    // Who may do what
+
+    /// What a person may do in the zone, once somebody has asked for one.
+    private func report(_ place: PlaceFields) async throws(AdministrationError) -> HTML {
+        let person = (context.value("person") ?? "").trimmingCharacters(in: .whitespaces)
+        let form: HTML = """
+            <h2>Who may do what in \(place.place.zone)</h2>
+            <form class="card" method="get" action="\(Address(["zones"]))">
+            <input type="hidden" name="c" value="\(place.place.container)"><input type="hidden" name="e" value="\(context.environment.rawValue)">
+            \(place.hiddenFields)<input type="hidden" name="shares" value="1">
+            <div class="row"><div class="field"><label for="person">Person <span class="hint">an address, or a user record name</span></label>
+            <input id="person" name="person" autocomplete="off" required maxlength="255" value="\(person)"></div>
+            <div class="field"><button>Show the permissions</button></div></div></form>
+            """
+        guard !person.isEmpty else { return form }
+        let report = try await context.administration.permissions(of: person, in: place.place)
+        let parts = report.parts.html { part in
+            let title =
+                part.share.map { "\($0.title ?? "A share without a title"): \(part.covers)" } ?? "In no share: \(part.covers)"
+            let asWhat =
+                part.participant.map { "\($0.role.title), \($0.permission.title), \($0.acceptanceStatus.title)" }
+                ?? (part.share == nil ? nil : "Takes no part.")
+            return """
+                <section class="card" aria-label="\(title)"><h2>\(title)</h2>
+                \(asWhat.map { "<p>\($0)</p>" } ?? .none)
+                \(Self.list(part.decisions, isBarred: report.obstacle != nil))</section>
+                """
+        }
+        let known: HTML = report.userRecordName.map { " is known here as <code>\($0)</code>." } ?? " has no account."
+        return """
+            \(form)
+            \(report.obstacle.map { Layout.notice(.warning, $0) } ?? .none)
+            <p>\(report.person)\(known)</p>
+            \(parts)
+            """
+    }
+
+    // Links
+
+    private func revoke(_ place: PlaceFields) async throws -> ConsoleReply {
+        guard context.value("action") == "revoke-link", let share = context.value("share"), let link = context.value("link")
+        else {
+            throw AdministrationError(.invalid, "say which link of which share")
+        }
+        let question = "The link \(link) is revoked: it leads nowhere at once. Those who have accepted it stay."
+        if let page = try await console.confirmation(context, question, "Revoke the link") { return page }
+        try await context.administration.revokeLink(link, to: share, in: place.place)
+        return .redirect(to: context.address("zones", query: place.query + [("shares", "1"), ("done", "1")]))
+    }
+
+    private func links(_ share: CloudShare, _ place: PlaceFields) async throws(AdministrationError) -> HTML {
+        let links: [StoredLink]
+        do throws(AdministrationError) {
+            links = try await context.administration.links(to: share.id.recordName, in: place.place)
+        } catch {
+            guard error.code == .forbidden else { throw error }
+            return "<p class=\"hint\">Its links are shown in the owner's database.</p>"
+        }
+        guard !links.isEmpty else { return "<p class=\"quiet-text\">There is no link to it.</p>" }
+        let rows = links.map { link in
+            let person = share.participants.first { $0.id == link.participant }
+            return Layout.row([
+                "<code>\(link.id)</code>",
+                HTML(link.participant == nil ? "everybody" : person?.identity.title ?? "somebody removed"),
+                """
+                <form method="post" action="\(Address(["zones"]))">\(context.hiddenFields)\(place.hiddenFields)\
+                <input type="hidden" name="action" value="revoke-link"><input type="hidden" name="share" value="\(share.id.recordName)">\
+                <input type="hidden" name="link" value="\(link.id)"><button class="danger">Revoke<span class="hidden"> the link \(link.id)</span>…</button></form>
+                """,
+            ])
+        }
+        return Layout.table("Links to \(share.title ?? share.id.recordName)", ["Link", "For", ""], rows)
+    }
+
+    // Shares
 
     private func shares(_ place: PlaceFields) async throws(AdministrationError) -> HTML {
         let shares = try await context.administration.shares(in: place.place)
+        var sections: HTML = .none
+        for share in shares { sections += try await section(share, place) }
         return "<h2>Shares of \(place.place.zone)</h2>"
-            + shares.html { share in
-                let covers: HTML =
-                    if case .hierarchy(let root) = share.coverage {
-                        "\(FieldView.link(to: root, context, place)) and the records below it"
-                    } else { "All records of the zone" }
-                let rows = share.participants.map { person in
-                    Layout.row([
-                        HTML(person.identity.title), HTML(person.role.title), HTML(person.permission.title),
-                        HTML(person.acceptanceStatus.title),
-                        person.identity.userRecordName.map { "<code>\($0)</code>" }
-                            ?? "<span class=\"quiet-text\">no account yet</span>",
-                        permissions(person, share),
-                    ])
-                }
-                return """
-                    <section class="card" aria-label="\(share.title ?? share.id.recordName)">
-                    <h2>\(share.title ?? "Without a title")</h2>
-                    <p>\(covers). Everybody with the link: \(share.publicPermission.title).</p>
-                    \(Layout.table("Participants", ["Person", "Role", "Permission", "Status", "User record name", "May"], rows))
-                    </section>
-                    """
-            }
+            + (shares.isEmpty ? "<div class=\"card empty\">Nothing of the zone is shared.</div>" : sections)
+    }
+
+    private func section(_ share: CloudShare, _ place: PlaceFields) async throws(AdministrationError) -> HTML {
+        let covers: HTML =
+            if case .hierarchy(let root) = share.coverage {
+                "\(FieldView.link(to: root, context, place)) and the records below it"
+            } else { "All records of the zone" }
+        let rows = share.participants.map { person in
+            Layout.row([
+                HTML(person.identity.title), HTML(person.role.title), HTML(person.permission.title),
+                HTML(person.acceptanceStatus.title),
+                person.identity.userRecordName.map { "<code>\($0)</code>" }
+                    ?? "<span class=\"quiet-text\">no account yet</span>",
+                permissions(person, share),
+            ])
+        }
+        return """
+            <section class="card" aria-label="\(share.title ?? share.id.recordName)">
+            <h2>\(share.title ?? "Without a title")</h2>
+            <p>\(covers). Everybody with the link: \(share.publicPermission.title).</p>
+            \(Layout.table("Participants", ["Person", "Role", "Permission", "Status", "User record name", "May"], rows))
+            <h2>Links</h2>
+            \(try await links(share, place))
+            </section>
+            """
     }
 }

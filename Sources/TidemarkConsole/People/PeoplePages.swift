@@ -34,8 +34,7 @@ package final class PeoplePages: Sendable {
     let mail: PeopleMail?
     /// Tells the server's log of a fault.
     let report: @Sendable (String) -> Void
-    /// The accounts whose archives are being made.
-    private let exports = LockedValue<Set<String>>([])
+    private let archives = ArchiveTurns()
 
     package init(
         _ cloud: EmbeddedCloud, _ credentials: CredentialStore, mail: PeopleMail? = nil,
@@ -198,24 +197,13 @@ package final class PeoplePages: Sendable {
 
     // All of it
 
-    /// How many archives are made at once: each takes as much room for a while as a person's data.
-    private static let exportsMax = 2
-
     private func export(_ person: Person) async throws -> ConsoleReply {
         if let refusal = try await refusal(person) {
             return try await PersonPage(person, self).reply(error: (.export, refusal))
         }
-        let id = person.account.id
-        let isTurn = exports.withLock { exports in exports.count < Self.exportsMax && exports.insert(id).inserted }
-        guard isTurn else {
-            throw AdministrationError(.busy, "other archives are being made; try again in some minutes")
+        return try await archives.reply(with: person.account.id) { () throws(AdministrationError) in
+            try await person.own.export().file
         }
-        defer { exports.withLock { _ = $0.remove(id) } }
-        let (file, _) = try await person.own.export()
-        var reply = ConsoleReply(
-            200, type: "application/x-tar", .pieces(file.count) { offset, most in try file.read(at: offset, most: most) })
-        reply.headers.append(("Content-Disposition", "attachment; filename=\"tidemark-export.tar\""))
-        return reply
     }
 }
 

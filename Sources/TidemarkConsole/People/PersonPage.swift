@@ -7,7 +7,7 @@ import TidemarkModel
 /// A person's own account: who they are, where they are signed in, and what they can do about that.
 struct PersonPage {
     /// A part of the page that something may be wrong with.
-    enum Part { case profile, password, export }
+    enum Part { case profile, password, export, consent }
 
     private let person: Person
     private let pages: PeoplePages
@@ -21,6 +21,8 @@ struct PersonPage {
         "second-factor": "The second factor is removed.",
         "address":
             "A letter is on its way to the new address. Open the link in it: until then you sign in with the one that you have.",
+        "consent": "Developers may see and change your records until then.",
+        "no-consent": "Developers see nothing of yours any more.",
     ]
 
     func reply(error: (part: Part, text: String)? = nil) async throws -> ConsoleReply {
@@ -70,6 +72,7 @@ struct PersonPage {
             <h2>Devices and sessions</h2>
             \(try await sessions())
             <div class="actions">\(person.form(Self.here, "everywhere", "<button class=\"danger\">Sign out everywhere</button>"))</div>
+            \(try await PersonConsent(person).section(alert(.consent)))
             <h2>Your data</h2>
             \(alert(.export))
             \(person.form(
@@ -141,6 +144,14 @@ struct PersonPage {
                 return try await reply(error: (.password, Layout.message(of: error)))
             }
             return pages.signedOut(person.request, "password")
+        case "consent":
+            if let refusal = try await pages.refusal(person) { return try await reply(error: (.consent, refusal)) }
+            try await person.own.consent(to: person.value("container") ?? "", days: person.value("days").flatMap { Int($0) } ?? 0)
+            return .redirect(to: Self.here.with("done", "consent"))
+        case "end-consent":
+            // It takes something away from others, and asks for no password.
+            try await person.own.endConsent(to: person.value("container") ?? "")
+            return .redirect(to: Self.here.with("done", "no-consent"))
         case "end":
             try await person.own.endSession(person.value("id") ?? "")
             return .redirect(to: Self.here.with("done", "session"))

@@ -36,6 +36,7 @@ package struct Console: Sendable {
     let changed: (@Sendable (RecordChange) -> Void)?
     /// Counts an attempt to sign in, by the address that was typed and where it comes from; throws ``Delay`` for too many.
     let attempt: @Sendable (_ email: String, _ address: String) async throws -> Attempt
+    let archives = ArchiveTurns()
     /// Tells the server's log of a fault.
     let report: @Sendable (String) -> Void
 
@@ -51,11 +52,12 @@ package struct Console: Sendable {
 
     /// The pages, by their names in the path.
     package static let pages: [String] =
-        ["", "sign-in", "sign-out", "style.css", "icon.svg"] + Section.allCases.map(\.rawValue).filter { !$0.isEmpty }
+        ["", "sign-in", "sign-out", "style.css", "icon.svg", LiveModule.name]
+        + Section.allCases.map(\.rawValue).filter { !$0.isEmpty }
         + ["record", "account", "asset", "schema.json", "me"]
 
     /// Those that have nothing of the cloud, and are for everybody.
-    static let open: Set = ["style.css", "icon.svg"]
+    static let open: Set = ["style.css", "icon.svg", LiveModule.name]
 
     /// Answers a request. Nothing is thrown: an error is a page.
     package func reply(to request: ConsoleRequest) async -> ConsoleReply {
@@ -89,6 +91,7 @@ package struct Console: Sendable {
         }
         switch request.page {
         case "style.css": return ConsoleReply(200, type: "text/css; charset=utf-8", .text(Style.sheet))
+        case LiveModule.name: return ConsoleReply(200, type: "text/javascript; charset=utf-8", .text(LiveModule.source))
         case "icon.svg": return ConsoleReply(200, type: "image/svg+xml", .text(Style.icon))
         case "sign-in":
             if request.isPost { return try await signIn(request) }
@@ -128,7 +131,7 @@ package struct Console: Sendable {
         case "asset": try await AssetPage(context).reply()
         case Section.schema.rawValue: try await SchemaPage(context, self).reply()
         case "schema.json": try await SchemaPage(context, self).file()
-        case Section.zones.rawValue: try await ZonesPage(context).reply()
+        case Section.zones.rawValue: try await ZonesPage(context, self).reply()
         case Section.accounts.rawValue: try await AccountsPage(context).reply()
         case "account": try await AccountPage(context, self).reply()
         case Section.access.rawValue: try await AccessPage(context, self).reply()
@@ -143,7 +146,7 @@ package struct Console: Sendable {
     /// The session of a request, with its account; `nil` where there is none, or its account can't be used.
     private func session(_ request: ConsoleRequest) async throws -> (ConsoleSession, StoredAccount)? {
         guard let cookie = request.cookie(ConsoleHeaders.cookieName(request)),
-            let session = try await credentials.consoleSession(cookie),
+            let session = try await credentials.consoleSession(cookie, isUse: !request.isBackground),
             let account = try await cloud.account(id: session.operator.id), account.status == .available
         else { return nil }
         return (session, account)
@@ -183,17 +186,19 @@ package struct Console: Sendable {
 
     /// Whether what can't be undone may be done now: the person has seen what it is, and has entered the password not long ago.
     ///
+    /// - Parameter isAlwaysAsked: Whether the password is entered each time, however short ago it was.
     /// - Returns: The page that asks; `nil` where it may be done.
-    func confirmation(_ context: Context, _ question: String, _ button: String) async throws -> ConsoleReply? {
+    func confirmation(
+        _ context: Context, _ question: String, _ button: String, isAlwaysAsked: Bool = false
+    ) async throws -> ConsoleReply? {
         let request = context.request
-        guard request.form["confirmed"] != nil else { return ConfirmationPage.ask(context, question, button, isEntered(context)) }
-        if isEntered(context) { return nil }
+        let isEntered = !isAlwaysAsked && credentials.isConfirmed(context.session)
+        guard request.form["confirmed"] != nil else { return ConfirmationPage.ask(context, question, button, isEntered) }
+        if isEntered { return nil }
         _ = try await attempt(context.account.email, request.address)
         guard try await credentials.confirm(context.session, password: request.form["password"] ?? "") else {
             return ConfirmationPage.ask(context, question, button, false, error: "The password is wrong.")
         }
         return nil
     }
-
-    private func isEntered(_ context: Context) -> Bool { credentials.isConfirmed(context.session) }
 }

@@ -9,10 +9,14 @@ package struct ConsoleRequest: Sendable {
     package var query: [String: String]
     /// The fields of a form that was posted.
     package var form: [String: String]
+    /// The contents of files of a form, by the names of their fields. What they are called where they come from is of no use here.
+    package var files: [String: Data]
     /// The header `Cookie`.
     package var cookies: String
     /// The headers `Origin`, `Sec-Fetch-Site` and `Sec-Fetch-Mode`.
     package var origin, fetchSite, fetchMode: String?
+    /// Whether a page has made it by itself, and nobody: see ``LiveModule``.
+    package var isBackground: Bool
     /// The browser, as it says itself.
     package var userAgent: String
     /// Where it comes from, as limits know it.
@@ -20,12 +24,22 @@ package struct ConsoleRequest: Sendable {
     /// `https://host:port`, as the browser has reached the server.
     package var baseURL: String
 
+    /// The most bytes of a form of the console: a record has at most a megabyte, and a form what it had before as well, both encoded; and files
+    /// of assets.
+    package static let formSize: Int64 = 16_000_000
+
+    /// The header by which requests say that a page has made them by itself.
+    package static let backgroundHeader = LiveModule.header
+
     package init(
-        isPost: Bool = false, page: String, query: [String: String] = [:], form: [String: String] = [:], cookies: String = "",
-        origin: String? = nil, fetchSite: String? = nil, fetchMode: String? = nil, userAgent: String = "", address: String = "",
+        isPost: Bool = false, page: String, query: [String: String] = [:], form: [String: String] = [:],
+        files: [String: Data] = [:], cookies: String = "",
+        origin: String? = nil, fetchSite: String? = nil, fetchMode: String? = nil, isBackground: Bool = false,
+        userAgent: String = "", address: String = "",
         baseURL: String = "http://localhost"
     ) {
         (self.isPost, self.page, self.query, self.form, self.cookies) = (isPost, page, query, form, cookies)
+        (self.files, self.isBackground) = (files, isBackground)
         (self.origin, self.fetchSite, self.fetchMode) = (origin, fetchSite, fetchMode)
         (self.userAgent, self.address, self.baseURL) = (userAgent, address, baseURL)
     }

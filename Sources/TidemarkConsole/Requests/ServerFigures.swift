@@ -1,3 +1,5 @@
+package import TidemarkModel
+
 /// What a server tells the console of its requests. It is of one server, and since that has started.
 package protocol ServerFigures: Sendable {
     /// Returns the samples of a span of time, the oldest first, with empty ones where nothing came.
@@ -6,6 +8,101 @@ package protocol ServerFigures: Sendable {
     ///
     /// - Parameter container: Only those of this container.
     func requests(of container: String?) -> [ServedRequest]
+    /// Returns the last failures that clients were answered with, the newest first.
+    ///
+    /// - Parameter container: Only those of this container.
+    func failures(of container: String?) -> [SyncFailure]
+    /// Returns the last notifications that were put into the boxes of devices, the newest first.
+    ///
+    /// - Parameter container: Only those of this container.
+    func deliveries(of container: String?) -> [Delivery]
+    /// Returns what an account has subscribed to in a container, and how many devices it has there.
+    ///
+    /// - Parameter account: Its identifier.
+    /// - Throws: What the storage of subscriptions has failed with.
+    func notifications(
+        of account: String, in container: String, _ environment: StoreEnvironment
+    ) async throws -> NotifiedAccount
+}
+
+/// A request, or a part of one, that a client was answered with an error.
+package struct SyncFailure: Hashable, Sendable {
+    /// When it was answered: microseconds since 1970 UTC.
+    package let at: Int64
+    /// Such as `records.modify`.
+    package let operation: String
+    package let container, environment: String
+    /// The account's identifier; empty for nobody.
+    package let account: String
+    /// Whether it was about the public database, of which everybody sees the records.
+    package let isPublic: Bool
+    /// The error's code, as the protocol has it.
+    package let code: String
+    /// Why, as the client was told: it may name fields, types and records.
+    package let reason: String
+    /// How many parts of the request have failed with the code.
+    package let count: Int
+
+    package init(
+        at: Int64, operation: String, container: String, environment: String, account: String, isPublic: Bool, code: String,
+        reason: String, count: Int
+    ) {
+        (self.at, self.operation, self.container, self.environment) = (at, operation, container, environment)
+        (self.account, self.isPublic, self.code, self.reason, self.count) = (account, isPublic, code, reason, count)
+    }
+}
+
+/// A notification that was put into the boxes of an account's devices.
+package struct Delivery: Hashable, Sendable {
+    /// Microseconds since 1970 UTC.
+    package let at: Int64
+    package let container, environment: String
+    /// The account's identifier.
+    package let account: String
+    package let subscription: String
+    /// What has happened to the record: `create`, `update` or `delete`.
+    package let event: String
+    /// Into how many boxes it was put, and how many devices the account has.
+    package let delivered, devices: Int
+
+    package init(
+        at: Int64, container: String, environment: String, account: String, subscription: String, event: String, delivered: Int,
+        devices: Int
+    ) {
+        (self.at, self.container, self.environment, self.account) = (at, container, environment, account)
+        (self.subscription, self.event, self.delivered, self.devices) = (subscription, event, delivered, devices)
+    }
+}
+
+/// What an account wants to hear of in a container.
+package struct NotifiedAccount: Hashable, Sendable {
+    package let subscriptions: [KnownSubscription]
+    /// How many devices it has registered.
+    package let devices: Int
+
+    package init(subscriptions: [KnownSubscription], devices: Int) {
+        (self.subscriptions, self.devices) = (subscriptions, devices)
+    }
+}
+
+/// A subscription, as lists show it.
+package struct KnownSubscription: Hashable, Sendable {
+    package let id: String
+    package let scope: DatabaseScope
+    /// Whether it is to all changes of a zone; otherwise to records that a query finds.
+    package let isOfZone: Bool
+    package let recordType, zone: String?
+    /// `create`, `update` and `delete`.
+    package let events: [String]
+    package let hasFilters, firesOnce: Bool
+
+    package init(
+        id: String, scope: DatabaseScope, isOfZone: Bool, recordType: String?, zone: String?, events: [String], hasFilters: Bool,
+        firesOnce: Bool
+    ) {
+        (self.id, self.scope, self.isOfZone, self.recordType, self.zone) = (id, scope, isOfZone, recordType, zone)
+        (self.events, self.hasFilters, self.firesOnce) = (events, hasFilters, firesOnce)
+    }
 }
 
 /// A span of time up to now.

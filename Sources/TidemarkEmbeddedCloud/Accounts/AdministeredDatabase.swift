@@ -29,6 +29,20 @@ package struct AdministeredDatabase: Sendable {
         return try await container.engine.shares(in: zone, caller)
     }
 
+    /// Returns the links to a share, without what gives access.
+    ///
+    /// - Throws: `CloudError` `unknownItem`; `permissionFailure` where the account may not invite.
+    package func links(to share: CloudRecordID) async throws(CloudError) -> [StoredLink] {
+        try await container.engine.links(to: share, caller)
+    }
+
+    /// Revokes a link by its identifier.
+    ///
+    /// - Throws: `CloudError` `unknownItem`; `permissionFailure` where the account may not invite.
+    package func revokeLink(_ link: String, to share: CloudRecordID) async throws(CloudError) {
+        try await container.engine.revokeLink(link, to: share, caller)
+    }
+
     /// As ``EmbeddedDatabase/query(_:in:limit:desiredKeys:continuation:)``.
     package func query(
         _ query: CloudQuery, in zone: CloudZoneID, limit: Int?, continuation: QueryContinuation?
@@ -71,6 +85,28 @@ package struct AdministeredDatabase: Sendable {
         of asset: CloudAsset, in zone: CloudZoneID, at offset: Int64, count: Int
     ) async throws(CloudError) -> Data {
         try await container.engine.download(asset, in: zone, from: offset, count: count, container.assetStorage, caller)
+    }
+
+    /// Stores a content, piece by piece, for a record that names it then.
+    ///
+    /// - Throws: As ``EmbeddedDatabase/upload(_:of:at:in:)``.
+    package func upload(_ contents: Data, in zone: CloudZoneID) async throws(CloudError) -> CloudAsset {
+        var digest = AssetDigest()
+        digest.update([UInt8](contents))
+        let (asset, engine) = (digest.finish(), container.engine)
+        // What is there is not sent again, and what was begun is gone on with.
+        guard
+            var sent = try await engine.missingAssets([asset], in: zone, container.assetStorage, caller)[asset]
+        else { return asset }
+        repeat {
+            let piece = contents.dropFirst(Int(sent)).prefix(engine.limits.bytesPerAssetPiece)
+            let received = try await engine.upload(Data(piece), of: asset, at: sent, in: zone, container.assetStorage, caller)
+            guard received > sent || received == asset.size else {
+                throw CloudError(.internalError, "the storage of assets takes nothing of an upload")
+            }
+            sent = received
+        } while sent < asset.size
+        return asset
     }
 }
 

@@ -126,8 +126,8 @@ extension EmbeddedCloud {
         return removed
     }
 
-    /// Deletes the account's records of a zone that stays.
-    private func removeRecords(
+    /// Deletes the account's records of a zone that stays; an administrator's caller all of the public database.
+    func removeRecords(
         in zone: CloudZoneID, _ engine: CloudEngine, _ assetStorage: any AssetStorage, _ caller: CloudEngine.Caller
     ) async throws(CloudError) -> Int {
         var count = 0
@@ -161,7 +161,8 @@ extension EmbeddedCloud {
 }
 
 extension CloudEngine {
-    /// Reads some records of a zone in the order of their changes: of the public database those that the caller has made.
+    /// Reads some records of a zone in the order of their changes: of the public database those that the caller has made, and all for an
+    /// administrator.
     ///
     /// - Returns: The records, those that are damaged without what they hold, and after which change to go on; `nil` at the end.
     func page(
@@ -174,7 +175,8 @@ extension CloudEngine {
             var (records, damaged): ([CloudRecord], [CloudRecord]) = ([], [])
             for stored in page where !stored.isDeleted || stored.damage != nil {
                 guard stored.type != CloudShare.recordType else { continue }
-                guard caller.scope != .public || stored.created.userRecordName == caller.user else { continue }
+                let isOwn = caller.scope != .public || caller.isAdministrator || stored.created.userRecordName == caller.user
+                guard isOwn else { continue }
                 if stored.damage == nil {
                     records.append(try record(stored, in: zone, keys: nil, access, rows))
                 } else {

@@ -137,6 +137,15 @@ extension SQLiteCloudTransaction: SharingTransaction {
         }
     }
 
+    func links(to share: StoredShare.ID) throws(CloudError) -> [StoredLink] {
+        try run {
+            try Row.fetchAll(
+                statement("SELECT digest, id, participant FROM links WHERE owner = ? AND share = ? ORDER BY id"),
+                arguments: [number(of: share.owner), share.number]
+            ).map { StoredLink(digest: $0[0], id: $0[1], share: share, participant: $0[2]) }
+        }
+    }
+
     func linkCount(of share: StoredShare.ID) throws(CloudError) -> Int {
         try run {
             try Int.fetchOne(

@@ -30,6 +30,9 @@ public final class CredentialStore: Sendable {
     let now: @Sendable () -> Int64
     let random: @Sendable (Int) -> [UInt8]
 
+    /// The time by which sessions end: microseconds since 1970 UTC.
+    package var time: Int64 { now() }
+
     /// Opens the credential store of a cloud's directory, making both if they are not there.
     ///
     /// - Throws: ``CredentialError`` `storage`, `busy`, or `untrusted` when others may read the file and it is not one's own.

@@ -78,9 +78,10 @@ extension CredentialStore {
 
     /// Returns the session of a cookie, and notes that it is used; `nil` where it lets nobody in.
     ///
+    /// - Parameter isUse: Whether somebody uses it: what a page asks for by itself doesn't keep the session from ending.
     /// - Throws: ``CredentialError`` `storage`, `busy`.
-    package func consoleSession(_ cookie: String) async throws(CredentialError) -> ConsoleSession? {
-        guard let (row, formToken) = try await pageSession(cookie, .console),
+    package func consoleSession(_ cookie: String, isUse: Bool = true) async throws(CredentialError) -> ConsoleSession? {
+        guard let (row, formToken) = try await pageSession(cookie, .console, isUse: isUse),
             let role = try await operatorRole(of: row.account)
         else { return nil }
         return ConsoleSession(

@@ -86,7 +86,7 @@ extension CredentialStore {
     }
 
     func pageSession(
-        _ cookie: String, _ kind: StoredConsoleSession.Kind
+        _ cookie: String, _ kind: StoredConsoleSession.Kind, isUse: Bool = true
     ) async throws(CredentialError) -> (row: StoredConsoleSession, formToken: String)? {
         guard cookie.utf8.count == 43, let bytes = Base64URL.bytes(cookie), bytes.count == 32 else { return nil }
         let secret = Array(bytes)
@@ -94,7 +94,7 @@ extension CredentialStore {
         guard let row = try await stored({ try await storage.consoleSession(id) }), row.kind == kind, row.expires > now,
             now - row.used < Self.consoleIdleTime
         else { return nil }
-        if now - row.used >= Self.pageNoting {
+        if isUse, now - row.used >= Self.pageNoting {
             try await stored { try await storage.noteConsoleSession(id, used: now, confirmed: 0) }
         }
         return (row, Base64URL.text(Digest.hmac(Array("\(kind.rawValue) form".utf8), key: secret)))

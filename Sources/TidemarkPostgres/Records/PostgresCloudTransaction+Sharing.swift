@@ -168,6 +168,17 @@ extension PostgresCloudTransaction: SharingTransaction {
         }
     }
 
+    func links(to share: StoredShare.ID) throws(CloudError) -> [StoredLink] {
+        try run {
+            let sql = """
+                SELECT digest, id, participant FROM tidemark_links WHERE container = $1 AND owner = $2 AND share = $3 ORDER BY id
+                """
+            return try db.query(sql, container, share.owner.key, share.number).map {
+                StoredLink(digest: try $0.value(0), id: try $0.text(1), share: share, participant: try $0.optionalText(2))
+            }
+        }
+    }
+
     func linkCount(of share: StoredShare.ID) throws(CloudError) -> Int {
         try run {
             let sql = "SELECT count(*) FROM tidemark_links WHERE container = $1 AND owner = $2 AND share = $3"

@@ -11,13 +11,17 @@ import TidemarkModel
 extension ConsoleRequest {
     private static let fetchSite = HTTPField.Name("Sec-Fetch-Site")!
     private static let fetchMode = HTTPField.Name("Sec-Fetch-Mode")!
+    private static let background = HTTPField.Name(ConsoleRequest.backgroundHeader)!
 
     /// - Parameter formValues: How many names and values of a form are read.
     init(_ call: Call, _ page: String, isPost: Bool, formValues: Int) {
-        let form = isPost ? TextCoding.pairs(Substring(String(decoding: call.body, as: UTF8.self)), most: formValues) : [:]
+        let type = call.headers[.contentType]
+        let form = isPost ? PostedForm(call.body, contentType: type, most: formValues) : PostedForm()
         self.init(
-            isPost: isPost, page: page, query: call.query, form: form, cookies: call.headers[.cookie] ?? "",
+            isPost: isPost, page: page, query: call.query, form: form.values, files: form.files,
+            cookies: call.headers[.cookie] ?? "",
             origin: call.headers[.origin], fetchSite: call.headers[Self.fetchSite], fetchMode: call.headers[Self.fetchMode],
+            isBackground: call.headers[Self.background] != nil,
             userAgent: call.headers[.userAgent] ?? "", address: call.address, baseURL: call.baseURL)
     }
 }

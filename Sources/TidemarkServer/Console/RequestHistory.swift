@@ -2,7 +2,7 @@ import TidemarkConsole
 import TidemarkModel
 
 /// Remembers what this server has answered: counts of the last hour, day and week, and the last requests.
-final class RequestHistory: ServerFigures {
+final class RequestHistory: Sendable {
     /// Counts of some minutes.
     private struct Bucket: Sendable {
         /// Which step since 1970 it is.
@@ -19,12 +19,18 @@ final class RequestHistory: ServerFigures {
         /// The last requests; ``next`` is the oldest, once there are enough.
         var requests: [ServedRequest] = []
         var next = 0
+        /// The last failures, the newest last: of accounts, and of requests without one.
+        var failures: [SyncFailure] = []
+        var failuresOfNobody: [SyncFailure] = []
     }
 
     /// Milliseconds.
     private static let bounds: [Double] = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 30_000]
     /// How many requests are remembered.
     private static let most = 1_000
+    /// How many failures are remembered.
+    private static let failuresMost = 500
+    private static let failuresOfNobodyMost = 100
 
     private let state = LockedValue(
         State(buckets: FigureSpan.allCases.map { [Bucket](repeating: Bucket(), count: $0.count) }))
@@ -53,6 +59,31 @@ final class RequestHistory: ServerFigures {
                 state.next = (state.next + 1) % Self.most
             }
         }
+    }
+
+    /// Remembers what a client was answered with.
+    func record(_ failures: [SyncFailure]) {
+        guard !failures.isEmpty else { return }
+        state.withLock { state in
+            for failure in failures {
+                // Whoever has no account can make as many as they want, and takes no place from those who have one.
+                if failure.account.isEmpty {
+                    Self.keep(failure, in: &state.failuresOfNobody, most: Self.failuresOfNobodyMost)
+                } else {
+                    Self.keep(failure, in: &state.failures, most: Self.failuresMost)
+                }
+            }
+        }
+    }
+
+    private static func keep(_ failure: SyncFailure, in failures: inout [SyncFailure], most: Int) {
+        if failures.count == most { failures.removeFirst() }
+        failures.append(failure)
+    }
+
+    func failures(of container: String?) -> [SyncFailure] {
+        let (known, ofNobody) = state.withLock { ($0.failures, $0.failuresOfNobody) }
+        return (known + ofNobody).filter { container == nil || $0.container == container }.sorted { $0.at > $1.at }
     }
 
     func history(_ span: FigureSpan) -> [FigureSample] {

@@ -12,8 +12,6 @@ import TidemarkModel
 struct ServedConsole: Sendable {
     private let console: Console
 
-    /// The most bytes of a form: a record has at most a megabyte, and a form what it had before as well, both encoded.
-    private static let formSize = 16 << 20
     /// Names and values of a form: two for each field of a record.
     private static let formValues = 5_000
 
@@ -24,7 +22,8 @@ struct ServedConsole: Sendable {
     init(signIn: SignIn, history: RequestHistory, dispatcher: NotificationDispatcher?, logger: Logger) {
         var changed: (@Sendable (RecordChange) -> Void)?
         if let dispatcher { changed = { dispatcher.tell(.init($0)) } }
-        console = Console(signIn.cloud, signIn.access, figures: history, changed: changed, attempt: signIn.countPageAttempt) {
+        let figures = ServedFigures(requestHistory: history, dispatcher: dispatcher)
+        console = Console(signIn.cloud, signIn.access, figures: figures, changed: changed, attempt: signIn.countPageAttempt) {
             reason in
             logger.error("the console has failed", metadata: ["error": "\(reason)"])
         }
@@ -37,7 +36,7 @@ struct ServedConsole: Sendable {
             )
             return [
                 Operation(name, .get, path, body: .none) { await answer($0, page, isPost: false) },
-                Operation("\(name).post", .post, path, body: .bytes(most: Self.formSize), isChanging: true) {
+                Operation("\(name).post", .post, path, body: .bytes(most: Int(ConsoleRequest.formSize)), isChanging: true) {
                     await answer($0, page, isPost: true)
                 },
             ]

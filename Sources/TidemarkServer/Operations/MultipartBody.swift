@@ -17,16 +17,24 @@ struct MultipartBody {
     /// - Parameter contentType: The request's; `nil` is what it is when that is no form.
     /// - Throws: `CloudError` `invalidArguments` for a form without a boundary.
     init?(contentType: String?) throws(CloudError) {
-        guard let contentType, contentType.lowercased().hasPrefix("multipart/form-data") else { return nil }
-        let boundary = contentType.split(separator: ";").map { $0.drop { $0 == " " } }
-            .first { $0.lowercased().hasPrefix("boundary=") }?.dropFirst(9)
-        let text = boundary.map { $0.filter { $0 != "\"" } } ?? ""
-        guard (1...70).contains(text.utf8.count) else {
+        guard let contentType, Self.isForm(contentType) else { return nil }
+        guard let text = Self.boundary(contentType) else {
             throw CloudError(.invalidArguments, "the form's Content-Type has no boundary of 1 to 70 characters")
         }
         mark = Array("\r\n--\(text)".utf8)
         // The first boundary has no line before it.
         rest = [0x0d, 0x0a]
+    }
+
+    /// Whether a body of this `Content-Type` is a form in parts.
+    static func isForm(_ contentType: String) -> Bool { contentType.lowercased().hasPrefix("multipart/form-data") }
+
+    /// The boundary that a `Content-Type` names; `nil` for one that can't be.
+    static func boundary(_ contentType: String) -> String? {
+        let boundary = contentType.split(separator: ";").map { $0.drop { $0 == " " } }
+            .first { $0.lowercased().hasPrefix("boundary=") }?.dropFirst(9)
+        let text = boundary.map { $0.filter { $0 != "\"" } } ?? ""
+        return (1...70).contains(text.utf8.count) ? text : nil
     }
 
     /// Takes in more of the form.
@@ -65,11 +73,12 @@ struct MultipartBody {
     private static let malformed = CloudError(
         .invalidArguments, "the form is not complete: one part between two boundaries was expected")
 
-    private static func find(_ wanted: [UInt8], in bytes: [UInt8]) -> Int? {
+    /// Where some bytes stand in others for the first time, from a place on.
+    static func find(_ wanted: [UInt8], in bytes: [UInt8], from start: Int = 0) -> Int? {
         guard bytes.count >= wanted.count else { return nil }
         return bytes.withUnsafeBufferPointer { bytes in
             wanted.withUnsafeBufferPointer { wanted in
-                var place = 0
+                var place = start
                 while place <= bytes.count - wanted.count {
                     if bytes[place] == wanted[0], memcmp(bytes.baseAddress! + place, wanted.baseAddress!, wanted.count) == 0 {
                         return place

@@ -23,7 +23,7 @@ extension ServedCloud {
         var token: CloudToken?
         if call.wantsSyncToken, !request.zone.isDefault { token = try? await database.currentToken(of: request.zone) }
         let dialect = dialect(call, numbersAsStrings: request.numbersAsStrings)
-        return .object(reserving: 256 + outcomes.count * 512) { json in
+        var reply: Reply = .object(reserving: 256 + outcomes.count * 512) { json in
             json.list("records") { json in
                 for (item, outcome) in zip(request.items, outcomes) {
                     let id = item.operation.record.id
@@ -37,6 +37,18 @@ extension ServedCloud {
             }
             json.member("syncToken", token?.rawValue)
         }
+        reply.failures = Self.failures(outcomes)
+        return reply
+    }
+
+    /// What has failed, by its code. That an atomic request has failed as a whole is no error of its own.
+    private static func failures(_ outcomes: [RecordOutcome]) -> [Reply.Failure] {
+        var failures: [CloudError.Code: Reply.Failure] = [:]
+        for case .failed(let error) in outcomes where error.code != .batchRequestFailed {
+            failures[error.code, default: Reply.Failure(code: error.code.wire.name, reason: error.reasonForClients, count: 0)]
+                .count += 1
+        }
+        return failures.values.sorted { $0.code < $1.code }
     }
 
     /// What becomes of each item, in their order.

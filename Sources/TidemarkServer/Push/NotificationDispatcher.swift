@@ -33,7 +33,9 @@ final class NotificationDispatcher: Sendable {
 
     private static let queueLimit = 256
 
-    private let subscriptions: SubscriptionStore
+    let subscriptions: SubscriptionStore
+    /// The last notifications.
+    let deliveries = DeliveryLog()
     private let queue: AsyncStream<ChangeSummary>.Continuation
     private let metrics: ServerMetrics
 
@@ -43,7 +45,8 @@ final class NotificationDispatcher: Sendable {
         self.subscriptions = subscriptions
         self.metrics = metrics
         self.queue = queue
-        let telling = SubscriptionMatcher(cloud: cloud, subscriptions: subscriptions, mailbox: mailbox)
+        let telling = SubscriptionMatcher(
+            cloud: cloud, subscriptions: subscriptions, mailbox: mailbox, deliveries: deliveries)
         Task { for await summary in stream { await telling.tell(summary) } }
     }
 

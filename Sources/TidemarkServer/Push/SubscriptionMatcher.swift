@@ -1,6 +1,7 @@
 import Foundation
 import TidemarkCloud
 import TidemarkCloudEngine
+import TidemarkConsole
 import TidemarkEmbeddedCloud
 import TidemarkModel
 import TidemarkWire
@@ -10,6 +11,7 @@ struct SubscriptionMatcher: Sendable {
     let cloud: EmbeddedCloud
     let subscriptions: SubscriptionStore
     let mailbox: any NotificationStorage
+    let deliveries: DeliveryLog
 
     /// Looks into the cloud that the summary of one request may cost. Who comes later hears nothing of it.
     private static let looksMost = 200
@@ -47,7 +49,15 @@ struct SubscriptionMatcher: Sendable {
                 }
                 guard !devices.isEmpty else { continue }
                 let frame = Self.frame(interest, change, summary)
-                for device in devices { try? await mailbox.put(frame, for: device.box) }
+                var delivered = 0
+                for device in devices {
+                    if (try? await mailbox.put(frame, for: device.box)) != nil { delivered += 1 }
+                }
+                deliveries.record(
+                    Delivery(
+                        at: Timestamp.now(), container: owner.container, environment: owner.environment.rawValue,
+                        account: owner.account, subscription: subscription.id, event: change.event.rawValue,
+                        delivered: delivered, devices: devices.count))
             }
         }
     }

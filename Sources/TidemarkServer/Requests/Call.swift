@@ -73,6 +73,17 @@ struct Reply: Sendable {
     var status: HTTPResponse.Status = .ok
     var headers: HTTPFields = [:]
     var body: Body
+    /// What of the request has failed although the rest was done, for those who run the server.
+    var failures: [Failure] = []
+
+    /// Parts of a request that have failed with one code.
+    struct Failure: Sendable {
+        /// As the protocol has it.
+        let code: String
+        /// Why the first of them has.
+        let reason: String
+        var count = 1
+    }
 
     static func json(_ bytes: [UInt8]) -> Reply { Reply(body: .json(bytes)) }
 }

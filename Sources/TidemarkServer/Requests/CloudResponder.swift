@@ -98,17 +98,19 @@ final class CloudResponder: Sendable {
             // The client is gone, or what was to be sent is: the connection's end tells it that the answer isn't whole.
             logger.debug(
                 "an answer broke off", metadata: ["uuid": .string(exchange.uuid), "error": .string("\(error)")])
-            finish(exchange, status: reply.status.code, sent: sent)
+            finish(exchange, status: reply.status.code, sent: sent, reply.failures)
             throw ConnectionAborted()
         }
-        finish(exchange, status: reply.status.code, sent: sent)
+        finish(exchange, status: reply.status.code, sent: sent, reply.failures)
         try await readOn(request, exchange)
     }
 
     private func refuse(_ refusal: Refusal, _ exchange: Exchange) -> Reply {
         metrics.refused(refusal.name)
         if refusal.error.hasInternalReason { log(refusal.error, exchange.uuid, exchange.operation) }
-        return refusal.reply(uuid: exchange.uuid, isExtended: exchange.isExtended)
+        var reply = refusal.reply(uuid: exchange.uuid, isExtended: exchange.isExtended)
+        reply.failures = [Reply.Failure(code: refusal.name, reason: refusal.error.reasonForClients)]
+        return reply
     }
 
     // What is asked for
@@ -144,6 +146,7 @@ final class CloudResponder: Sendable {
         }
         exchange.baseURL = baseURL(request)
         (exchange.container, exchange.environment) = (parameters.container, parameters.environment.rawValue)
+        exchange.scope = parameters.scope
         let credentials = try await admit(operation, parameters, query, request.headers, &exchange)
         let body = try await body(of: operation, request, &exchange, writer)
         if case .key(let key, let date, let signature) = credentials?.kind {
@@ -287,7 +290,7 @@ final class CloudResponder: Sendable {
             ])
     }
 
-    private func finish(_ exchange: Exchange, status: Int, sent: Int) {
+    private func finish(_ exchange: Exchange, status: Int, sent: Int, _ failures: [Reply.Failure] = []) {
         let seconds = ServerTime.seconds() - exchange.began
         metrics.ended(exchange.operation, status: status, seconds: seconds)
         if let operation = exchange.operation, !isLeftOut[operation] {
@@ -296,6 +299,18 @@ final class CloudResponder: Sendable {
                     at: Timestamp.now(), operation: operations[operation].id, status: status, milliseconds: seconds * 1_000,
                     container: exchange.container, environment: exchange.container.isEmpty ? "" : exchange.environment,
                     account: exchange.caller.account ?? "", address: exchange.network))
+            // What comes without a container, or to no address of the server's, is nothing that devices meet.
+            if !exchange.container.isEmpty {
+                history.record(
+                    failures.map { failure in
+                        SyncFailure(
+                            at: Timestamp.now(), operation: operations[operation].id,
+                            container: String(exchange.container.prefix(255)),
+                            environment: exchange.environment, account: exchange.caller.account ?? "",
+                            isPublic: exchange.scope == .public, code: failure.code, reason: String(failure.reason.prefix(500)),
+                            count: failure.count)
+                    })
+            }
         }
         let level: Logger.Level = exchange.operation.map { watches[$0] } ?? false ? .debug : .info
         guard logger.logLevel <= level else { return }

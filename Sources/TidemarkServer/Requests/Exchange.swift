@@ -35,6 +35,8 @@ struct Exchange {
     var caller = Caller()
     /// The container of the address, and its environment; empty where it names none.
     var (container, environment) = ("", "")
+    /// The database of the address; `nil` where it names none.
+    var scope: DatabaseScope?
     var apiToken: APIToken?
     /// Who asks, for the log.
     var name: String?

@@ -246,6 +246,7 @@ struct PostgresPlanTests {
             _ = try rows.participants(of: share.id)
             _ = try rows.participants(called: "_ben", in: zone)
             _ = try rows.linkCount(of: share.id)
+            _ = try rows.links(to: share.id)
             _ = try rows.removeLink("l\(turn)", to: share.id)
             try rows.removeParticipant("p\(turn)", of: share.id)
             try rows.removeCovered(by: share.id)

@@ -33,6 +33,22 @@ import TidemarkModel
         for span in FigureSpan.allCases { #expect(history.history(span).allSatisfy { $0.requests == 0 }, "\(span)") }
     }
 
+    @Test func `failures are there, the newest first, and those of nobody take no place from those of accounts`() {
+        let history = RequestHistory()
+        func failure(_ at: Int64, account: String, container: String = "journal") -> SyncFailure {
+            SyncFailure(
+                at: at, operation: "records.modify", container: container, environment: "development", account: account,
+                isPublic: false, code: "CONFLICT", reason: "", count: 1)
+        }
+        for at in 1...510 { history.record([failure(Int64(at), account: "anna")]) }
+        for at in 1...1_000 { history.record([failure(Int64(at), account: "")]) }
+        let found = history.failures(of: nil)
+        #expect(found.count == 600 && found.first?.at == 1_000 && found.count(where: { $0.account == "anna" }) == 500)
+        #expect(zip(found, found.dropFirst()).allSatisfy { $0.at >= $1.at })
+        history.record([failure(2_000, account: "ben", container: "other")])
+        #expect(history.failures(of: "other").map(\.at) == [2_000])
+    }
+
     @Test func `the last thousand requests are there, the newest first, of a container or of all`() {
         let history = RequestHistory { Self.start }
         for number in 0..<1_200 { history.record(request(at: Self.start + Int64(number), number % 2 == 0 ? "journal" : "other")) }

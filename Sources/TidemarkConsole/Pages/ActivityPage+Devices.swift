@@ -1,0 +1,130 @@
+import TidemarkAdministration
+import TidemarkCloudEngine
+import TidemarkModel
+
+/// What devices have met: errors, and notifications.
+extension ActivityPage {
+    /// The last failures: of one container, and for operators of the whole server.
+    func failures() async throws(AdministrationError) -> ConsoleReply {
+        let administration = context.administration
+        let isWhole = administration.isOperator && context.value("all") != nil
+        let container = isWhole ? nil : try context.demandContainer()
+        let (code, account) = (context.value("code"), context.value("account"))
+        var wanted: String?
+        if let account, administration.isOperator { wanted = try await administration.account(account).id }
+        let all = figures?.failures(of: container) ?? []
+        let found = all.filter { (code == nil || $0.code == code) && (wanted == nil || $0.account == wanted) }.prefix(Self.most)
+        var rows: [HTML] = []
+        for failure in found {
+            // It may name fields and records that are somebody's own.
+            let maySee =
+                failure.isPublic
+                || administration.maySeePrivate(StoreEnvironment(rawValue: failure.environment) ?? .production)
+            rows.append(
+                Layout.row([
+                    Layout.time(failure.at), HTML(failure.operation), "<code>\(failure.code)</code>",
+                    maySee ? HTML(failure.reason) : "<span class=\"quiet-text\">for operators</span>",
+                    HTML(failure.count == 1 ? "" : "\(failure.count) parts"),
+                    HTML(try await name(of: failure.account, in: failure.container)),
+                    HTML("\(failure.container) (\(failure.environment))"),
+                ]))
+        }
+        let table: HTML =
+            rows.isEmpty
+            ? "<div class=\"card empty\">No such error since the server has started.</div>"
+            : Layout.table("Sync errors", ["When", "Operation", "Error", "Why", "How many", "Account", "Where"], rows)
+        return Layout.page(
+            context, .activity, title: "Sync errors", isLive: true,
+            """
+            \(tabs("failures"))
+            <form class="card" method="get" action="\(Address(["activity"]))"><input type="hidden" name="show" value="failures">
+            \(place)
+            <div class="row">
+            <div class="field"><label for="code">Error</label><select id="code" name="code"><option value="">All</option>
+            \(Set(all.map(\.code)).sorted().html { Layout.option($0, isChosen: $0 == code) })</select></div>
+            \(HTML.when(administration.isOperator, ofAccount(account, isWhole)))
+            <div class="field"><button>Show</button></div></div></form>
+            \(live(table))
+            <p class="quiet-text">The last 500 errors that this server has answered devices and browsers with, as it has told them. CONFLICT is no fault: the device
+            merges and sends again. Times in UTC.</p>
+            """)
+    }
+
+    /// The last notifications, and what an account has subscribed to.
+    func notifications() async throws -> ConsoleReply {
+        let administration = context.administration
+        let isWhole = administration.isOperator && context.value("all") != nil
+        let container = isWhole ? nil : try context.demandContainer()
+        let account = context.value("account")
+        var rows: [HTML] = []
+        for delivery in (figures?.deliveries(of: container) ?? []).prefix(Self.most) {
+            rows.append(
+                Layout.row([
+                    Layout.time(delivery.at), HTML(delivery.event), "<code>\(delivery.subscription)</code>",
+                    HTML("\(delivery.delivered) of \(delivery.devices)"),
+                    HTML(try await name(of: delivery.account, in: delivery.container)),
+                    HTML("\(delivery.container) (\(delivery.environment))"),
+                ]))
+        }
+        let table: HTML =
+            rows.isEmpty
+            ? "<div class=\"card empty\">This server has notified nobody since it has started.</div>"
+            : Layout.table("Notifications", ["When", "Of a record's", "Subscription", "Devices", "Account", "Where"], rows)
+        let asked: HTML = if let account { try await subscriptions(of: account) } else { .none }
+        return Layout.page(
+            context, .activity, title: "Notifications", isLive: account == nil,
+            """
+            \(tabs("notifications"))
+            <form class="card" method="get" action="\(Address(["activity"]))"><input type="hidden" name="show" value="notifications">
+            \(place)
+            <div class="row"><div class="field"><label for="account">Account <span class="hint">whose subscriptions are shown</span></label>
+            <input id="account" name="account" autocomplete="off" maxlength="255" value="\(account ?? "")"></div>
+            <div class="field"><button>Show</button></div></div></form>
+            \(asked)
+            <h2>The last notifications</h2>
+            \(live(table))
+            <p class="quiet-text">The last 500 that this server has put into the boxes of devices, which fetch them from there. Times in UTC.</p>
+            """)
+    }
+
+    private func subscriptions(of name: String) async throws -> HTML {
+        let container = try context.demandContainer()
+        let account = try await context.administration.accountForReading(
+            name, in: container, context.environment, what: "subscriptions")
+        guard let found = try await figures?.notifications(of: account.id, in: container, context.environment) else {
+            return .none
+        }
+        let rows = found.subscriptions.map { subscription in
+            Layout.row([
+                "<code>\(subscription.id)</code>", HTML(subscription.scope.name),
+                HTML(subscription.isOfZone ? "all changes" : subscription.recordType ?? ""),
+                HTML(subscription.zone ?? "all zones"), HTML(subscription.events.joined(separator: ", ")),
+                HTML(
+                    [subscription.hasFilters ? "with filters" : nil, subscription.firesOnce ? "fires once" : nil]
+                        .compactMap(\.self).joined(separator: ", ")),
+            ])
+        }
+        let devices = "\(found.devices) \(found.devices == 1 ? "device is" : "devices are")"
+        return """
+            <h2>Subscriptions of \(account.email)</h2>
+            <p>\(devices) registered in \(container) (\(context.environment.rawValue)).\(found.devices == 0 ? " Without one, nothing is delivered." : "")</p>
+            \(rows.isEmpty ? "<div class=\"card empty\">The account has subscribed to nothing there.</div>" : Layout.table("Subscriptions", ["Subscription", "Database", "To", "Zone", "Of", ""], rows))
+            """
+    }
+
+    /// Container and environment, in a form.
+    private var place: HTML {
+        """
+        <input type="hidden" name="c" value="\(context.container ?? "")"><input type="hidden" name="e" value="\(context.environment.rawValue)">
+        """
+    }
+
+    /// Fields for an account, and for the whole server.
+    func ofAccount(_ account: String?, _ isWhole: Bool) -> HTML {
+        """
+        <div class="field"><label for="account">Account <span class="hint">its address</span></label>
+        <input id="account" name="account" autocomplete="off" maxlength="255" value="\(account ?? "")"></div>
+        <div class="field"><label class="choice"><input type="checkbox" name="all" value="1"\(HTML.when(isWhole, " checked"))>The whole server</label></div>
+        """
+    }
+}

@@ -1,0 +1,143 @@
+import Foundation
+import TidemarkAdministration
+import TidemarkCloud
+
+/// What a page shows of an asset: a picture, the beginning of a text, or nothing. What people have uploaded is never shown as HTML or SVG.
+enum AssetPreview: Equatable {
+    case picture
+    /// The beginning of a text.
+    case text(String)
+    /// Why there is none.
+    case none(String)
+
+    /// Pictures with more bytes are shown nowhere, and in tables those with more than ``thumbSize``: they can be downloaded.
+    static let pictureSize: Int64 = 20_000_000
+    /// Pictures with more bytes have no thumbnail in a table.
+    static let thumbSize: Int64 = 4_000_000
+    /// Pictures with more pixels are not shown: few bytes can be very many of them, which a browser has to hold.
+    static let pixels = 50_000_000
+    /// Bytes of a text that are shown.
+    private static let textSize = 4_000
+
+    /// Finds what can be shown of an asset.
+    init(of asset: CloudAsset, in place: RecordPlace, _ administration: Administration) async throws(AdministrationError) {
+        guard asset.size > 0 else {
+            self = .none("It is empty.")
+            return
+        }
+        if let picture = try await PictureHeader(of: asset, in: place, administration) {
+            let isTooLarge = asset.size > Self.pictureSize || picture.pixels > Self.pixels
+            self = isTooLarge ? .none("A picture of \(picture.width) × \(picture.height), too large to be shown here.") : .picture
+            return
+        }
+        let beginning = try await administration.piece(
+            of: asset, in: place, at: 0, count: Int(min(Int64(Self.textSize), asset.size)))
+        self = Self.text(of: beginning).map { .text($0) } ?? .none("Neither a picture nor a text.")
+    }
+
+    /// The text that bytes begin with; `nil` for what is none. A character that is cut off at the end is left out.
+    static func text(of bytes: Data) -> String? {
+        for cut in 0..<min(4, max(bytes.count, 1)) {
+            guard let text = String(validating: bytes.dropLast(cut), as: UTF8.self) else { continue }
+            let isText = text.unicodeScalars.allSatisfy {
+                $0.properties.generalCategory != .control || ["\t", "\n", "\r"].contains($0)
+            }
+            return isText && !text.isEmpty ? FieldView.normalized(text) : nil
+        }
+        return nil
+    }
+}
+
+/// What the beginning of a picture says: only of those kinds that no script can be in.
+struct PictureHeader: Equatable {
+    /// The media type.
+    let type: String
+    let width, height: Int
+
+    var pixels: Int { width * height }
+
+    private static let first = 65_536
+    /// Segments of a JPEG that are looked at.
+    private static let segments = 100
+
+    private init?(_ type: String, _ width: Int, _ height: Int) {
+        guard width > 0, height > 0 else { return nil }
+        (self.type, self.width, self.height) = (type, width, height)
+    }
+
+    /// Reads the beginning of an asset; `nil` for what is no picture, or does not say how large it is.
+    init?(
+        of asset: CloudAsset, in place: RecordPlace, _ administration: Administration
+    ) async throws(AdministrationError) {
+        try await self.init(size: asset.size) { offset, count throws(AdministrationError) in
+            try await administration.piece(of: asset, in: place, at: offset, count: count)
+        }
+    }
+
+    /// - Parameter piece: Bytes from an offset on, as many as there are.
+    init?(
+        size: Int64, _ piece: (Int64, Int) async throws(AdministrationError) -> Data
+    ) async throws(AdministrationError) {
+        guard size >= 16 else { return nil }
+        let bytes = [UInt8](try await piece(0, Int(min(size, Int64(Self.first)))))
+        let found: PictureHeader? =
+            if bytes.starts(with: [0xff, 0xd8, 0xff]) {
+                try await Self.jpeg(bytes, size, piece)
+            } else {
+                Self.png(bytes) ?? Self.gif(bytes) ?? Self.webP(bytes)
+            }
+        guard let found else { return nil }
+        self = found
+    }
+
+    private static func png(_ bytes: [UInt8]) -> PictureHeader? {
+        guard bytes.starts(with: [0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]), bytes.count >= 24,
+            bytes[12..<16].elementsEqual("IHDR".utf8)
+        else { return nil }
+        func number(_ at: Int) -> Int { bytes[at..<(at + 4)].reduce(0) { $0 << 8 | Int($1) } }
+        guard number(16) < 1 << 31, number(20) < 1 << 31 else { return nil }
+        return PictureHeader("image/png", number(16), number(20))
+    }
+
+    private static func gif(_ bytes: [UInt8]) -> PictureHeader? {
+        guard bytes.starts(with: "GIF87a".utf8) || bytes.starts(with: "GIF89a".utf8), bytes.count >= 10 else { return nil }
+        return PictureHeader("image/gif", Int(bytes[6]) | Int(bytes[7]) << 8, Int(bytes[8]) | Int(bytes[9]) << 8)
+    }
+
+    private static func webP(_ bytes: [UInt8]) -> PictureHeader? {
+        guard bytes.starts(with: "RIFF".utf8), bytes.count >= 30, bytes[8..<12].elementsEqual("WEBP".utf8) else { return nil }
+        func number(_ at: Int, _ count: Int) -> Int { bytes[at..<(at + count)].reversed().reduce(0) { $0 << 8 | Int($1) } }
+        switch String(decoding: bytes[12..<16], as: UTF8.self) {
+        case "VP8X": return PictureHeader("image/webp", number(24, 3) + 1, number(27, 3) + 1)
+        case "VP8L" where bytes[20] == 0x2f:
+            let packed = number(21, 4)
+            return PictureHeader("image/webp", (packed & 0x3fff) + 1, (packed >> 14 & 0x3fff) + 1)
+        case "VP8 " where bytes[23..<26].elementsEqual([0x9d, 0x01, 0x2a]):
+            return PictureHeader("image/webp", number(26, 2) & 0x3fff, number(28, 2) & 0x3fff)
+        default: return nil
+        }
+    }
+
+    /// Goes from segment to segment to the one that says how large the picture is.
+    private static func jpeg(
+        _ beginning: [UInt8], _ size: Int64, _ piece: (Int64, Int) async throws(AdministrationError) -> Data
+    ) async throws(AdministrationError) -> PictureHeader? {
+        var offset: Int64 = 2
+        for _ in 0..<segments {
+            guard offset + 10 <= size else { return nil }
+            let bytes =
+                if offset + 10 <= beginning.count { Array(beginning[Int(offset)..<(Int(offset) + 10)]) } else {
+                    [UInt8](try await piece(offset, 10))
+                }
+            guard bytes.count == 10, bytes[0] == 0xff else { return nil }
+            switch bytes[1] {
+            // What fills up.
+            case 0xff: offset += 1
+            case 0xc0...0xcf where ![0xc4, 0xc8, 0xcc].contains(bytes[1]):
+                return PictureHeader("image/jpeg", Int(bytes[7]) << 8 | Int(bytes[8]), Int(bytes[5]) << 8 | Int(bytes[6]))
+            default: offset += 2 + (Int64(bytes[2]) << 8 | Int64(bytes[3]))
+            }
+        }
+        return nil
+    }
+}

@@ -1,0 +1,119 @@
+import Foundation
+import TestSupport
+import Testing
+import TidemarkAdministration
+import TidemarkCloud
+import TidemarkCloudEngine
+import TidemarkIdentity
+import TidemarkModel
+
+@testable import TidemarkConsole
+
+/// Goal: a developer sees somebody's private records in production with that person's consent alone, until it ends, and the log says so. Method: the person's
+/// page, the console of a developer, and a clock that the test moves.
+@Suite(.timeLimit(.minutes(5))) struct ConsentTests {
+    private static let place = [
+        "c": ConsoleFixture.journal, "e": "production", "db": "private", "account": "cleo@example.org", "type": "Note",
+    ]
+
+    /// Cleo has a record in production, and Ben is a developer there.
+    private func fixture() async throws -> PeopleFixture {
+        let fixture = try await PeopleFixture()
+        let cloud = fixture.cloud
+        try await cloud.addToSchema(["Note": ["text": FieldType(.string)]], of: ConsoleFixture.journal)
+        try await cloud.setIndexes([.queryable], of: "recordName", in: "Note", container: ConsoleFixture.journal)
+        try await cloud.deploySchema(of: ConsoleFixture.journal)
+        let database = try cloud.database(
+            .private, of: ConsoleFixture.journal, environment: .production, account: fixture.console.cleo.id)
+        let record = CloudRecord(CloudRecordID("diary", in: .default), type: "Note", fields: ["text": .string("mine")])
+        _ = try await database.modify(ModifyRecordsRequest(zone: .default, operations: [.save(record)]))
+        return fixture
+    }
+
+    private static let consent = [
+        "action": "consent", "container": ConsoleFixture.journal, "days": "7", "password": ConsoleFixture.password,
+    ]
+
+    @Test func `a developer gets in with consent, and out when it ends, and each look says so`() async throws {
+        let fixture = try await fixture()
+        let (developer, cleo) = (
+            try await fixture.console.browser(fixture.console.ben), try await fixture.browser(fixture.console.cleo)
+        )
+        func look() async -> ConsoleReply { await developer.get("records", Self.place) }
+        #expect(await look().status == 403)
+        #expect(try await cleo.post("", Self.consent).header("Location") == "/account?done=consent")
+        let seen = await look()
+        #expect(seen.status == 200 && seen.text.contains(">diary</a>"))
+        // It is for one container, for production, and for that account.
+        #expect(await developer.get("records", Self.place.merging(["account": "anna@example.org"]) { $1 }).status == 403)
+        let saved = try await developer.post(
+            "record", Self.place.merging(["name": "new", "newName": "text", "newType": "string", "newValue": "x"]) { $1 })
+        #expect(saved.status == 303, "\(saved.text)")
+        let log = try await fixture.credentials.auditLog(account: fixture.console.cleo.id).filter {
+            $0.event.actor == fixture.console.ben.id
+        }
+        #expect(
+            log.map { "\($0.event.action.rawValue) \($0.event.outcome)" } == [
+                "admin.records.save done with consent", "admin.records.read done with consent",
+            ])
+
+        #expect(try await cleo.post("", ["action": "end-consent", "container": ConsoleFixture.journal]).status == 303)
+        #expect(await look().status == 403)
+        #expect(try await cleo.post("", Self.consent).status == 303)
+        #expect(await look().status == 200)
+        fixture.console.advance(minutes: 7 * 24 * 60)
+        let later = try await fixture.console.browser(fixture.console.ben)
+        #expect(await later.get("records", Self.place).status == 403)
+        let entries = try await fixture.credentials.auditLog(account: fixture.console.cleo.id).filter {
+            $0.event.action.rawValue == "account.consent"
+        }
+        #expect(entries.count == 3 && entries.last?.event.before == "" && entries[1].event.after == "")
+        #expect(entries[0].event.container == "\(ConsoleFixture.journal)/production")
+    }
+
+    @Test func `consent takes the password, a time that there is, and a container with something of the person`() async throws {
+        let fixture = try await fixture()
+        let cleo = try await fixture.browser(fixture.console.cleo)
+        for (change, status) in [
+            (["password": "wrong horse"], 400), (["days": "365"], 400), (["days": ""], 400),
+            (["container": ConsoleFixture.other], 404),
+            (["container": ""], 404),
+        ] {
+            #expect(try await cleo.post("", Self.consent.merging(change) { $1 }).status == status, "\(change)")
+        }
+        #expect(try await cleo.post("", Self.consent, token: "none").status == 403)
+        #expect(try await cleo.post("", ["action": "end-consent", "container": ConsoleFixture.journal]).status == 404)
+        let page = await cleo.get().text
+        #expect(page.contains("No developer may see your records."))
+        let log = try await fixture.credentials.auditLog(account: fixture.console.cleo.id)
+        #expect(log.allSatisfy { $0.event.action.rawValue != "account.consent" })
+    }
+
+    @Test func `an entry that somebody else has written is no consent`() async throws {
+        let fixture = try await fixture()
+        let until = Timestamp.text(microseconds: fixture.credentials.time + 3_600_000_000)
+        for (actor, account) in [
+            (fixture.console.ben.id, fixture.console.cleo.id), (fixture.console.cleo.id, fixture.console.ben.id),
+            ("", fixture.console.cleo.id),
+        ] {
+            try await fixture.credentials.audit(
+                AuditEvent(
+                    .own("consent"), actor: actor, account: account, container: "\(ConsoleFixture.journal)/production",
+                    after: until))
+        }
+        let developer = try await fixture.console.browser(fixture.console.ben)
+        #expect(await developer.get("records", Self.place).status == 403)
+    }
+
+    @Test func `a developer learns nothing of which accounts there are`() async throws {
+        let fixture = try await fixture()
+        let developer = try await fixture.console.browser(fixture.console.ben)
+        var texts: Set<String> = []
+        for account in ["cleo@example.org", "nobody@example.org"] {
+            let reply = await developer.get("records", Self.place.merging(["account": account]) { $1 })
+            #expect(reply.status == 403)
+            texts.insert(reply.text.replacing(account, with: "").replacing(account.replacing("@", with: "%40"), with: ""))
+        }
+        #expect(texts.count == 1)
+    }
+}

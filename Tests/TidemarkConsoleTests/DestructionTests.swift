@@ -1,0 +1,152 @@
+import Foundation
+import TestSupport
+import Testing
+import TidemarkAdministration
+import TidemarkCloud
+import TidemarkCloudEngine
+import TidemarkEmbeddedCloud
+import TidemarkIdentity
+import TidemarkModel
+
+@testable import TidemarkConsole
+
+/// Goal: what takes everything takes the password each time, takes what it says and nothing else, and is in the log. Method: forms, and the cloud before and
+/// after.
+@Suite(.timeLimit(.minutes(5))) struct DestructionTests {
+    private static let form = ["c": ConsoleFixture.journal, "action": "reset"]
+
+    /// Public and private records, a shared zone, and a deployed schema that lacks a field of development.
+    private func fixture() async throws -> PeopleFixture {
+        let fixture = try await PeopleFixture()
+        let cloud = fixture.cloud
+        let console = fixture.console
+        try await console.save("oslo", ["title": .string("Oslo")])
+        try await cloud.setIndexes([.queryable, .sortable], of: "title", in: "City", container: ConsoleFixture.journal)
+        try await cloud.deploySchema(of: ConsoleFixture.journal)
+        try await console.save("odda", ["title": .string("Odda"), "stars": .int64(2)], by: console.anna)
+        try await console.save("diary", type: "Note", ["text": .string("x")], scope: .private)
+        _ = try await fixture.link(to: "ben@example.org")
+        let database = try cloud.database(.private, of: ConsoleFixture.journal, account: console.anna.id)
+        let day = CloudRecord(CloudRecordID("day", in: PeopleFixture.zone), type: "Day", fields: ["text": .string("x")])
+        _ = try await database.modify(ModifyRecordsRequest(zone: PeopleFixture.zone, operations: [.save(day)]))
+        // What is in production, and in another container, stays.
+        let production = try cloud.database(
+            .public, of: ConsoleFixture.journal, environment: .production, account: console.cleo.id)
+        let city = CloudRecord(CloudRecordID("bergen", in: .default), type: "City", fields: ["title": .string("Bergen")])
+        _ = try await production.modify(ModifyRecordsRequest(zone: .default, operations: [.save(city)]))
+        try await console.save("other", ["title": .string("x")], in: ConsoleFixture.other)
+        return fixture
+    }
+
+    private func records(
+        _ cloud: EmbeddedCloud, _ environment: StoreEnvironment, of container: String = ConsoleFixture.journal
+    ) async throws -> Int {
+        try await cloud.totals(of: container, environment: environment).records
+    }
+
+    @Test func `resetting development takes all of it, and makes the schema that of production`() async throws {
+        let fixture = try await fixture()
+        let cloud = fixture.cloud
+        let browser = try await fixture.console.browser(fixture.console.ben)
+        // The password, each time.
+        #expect(try await browser.post("schema", Self.form).text.contains("Your password"))
+        for password in ["", "wrong horse"] {
+            let refused = try await browser.post("schema", Self.form.merging(["confirmed": "1", "password": password]) { $1 })
+            #expect(refused.status == 403)
+        }
+        // The record of a share counts as well.
+        #expect(try await records(cloud, .development) >= 4)
+        #expect(try await browser.postConfirmed("schema", Self.form).header("Location")?.contains("done=reset") == true)
+        #expect(try await records(cloud, .development) == 0)
+        #expect(try await records(cloud, .production) == 1)
+        #expect(try await records(cloud, .development, of: ConsoleFixture.other) == 1)
+        let database = try cloud.database(.private, of: ConsoleFixture.journal, account: fixture.console.anna.id)
+        #expect(try await !database.zones().map(\.zoneName).contains(PeopleFixture.zone.zoneName))
+        let schema = try await cloud.schema(of: ConsoleFixture.journal)
+        #expect(schema.types.keys.sorted() == ["City"] && schema.types["City"]?.fields.keys.sorted() == ["title"])
+        #expect(schema.types["City"]?.indexes(of: "title") == [.queryable, .sortable])
+        let entry = try #require(
+            try await fixture.credentials.auditLog().first { $0.event.action.rawValue == "admin.schema.reset" })
+        #expect(entry.event.actor == fixture.console.ben.id && entry.event.subject == "with 4 records in 1 zones")
+        #expect(entry.event.before.contains("stars int64") && !entry.event.after.contains("stars"))
+
+        // It was entered just now: it is asked for all the same.
+        let again = try await browser.post("schema", Self.form.merging(["confirmed": "1"]) { $1 })
+        #expect(again.status == 403)
+        // The environment can be used as before, indexes among it.
+        try await fixture.console.save("odda", ["title": .string("Odda"), "stars": .string("many")])
+        let query = ["c": ConsoleFixture.journal, "type": "City", "f0": "title", "o0": "EQUALS", "v0": "Odda"]
+        #expect(await browser.get("records", query).text.contains(">odda</a>"))
+        try await database.modifyZones(saving: [PeopleFixture.zone], deleting: [])
+        #expect(try await database.zones().map(\.zoneName).contains(PeopleFixture.zone.zoneName))
+    }
+
+    @Test func `a developer resets no other container`() async throws {
+        let fixture = try await fixture()
+        let browser = try await fixture.console.browser(fixture.console.ben)
+        #expect(try await browser.postConfirmed("schema", Self.form.merging(["c": ConsoleFixture.other]) { $1 }).status == 404)
+        let administration = Administration(
+            fixture.cloud, fixture.credentials,
+            by: .console(
+                try #require(try await fixture.credentials.operatorRole(of: fixture.console.ben.id)), address: "192.0.2.1"))
+        await #expect(throws: AdministrationError.self) { try await administration.resetDevelopment(of: ConsoleFixture.other) }
+        #expect(try await records(fixture.cloud, .development, of: ConsoleFixture.other) == 1)
+    }
+
+    @Test func `an operator downloads all that is somebody's, with the password, and the log says so`() async throws {
+        let fixture = try await fixture()
+        let form = ["id": "cleo@example.org", "action": "export"]
+        let browser = try await fixture.console.browser(fixture.console.anna)
+        let asked = try await browser.post("account", form)
+        #expect(asked.text.contains("Are you sure?"))
+        let reply = try await browser.postConfirmed("account", form)
+        #expect(reply.type == "application/x-tar" && reply.header("Content-Disposition")?.hasPrefix("attachment") == true)
+        guard case .pieces(let count, let read) = reply.body else {
+            Issue.record("no file")
+            return
+        }
+        var bytes = Data()
+        while Int64(bytes.count) < count { bytes += try await read(Int64(bytes.count), 100_000) }
+        let archive = String(decoding: bytes, as: UTF8.self)
+        #expect(archive.contains("cleo@example.org") && archive.contains("diary") && !archive.contains("anna@example.org"))
+        let entry = try #require(try await fixture.credentials.auditLog().first)
+        #expect(entry.event.action.rawValue == "admin.account.export" && entry.event.account == fixture.console.cleo.id)
+        #expect(entry.event.actor == fixture.console.anna.id)
+        #expect(try await fixture.console.browser(fixture.console.ben).postConfirmed("account", form).status == 403)
+    }
+
+    @Test func `a developer can't do what is for operators, by no function of the layer`() async throws {
+        let fixture = try await PeopleFixture()
+        let role = try #require(try await fixture.credentials.operatorRole(of: fixture.console.ben.id))
+        let layer = Administration(fixture.cloud, fixture.credentials, by: .console(role, address: "192.0.2.1"))
+        let name = fixture.console.cleo.id
+        let calls: [(String, () async throws -> Void)] = [
+            ("addContainer", { try await layer.addContainer("new") }),
+            ("removeContainer", { try await layer.removeContainer(ConsoleFixture.journal) }),
+            ("rotateSecret", { _ = try await layer.rotateSecret(graceDays: 0) }),
+            ("sessions", { _ = try await layer.sessions() }),
+            ("signOutEverywhere", { _ = try await layer.signOutEverywhere(name) }),
+            ("endSession", { try await layer.endSession("x") }),
+            ("endAllSessions", { _ = try await layer.endAllSessions() }),
+            ("addAccount", { _ = try await layer.addAccount("new@example.org", password: nil) }),
+            ("update", { _ = try await layer.update(name) { $0.quota = 1 } }),
+            ("setPassword", { _ = try await layer.setPassword("another horse", of: name) }),
+            ("passwordLink", { _ = try await layer.passwordLink(of: name) }),
+            ("removeWithData", { _ = try await layer.removeWithData(name) }),
+            ("removeIfUnused", { try await layer.removeIfUnused(name) }),
+            ("recountUsage", { _ = try await layer.recountUsage() }),
+            ("archive", { _ = try await layer.archive(of: name) }),
+            ("export", { _ = try await layer.export(fixture.console.cleo, to: fixture.console.scratch.url) }),
+            ("setOperator", { _ = try await layer.setOperator(name, role: .operator) }),
+            ("removeOperator", { _ = try await layer.removeOperator(name) }),
+            ("removeSecondFactor", { _ = try await layer.removeSecondFactor(of: name) }),
+            ("accounts", { _ = try await layer.accounts() }),
+            ("details", { _ = try await layer.details(of: name) }), ("auditLog", { _ = try await layer.auditLog() }),
+        ]
+        for (name, call) in calls {
+            let error = await #expect(throws: AdministrationError.self, "\(name)") { try await call() }
+            #expect(error?.code == .forbidden, "\(name)")
+        }
+        #expect(try await fixture.credentials.auditLog().allSatisfy { $0.event.actor != fixture.console.ben.id })
+    }
+}
