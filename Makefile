@@ -89,9 +89,10 @@ test-interop: deps ## Lets pyicloud, schemathesis and hostile clients at a serve
 		--folder .build/interop/run $(if $(ONLY),--only $(ONLY)) $(if $(PLACE),--place $(PLACE)) $(if $(FAIL_OVER),--place cluster --fail-over)
 
 CONSOLE := .build/console/venv
-$(CONSOLE)/made: Tests/Console/requirements.txt
+$(CONSOLE)/made: Tests/Console/requirements.txt Tests/Console/axe.txt
 	python3 -m venv $(CONSOLE)
 	$(CONSOLE)/bin/pip install --quiet --requirement Tests/Console/requirements.txt
+	$(CONSOLE)/bin/pip install --quiet --no-deps --requirement Tests/Console/axe.txt
 	touch $@
 
 .PHONY: test-console

@@ -1,5 +1,7 @@
 """A real Chromium, driven headless: what a person does at the console's pages, and what the pages are to people who use them otherwise."""
 
+import base64
+import importlib.util
 import pathlib
 import shutil
 import time
@@ -11,6 +13,17 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select
 
 WIDTHS, SCHEMES = (360, 1280), ("light", "dark")
+
+# The rules of axe-core. The package is not imported: it would want a browser of its own.
+AXE = (pathlib.Path(importlib.util.find_spec("axe_playwright_python").origin).parent / "axe.min.js").read_text()
+AXE_RUN = """
+const done = arguments[0];
+axe.run(document, {resultTypes: ['violations']}).then(
+  result => done(result.violations.flatMap(rule => rule.nodes.map(node => `axe ${rule.id} (${rule.impact}): ${rule.help}: ${node.html.slice(0, 160)}`))),
+  error => done(['axe has failed: ' + error]));
+"""
+# The rules that axe-core has; with fewer the file is another one.
+AXE_LEAST = 90
 
 # Finds what keeps people from using a page; each line is one thing that is amiss.
 RULES = r"""
@@ -34,7 +47,22 @@ const ids = [...document.querySelectorAll('[id]')].map(element => element.id);
 for (const id of new Set(ids.filter((id, index) => ids.indexOf(id) !== index))) finds.push('an id twice: ' + id);
 for (const cell of document.querySelectorAll('th:not([scope])')) finds.push('a heading of a table without scope: ' + name(cell));
 for (const element of document.querySelectorAll('[tabindex]')) if (Number(element.getAttribute('tabindex')) > 0) finds.push('an order of its own: ' + name(element));
-for (const element of document.querySelectorAll('script,[style],[onclick],[onerror],[onload]')) finds.push('a script or a style in the page: ' + name(element));
+for (const element of document.querySelectorAll('script:not([type=module][src]),[style],[onclick],[onerror],[onload]')) finds.push('a script or a style in the page: ' + name(element));
+// Keys reach what can be used from the top to the bottom, and show where they are.
+let row = 0, line = null;
+const before = document.activeElement;
+for (const element of document.querySelectorAll('main a[href],main button,main input:not([type=hidden]),main select,main textarea,main summary,main [tabindex="0"]')) {
+  if (!visible(element) || element.closest('details:not([open]) > :not(summary)')) continue;
+  const box = element.getBoundingClientRect();
+  // Cells of a row stand side by side.
+  const own = element.closest('tr');
+  if (box.bottom + scrollY < row && (!own || own !== line)) finds.push('the order of focus goes back up: ' + name(element));
+  if (box.top + scrollY > row) [row, line] = [box.top + scrollY, own];
+  element.focus({preventScroll: true});
+  const style = getComputedStyle(element);
+  if (style.outlineStyle === 'none' || style.outlineWidth === '0px') finds.push('no focus to be seen: ' + name(element));
+}
+if (before && before !== document.body) before.focus({preventScroll: true}); else document.activeElement?.blur();
 // Nothing is cut off to the side.
 if (document.documentElement.scrollWidth > document.documentElement.clientWidth) {
   const wide = [...document.querySelectorAll('body *')].filter(element => element.getBoundingClientRect().right > document.documentElement.clientWidth + 1 && !element.closest('.scroll,pre,.hidden,.skip'));
@@ -146,17 +174,27 @@ class Browser:
         return self.find("h1").text
 
     def finds(self):
-        return self.driver.execute_script(RULES)
+        """What keeps people from using the page: by axe-core's rules, and by ours."""
+        self.driver.execute_script(AXE)
+        rules = self.driver.execute_script("return axe.getRules().length")
+        if rules < AXE_LEAST:
+            raise AssertionError(f"axe-core has {rules} rules, and {AXE_LEAST} were expected")
+        return self.driver.execute_async_script(AXE_RUN) + self.driver.execute_script(RULES)
 
     def complaints(self):
         """What the browser has complained about, such as what the page's policy refuses."""
         return [entry["message"] for entry in self.driver.get_log("browser") if entry["level"] in ("SEVERE", "WARNING")]
 
     def picture(self, path):
-        """The whole page as a file."""
+        """The page as a file, WebP, down to a length that still shows something in a guide, and of 60 kB at the most."""
         height = self.driver.execute_script("return Math.max(document.documentElement.scrollHeight, 400)")
         width = self.driver.execute_script("return document.documentElement.clientWidth")
-        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {"width": width, "height": min(height, 4000), "deviceScaleFactor": 1, "mobile": width < 500})
+        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {"width": width, "height": min(height, 1400), "deviceScaleFactor": 1, "mobile": width < 500})
         self.wait_for_pictures()
-        pathlib.Path(path).parent.mkdir(parents=True, exist_ok=True)
-        self.driver.save_screenshot(str(path))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        for quality in (55, 40, 25, 10):
+            taken = self.driver.execute_cdp_cmd("Page.captureScreenshot", {"format": "webp", "quality": quality})
+            data = base64.b64decode(taken["data"])
+            if len(data) < 60_000:
+                break
+        path.write_bytes(data)

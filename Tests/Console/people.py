@@ -217,7 +217,7 @@ def looks(step, url, given, folder):
                         it.open(path, under)
                         finds[name] = it.finds() + [text for text in it.complaints() if "status of 4" not in text]
                         if folder:
-                            it.picture(folder / f"{name}-{width}-{scheme}.png")
+                            it.picture(folder / f"{name}-{width}-{scheme}.webp")
             with step(f"nothing keeps people from using their pages at {width} pixels, {scheme}"):
                 found = [f"{name}: {find}" for name, list in finds.items() for find in list]
                 check(not found, "\n    ".join(found[:40]))

@@ -12,6 +12,7 @@ import urllib.parse
 
 sys.dont_write_bytecode = True
 
+import mending
 import people
 import sample
 from browser import SCHEMES, WIDTHS, Browser
@@ -25,7 +26,10 @@ PAGES = {
     "overview": "", "record-types": "/records?c=iCloud.org.example.journal", "records": f"/records?{CITY}", "records-private": f"/records?{TRIPS}&type=Day",
     "missing-index": f"/records?{CITY}&s0=stars&d0=descending", "record": f"/record?{CITY}&name=oslo", "record-edit": f"/record?{CITY}&name=oslo&edit=1",
     "record-hostile": f"/record?{CITY}&name=hostile", "schema": "/schema?c=iCloud.org.example.journal", "zones": f"/zones?{TRIPS}&shares=1",
-    "accounts": "/accounts", "account": "/account?id=anna%40example.org", "own": "/me", "access": "/access", "activity": "/activity?all=1", "not-found": "/records?c=nothing",
+    "permissions": f"/zones?{TRIPS}&shares=1&person=ben%40example.org",
+    "accounts": "/accounts", "account": "/account?id=anna%40example.org", "own": "/me", "access": "/access", "activity": "/activity?all=1",
+    "requests": "/activity?show=requests&all=1", "sync-errors": "/activity?show=failures&all=1",
+    "notifications": "/activity?show=notifications&c=iCloud.org.example.journal&account=anna%40example.org", "not-found": "/records?c=nothing",
 }
 
 
@@ -164,7 +168,7 @@ def looks(step, url, given, folder):
                 it.open("/sign-in")
                 finds = {"sign-in": it.finds()}
                 if folder:
-                    it.picture(folder / f"sign-in-{width}-{scheme}.png")
+                    it.picture(folder / f"sign-in-{width}-{scheme}.webp")
                 it.look(width, scheme)
                 it.sign_in(given["accounts"]["anna"])
                 for name, path in PAGES.items():
@@ -172,7 +176,7 @@ def looks(step, url, given, folder):
                     it.open(path)
                     finds[name] = it.finds() + [text for text in it.complaints() if "status of 4" not in text]
                     if folder:
-                        it.picture(folder / f"{name}-{width}-{scheme}.png")
+                        it.picture(folder / f"{name}-{width}-{scheme}.webp")
                 it.look(width, scheme)
                 it.open("")
                 it.press("Sign out")
@@ -193,17 +197,19 @@ def main():
         sys.exit("chromedriver is missing: apt-get install chromium chromium-driver")
     shutil.rmtree(options.folder, ignore_errors=True)
     server, cloud, given = sample.start(options.tidemark.resolve(), options.server.resolve(), options.folder.resolve(), options.tls)
-    step = Steps("console", least=8 if options.screenshots else 41)
+    step = Steps("console", least=8 if options.screenshots else 51)
     try:
         if not options.screenshots:
             without_scripts(step, server.url, given)
             people.without_scripts(step, server.url, given)
+            mending.without_scripts(step, server.url, given)
         looks(step, server.url, given, options.screenshots)
         people.looks(step, server.url, given, options.screenshots)
         if not options.screenshots:
             flows(step, server.url, cloud, given, options.tls)
             people.shares(step, server, cloud, given, options.folder.resolve(), options.tls)
             people.account(step, server, cloud, given, options.folder.resolve())
+            mending.flows(step, server.url, cloud, given, options.folder.resolve())
     finally:
         fell = server.process.poll()
         server.stop()
