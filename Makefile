@@ -11,7 +11,7 @@ PICTURES ?= 2000
 
 # Without the server, nothing that only the server needs is fetched or compiled. Where the server was built, or is about to be, its trait
 # stays on: with another set of traits everything of ours would be compiled again.
-SERVED := server image install deb test test-interop test-console screenshots test-guides reference prove-faults prove-power prove-damage test-faults prove-server prove-cluster prove-cloud-move prove-bucket cluster prove-sharing prove-relationships prove-simulate bench-server bench-cluster bench-growth prove-storages
+SERVED := server image install deb test test-interop test-console screenshots webjournal test-webjournal test-guides reference prove-faults prove-power prove-damage test-faults prove-server prove-cluster prove-cloud-move prove-bucket cluster prove-sharing prove-relationships prove-simulate bench-server bench-cluster bench-growth prove-storages
 LEAN := $(if $(or $(wildcard .build/checkouts/hummingbird),$(filter $(SERVED),$(MAKECMDGOALS)),$(SERVER)),,--disable-default-traits)
 
 # Release builds have no debug information (DEBUG_INFO=dwarf for it): making it costs a twentieth of the build.
@@ -64,7 +64,7 @@ import: build ## Installs what is missing, builds, imports the sample journal an
 # What goes over connections runs by itself: beside the simulations a client would wait for longer than servers do. All tests at once would
 # open more files than a process may.
 TESTS_AT_ONCE := --experimental-maximum-parallelization-width 64
-CONNECTED_TESTS := TidemarkServerTests|TidemarkHTTPTests|TidemarkPostgresTests|TidemarkS3Tests
+CONNECTED_TESTS := TidemarkServerTests|TidemarkHTTPTests|TidemarkPostgresTests|TidemarkS3Tests|WebJournalTests
 .PHONY: test
 test: deps ## Passes the tests
 	@.ci/install-missing tests
@@ -109,6 +109,18 @@ screenshots: deps $(CONSOLE)/made ## Makes pictures of the console's pages in .b
 	swift build --product tidemark-server
 	$(CONSOLE)/bin/python Tests/Console/run.py --tidemark .build/debug/tidemark --server .build/debug/tidemark-server --folder .build/console/run \
 		--screenshots $(or $(TO),.build/console/screenshots)
+
+.PHONY: webjournal
+webjournal: deps ## Builds Examples/WebJournal at .build/release/webjournal: a travel journal in browsers
+	swift build $(RELEASE) --product webjournal
+
+.PHONY: test-webjournal
+test-webjournal: deps $(CONSOLE)/made ## Drives Examples/WebJournal in two sessions of Chromium; TO (folder) for pictures of its pages
+	@.ci/install-missing console
+	for product in tidemark tidemark-server webjournal; do swift build --product $$product || exit; done
+	$(CONSOLE)/bin/python Examples/WebJournal/Tests/Browser/run.py --webjournal .build/debug/webjournal --tidemark .build/debug/tidemark \
+		--server .build/debug/tidemark-server --folder .build/webjournal/run \
+		$(if $(TO),--screenshots $(TO))
 
 .PHONY: test-guides
 test-guides: $(if $(TOOL),,server) ## Runs the transcripts of the README and the guides, and compares what they print; TOOL (release)

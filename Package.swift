@@ -334,6 +334,37 @@ let package = Package(
             path: "Examples/Reisebuch/Tests/ReisebuchTests",
             swiftSettings: strict + [.enableUpcomingFeature("MemberImportVisibility")]),
 
+        // A web application, which is also a package of its own. Of this package it sees what others do.
+        .executableTarget(
+            name: "webjournal",
+            dependencies: [
+                "Tidemark", "TidemarkCloudEngine", "TidemarkEmbeddedCloud", "TidemarkHTTP",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+                .product(name: "HTTPTypes", package: "swift-http-types", condition: served),
+                .product(name: "Hummingbird", package: "hummingbird", condition: served),
+                .product(name: "Logging", package: "swift-log"),
+                .product(name: "NIOCore", package: "swift-nio", condition: served),
+                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle", condition: served),
+            ],
+            path: "Examples/WebJournal/Sources/webjournal",
+            resources: [
+                .embedInCode("Resources/style.css"), .embedInCode("Resources/live.js"), .embedInCode("Resources/icon.svg"),
+            ],
+            packageAccess: false,
+            swiftSettings: strict + [.enableUpcomingFeature("MemberImportVisibility")]),
+
+        .testTarget(
+            name: "WebJournalTests",
+            dependencies: [
+                "webjournal",
+                .product(name: "AsyncHTTPClient", package: "async-http-client", condition: served),
+                .product(name: "NIOCore", package: "swift-nio", condition: served),
+                .product(name: "NIOHTTP1", package: "swift-nio", condition: served),
+            ],
+            path: "Examples/WebJournal/Tests/WebJournalTests",
+            packageAccess: false,
+            swiftSettings: strict + [.enableUpcomingFeature("MemberImportVisibility")]),
+
         // Tests.
         .target(
             name: "TestSupport",
