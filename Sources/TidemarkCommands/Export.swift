@@ -157,39 +157,49 @@ struct Export: AsyncParsableCommand {
             {
                 Output.error("note: the records that others share are not exported; --scope shared exports them")
             }
-            if inFolders { return try exportFolders(container, selected, to: fileURL(to, "the folder to write")) }
-            let type = selected[0]
-            let file = try fileURL(to, "the file to write")
-            let target: BulkExport.Target = to == "-" ? .standardOutput : .file(file)
-            let named = file.pathExtension.lowercased() == "csv" ? BulkExport.Format.csv : .jsonl
-            let bar = ProgressBar(progress)
-            let summary = try BulkExport(
-                from: container, scope: scope, type: type, format: format ?? named, to: target,
-                assets: assets.map { try fileURL($0, "the folder of assets") }, namesAssetsForPeople: assetNames == .readable
-            ).run { summary, total in
-                bar.show(
-                    "\(Wording.count(summary.records, "record"))  \(Wording.bytes(summary.bytes))", done: summary.records,
-                    total: total)
-            }
-            bar.finish()
-            for problem in summary.problems.prefix(10) { Output.error("tidemark: \(problem)") }
-            if to == "-" {
-                // The records are all that may stand there.
-            } else if json {
-                try Output.json(summary)
+            // What is left is exported, so that it can be rescued.
+            let lost = LogExamination(of: container.store(scope).path)
+            if let lost { Output.error("tidemark: \(lost.message)") }
+            if inFolders {
+                try exportFolders(container, selected, to: fileURL(to, "the folder to write"))
             } else {
-                let files = assets == nil ? "" : " and \(Wording.count(summary.assets, "asset"))"
-                try Output.line(
-                    "Exported \(Wording.count(summary.records, "record"))\(files), \(Wording.bytes(summary.bytes)), to \(to).")
+                try exportFile(container, selected[0])
             }
-            tellDamaged(summary.damaged.map { RecordName(type: type, name: $0) })
-            guard summary.problems.isEmpty else {
-                let assets = Wording.count(summary.problems.count, "asset")
-                throw ending(
-                    "\(assets) could not be copied; the records that name them are exported. `tidemark verify` tells more",
-                    .dataError)
-            }
-            if !summary.damaged.isEmpty { throw ExitCode(ExitStatus.dataError.rawValue) }
+            if lost != nil { throw ExitCode(ExitStatus.dataError.rawValue) }
         }
+    }
+
+    private func exportFile(_ container: ContainerDirectory, _ type: String) throws {
+        let file = try fileURL(to, "the file to write")
+        let target: BulkExport.Target = to == "-" ? .standardOutput : .file(file)
+        let named = file.pathExtension.lowercased() == "csv" ? BulkExport.Format.csv : .jsonl
+        let bar = ProgressBar(progress)
+        let summary = try BulkExport(
+            from: container, scope: scope, type: type, format: format ?? named, to: target,
+            assets: assets.map { try fileURL($0, "the folder of assets") }, namesAssetsForPeople: assetNames == .readable
+        ).run { summary, total in
+            bar.show(
+                "\(Wording.count(summary.records, "record"))  \(Wording.bytes(summary.bytes))", done: summary.records,
+                total: total)
+        }
+        bar.finish()
+        for problem in summary.problems.prefix(10) { Output.error("tidemark: \(problem)") }
+        if to == "-" {
+            // The records are all that may stand there.
+        } else if json {
+            try Output.json(summary)
+        } else {
+            let files = assets == nil ? "" : " and \(Wording.count(summary.assets, "asset"))"
+            try Output.line(
+                "Exported \(Wording.count(summary.records, "record"))\(files), \(Wording.bytes(summary.bytes)), to \(to).")
+        }
+        tellDamaged(summary.damaged.map { RecordName(type: type, name: $0) })
+        guard summary.problems.isEmpty else {
+            let assets = Wording.count(summary.problems.count, "asset")
+            throw ending(
+                "\(assets) could not be copied; the records that name them are exported. `tidemark verify` tells more",
+                .dataError)
+        }
+        if !summary.damaged.isEmpty { throw ExitCode(ExitStatus.dataError.rawValue) }
     }
 }

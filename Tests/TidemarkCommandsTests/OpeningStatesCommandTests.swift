@@ -294,7 +294,6 @@ import TidemarkModel
             case .lost:
                 switch pair.command.kind {
                 case .reads: #expect(outcome.status == 0, what)
-                case .writes where pair.command.arguments[0] == "export": #expect(outcome.status == 0, what)
                 case .writes, .copies:
                     #expect(outcome.status == 65, what)
                     #expect(outcome.errors.contains("private.sqlite-wal is damaged after page"), what)

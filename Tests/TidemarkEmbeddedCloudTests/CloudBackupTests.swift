@@ -216,6 +216,21 @@ import TidemarkStore
         #expect(!FileManager.default.fileExists(atPath: scratch["new"].path))
     }
 
+    @Test func `a copy that could not be examined is no backup, and of a cloud that is in use it is a problem`() async throws {
+        do {
+            let cloud = try EmbeddedCloud(at: scratch["cloud"])
+            try await put("r", "text", owner(cloud))
+        }
+        let accounts = scratch["cloud/accounts.sqlite"]
+        try FileManager.default.removeItem(at: accounts)
+        // Opening it as a file fails, for every user, as it does on a disk that does not work.
+        try FileManager.default.createDirectory(at: accounts, withIntermediateDirectories: false)
+        #expect(try CloudVerification(of: scratch["cloud"]).run().problems.map(\.kind) == [.database])
+        let error = #expect(throws: StoreError.self) { try CloudVerification(ofCopy: scratch["cloud"]).run() }
+        #expect(error?.code == .io)
+        #expect(error?.message.contains("cannot examine the copy of accounts.sqlite") == true)
+    }
+
     @Test func `a damaged backup is refused, and restored as far as it is whole where that is wanted`() async throws {
         let cloud = try EmbeddedCloud(at: scratch["cloud"])
         let owner = try await owner(cloud)

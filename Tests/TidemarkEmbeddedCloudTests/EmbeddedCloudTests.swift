@@ -95,6 +95,27 @@ import TidemarkModel
         #expect(outcomes == [.failed(CloudError(.unknownItem, ""))])
     }
 
+    @Test func `a request that is repeated within seven days is answered as before`() async throws {
+        let time = LockedValue<Int64>(1_700_000_000_000_000)
+        let cloud = try EmbeddedCloud(inMemoryBeside: scratch["cloud"], now: { time.withLock { $0 } })
+        let database = try cloud.database(.private, of: container, account: try await cloud.addAccount("anna@example.org").id)
+        try await database.modifyZones(saving: [zone], deleting: [])
+        var request = ModifyRecordsRequest(zone: zone, operations: [RecordOperation(.create, record("a", 1))])
+        request.clientToken = "request-1"
+        let first = try await database.modify(request)
+        // Another request, after which answers that are too old are forgotten.
+        func later(days: Int64, _ name: String) async throws {
+            time.withLock { $0 += days * 86_400_000_000 }
+            var other = ModifyRecordsRequest(zone: zone, operations: [RecordOperation(.create, record(name, 2))])
+            other.clientToken = name
+            _ = try await database.modify(other)
+        }
+        try await later(days: 6, "b")
+        #expect(try await database.modify(request) == first)
+        try await later(days: 2, "c")
+        #expect(try await database.modify(request) != first)
+    }
+
     @Test func `a container's name leads nowhere else`() async throws {
         let cloud = try EmbeddedCloud(at: scratch["cloud"])
         for name in ["", "..", "../x", "a/b", ".hidden", "a..b", "a b", "ä", String(repeating: "a", count: 256)] {

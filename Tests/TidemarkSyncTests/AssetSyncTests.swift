@@ -84,6 +84,23 @@ import TidemarkTransfer
         #expect(try StoreVerification(of: b.container).run().problems.isEmpty)
     }
 
+    @Test func `what was downloaded and is another content is not stored, and is downloaded again`() async throws {
+        let scratch = try Scratch()
+        let cloud = try await TestCloud(scratch)
+        let content = Picture.png(1)
+        try await importing(scratch, into: scratch["a.tidemark"], pictures: [content])
+        let a = try Device(scratch["a.tidemark"], database: cloud.database())
+        #expect(try await a.engine.sync().isComplete)
+        let b = try Device(scratch["b.tidemark"], database: cloud.database())
+        let downloads = b.container.url.appendingPathComponent("downloads")
+        try FileManager.default.createDirectory(at: downloads, withIntermediateDirectories: true)
+        try Data(repeating: 7, count: content.count).write(
+            to: downloads.appendingPathComponent(AssetDigest.asset(of: content).digest))
+        #expect(try await b.engine.sync().isComplete)
+        guard case .asset(let id) = try #require(b.records()["r0"]?["image"]) else { throw CocoaError(.coderInvalidValue) }
+        #expect(try Data(contentsOf: #require(b.store.file(of: id))) == content)
+    }
+
     @Test func `a damaged picture goes nowhere, the other records do, and it goes when it is whole again`() async throws {
         let scratch = try Scratch()
         let cloud = try await TestCloud(scratch)

@@ -17,10 +17,13 @@ import TidemarkTransfer
         return scratch
     }
 
-    private func export(_ scratch: Scratch, to path: String, assets: String? = nil) throws -> BulkExport.Summary {
+    private func export(
+        _ scratch: Scratch, to path: String, assets: String? = nil, namesForPeople: Bool = false
+    ) throws -> BulkExport.Summary {
         let container = try ContainerDirectory(openingAt: scratch.container)
         return try BulkExport(
-            from: container, type: "Destination", format: .jsonl, to: .file(scratch[path]), assets: assets.map { scratch[$0] }
+            from: container, type: "Destination", format: .jsonl, to: .file(scratch[path]), assets: assets.map { scratch[$0] },
+            namesAssetsForPeople: namesForPeople
         ).run()
     }
 
@@ -76,6 +79,11 @@ import TidemarkTransfer
         close(descriptor)
         _ = try export(scratch, to: "export.jsonl", assets: "new/files")
         #expect(!isThere(running))
+        // With names for people, whatever may be a picture.
+        let named = "new/files/\(temporary("Abisko, Sweden.png"))"
+        try scratch.write("half", to: named)
+        _ = try export(scratch, to: "export.jsonl", assets: "new/files", namesForPeople: true)
+        #expect(!isThere(named) && isThere(kept[2]))
     }
 
     @Test func `a schema file that is too long is refused with its limit`() throws {
@@ -158,9 +166,13 @@ import TidemarkTransfer
         let scratch = try await container()
         let id = try #require(
             try await scratch.reader().database.read { db in try String.fetchOne(db, sql: "SELECT id FROM tide_assets") })
-        try Picture.png(1).dropLast().write(to: scratch["Test.tidemark/assets/\(id.prefix(2))/\(id)"])
-        #expect(try export(scratch, to: "export.jsonl", assets: "new/files").problems.count == 1)
-        #expect(try FileManager.default.contentsOfDirectory(atPath: scratch["new/files"].path) == [])
+        var flipped = Picture.png(1)
+        flipped[flipped.count / 2] ^= 1
+        for damaged in [Picture.png(1).dropLast(), flipped] {
+            try damaged.write(to: scratch["Test.tidemark/assets/\(id.prefix(2))/\(id)"])
+            #expect(try export(scratch, to: "export.jsonl", assets: "new/files").problems.count == 1)
+            #expect(try FileManager.default.contentsOfDirectory(atPath: scratch["new/files"].path) == [])
+        }
     }
 
     @Test func `an asset that is lost is told of, and the rest is exported`() async throws {

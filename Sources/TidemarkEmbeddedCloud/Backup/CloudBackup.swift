@@ -147,7 +147,7 @@ public struct CloudBackup: Sendable {
             guard FileManager.default.fileExists(atPath: directory.url.appendingPathComponent(name).path) else { continue }
             manifest.files.append(try Self.copyDatabase(name, from: directory.url, to: folder))
         }
-        let report = try CloudVerification(of: folder).run { state in
+        let report = try CloudVerification(ofCopy: folder).run { state in
             try progress(.init(phase: .verifying, place: state.place, assets: state.assets))
         }
         manifest.containers = report.containers
@@ -206,6 +206,14 @@ public struct CloudBackup: Sendable {
 
     /// Copies a database as it is at one moment.
     private static func copyDatabase(_ path: String, from source: URL, to folder: URL) throws -> Manifest.File {
+        do {
+            return try copyingDatabase(path, from: source, to: folder)
+        } catch let error as DatabaseError {
+            throw StoreError(error, doing: "copy \(source.appendingPathComponent(path).path) to \(folder.path)")
+        }
+    }
+
+    private static func copyingDatabase(_ path: String, from source: URL, to folder: URL) throws -> Manifest.File {
         let url = folder.appendingPathComponent(path)
         let queue = try SharedDatabase.watcher(of: source.appendingPathComponent(path))
         var configuration = Configuration()

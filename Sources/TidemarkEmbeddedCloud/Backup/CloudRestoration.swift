@@ -77,7 +77,7 @@ public struct CloudRestoration: Sendable {
                 }
                 try Self.beginIncarnation(folder.appendingPathComponent(container.database))
             }
-            let report = try CloudVerification(of: folder).run { state in
+            let report = try CloudVerification(ofCopy: folder).run { state in
                 try progress(.init(phase: .verifying, place: state.place, assets: state.assets))
             }
             guard report.isOK || acceptsDamage else {

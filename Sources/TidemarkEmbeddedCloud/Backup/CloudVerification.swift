@@ -14,9 +14,13 @@ import TidemarkSQLite
 /// ```
 public struct CloudVerification: Sendable {
     private let directory: CloudDirectory
+    private let isOfCopy: Bool
 
     /// Describes a verification of the cloud in a directory. ``run(progress:)`` does it.
-    public init(of directory: URL) { self.directory = CloudDirectory(url: directory) }
+    public init(of directory: URL) { (self.directory, isOfCopy) = (CloudDirectory(url: directory), false) }
+
+    /// A verification of a copy that was just made, which ends where the disk fails or is full: a copy that was not read is not verified.
+    init(ofCopy directory: URL) { (self.directory, isOfCopy) = (CloudDirectory(url: directory), true) }
 
     /// A thing that is not as it was written.
     public struct Problem: Hashable, Codable, Sendable {
@@ -112,10 +116,18 @@ public struct CloudVerification: Sendable {
             try body(&report)
         } catch let error as CancellationError {
             throw error
+        } catch let error where isOfCopy && Self.isOfDisk(error) {
+            throw StoreError(error, doing: "examine the copy of \(place)")
         } catch {
             report.problems.append(
                 .init(kind: .database, place: place, message: "\(place): the database can't be read: \(error)"))
         }
+    }
+
+    /// Whether an error says nothing of what a database holds: the disk is full, or does not work.
+    private static func isOfDisk(_ error: any Error) -> Bool {
+        guard error is StoreError || error is DatabaseError else { return false }
+        return [.io, .diskFull].contains(StoreError(error, doing: "examine").code)
     }
 
     private static func integrity(_ db: Database, _ place: String, _ report: inout Report) throws {

@@ -23,6 +23,8 @@ public final class SQLiteCloudStorage: CloudStorage {
     public let commonChanges: Int64
     /// With random bytes of this opening. A database that was put back has to be opened again, so it counts on under others.
     private let context: SQLiteCloudContext
+    /// For messages.
+    private let path: String
 
     /// Opens a file, and makes it if there is none. A file of an older format is migrated.
     ///
@@ -42,6 +44,7 @@ public final class SQLiteCloudStorage: CloudStorage {
             writer = Writer(database, context)
             readers = database.reader
             inlineReads = try SharedDatabase.watcher(of: url)
+            path = url.path
         } catch {
             throw CloudError(storage: error)
         }
@@ -93,6 +96,7 @@ public final class SQLiteCloudStorage: CloudStorage {
             writer = Writer(database, context)
             readers = database.reader
             inlineReads = nil
+            path = "memory"
         } catch {
             throw CloudError(storage: error)
         }
@@ -103,7 +107,9 @@ public final class SQLiteCloudStorage: CloudStorage {
         _ body: @escaping @Sendable (any CloudTransaction) throws(CloudError) -> Answer
     ) async throws(CloudError) -> Answer {
         do {
-            return try await readers.read { [context] db in try body(SQLiteCloudTransaction(db, context)) }
+            return try await readers.read { [context, path] db in
+                try db.tellingReadErrors(of: path) { try body(SQLiteCloudTransaction(db, context)) }
+            }
         } catch {
             throw CloudError(storage: error)
         }
@@ -133,7 +139,9 @@ public final class SQLiteCloudStorage: CloudStorage {
         _ body: (any CloudTransaction) throws(CloudError) -> Answer
     ) throws(CloudError) -> Answer? {
         do {
-            return try inlineReads?.read { db in try body(SQLiteCloudTransaction(db, context)) }
+            return try inlineReads?.read { db in
+                try db.tellingReadErrors(of: path) { try body(SQLiteCloudTransaction(db, context)) }
+            }
         } catch {
             throw CloudError(storage: error)
         }

@@ -7,11 +7,15 @@ import TidemarkModel
 package enum ReadOnlyDatabase {
     /// Opens one connection that reads a database of any kind.
     static func openQueue(_ path: String) throws -> DatabaseQueue {
-        try DatabaseQueue(path: name(of: path), configuration: configuration())
+        try DatabaseQueue(path: name(of: path), configuration: configuration(of: path))
     }
 
-    /// - Parameter checkPlace: Is called as connections open: a late connection must not be to another file at the same path.
-    package static func configuration(checkPlace: @escaping @Sendable () throws -> Void = {}) throws -> Configuration {
+    /// - Parameters:
+    ///   - path: The database's, for messages.
+    ///   - checkPlace: Is called as connections open: a late connection must not be to another file at the same path.
+    package static func configuration(
+        of path: String, checkPlace: @escaping @Sendable () throws -> Void = {}
+    ) throws -> Configuration {
         try checked { tide_reader_vfs_register(&$0) }
         var configuration = Configuration()
         configuration.readonly = true
@@ -21,6 +25,7 @@ package enum ReadOnlyDatabase {
             try checkPlace()
             let handle = try db.handle
             try checked { tide_reader_prepare(handle, &$0) }
+            try db.readFirstPage(of: path)
             SQLTrace.install(on: db)
         }
         return configuration

@@ -14,6 +14,7 @@ extension SharedDatabase {
         configuration.prepareDatabase { db in
             let handle = try db.handle
             try checked { tide_connection_prepare(handle, &$0) }
+            try db.readFirstPage(of: url.path)
         }
         return try DatabaseQueue(path: url.path, configuration: configuration)
     }

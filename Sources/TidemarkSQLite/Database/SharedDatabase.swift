@@ -38,6 +38,7 @@ package final class SharedDatabase: @unchecked Sendable {
             // First: a connection that is refused must not move the log as it closes, and remove it.
             let handle = try db.handle
             try checked { tide_connection_prepare(handle, &$0) }
+            try db.readFirstPage(of: url.path)
             if !db.configuration.readonly {
                 try db.execute(sql: "PRAGMA page_size = \(pageSize); PRAGMA cache_size = -\(cacheSize)")
                 try DatabaseFormat.useLog(db, path: url.path)
@@ -133,10 +134,12 @@ package final class SharedDatabase: @unchecked Sendable {
             }
             try lock?.withLock(timeout: Self.lockTimeout) {
                 try writer.writeWithoutTransaction { db in
-                    try db.inTransaction(.immediate) {
-                        try migrations?.checkIsUnchanged(db, path: path)
-                        result = try body(db)
-                        return .commit
+                    try db.tellingReadErrors(of: path) {
+                        try db.inTransaction(.immediate) {
+                            try migrations?.checkIsUnchanged(db, path: path)
+                            result = try body(db)
+                            return .commit
+                        }
                     }
                 }
                 checkpointer.checkpointIfLong(writer)

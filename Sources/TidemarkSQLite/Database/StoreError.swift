@@ -138,7 +138,9 @@ extension StoreError {
     }
 
     /// GRDB's failure, or any other, as an error of ours.
-    package init(_ error: any Error, doing what: String) {
+    ///
+    /// - Parameter path: Of the database, if it is known.
+    package init(_ error: any Error, doing what: String, with path: String? = nil) {
         switch error {
         case let error as StoreError:
             self = error
@@ -153,8 +155,8 @@ extension StoreError {
             self.init(
                 .io,
                 """
-                cannot \(what): the database, or the log beside it, could be opened for reading only. Make sure that its files can be \
-                written, and that their disk works and has room
+                cannot \(what): the database\(path.map { " " + $0 } ?? ""), or the log beside it, could be opened for reading only. \
+                Make sure that its files can be written, and that their disk works and has room
                 """)
         // The second one is SQLite's own message of a connection that is none.
         case let error as DatabaseError

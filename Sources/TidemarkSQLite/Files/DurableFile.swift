@@ -40,6 +40,7 @@ package enum DurableFile {
         let file = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
         do {
             try write(data, to: file, path: url.path)
+            try synchronize(file, path: url.path)
             if replaces {
                 try folder.rename(temporary, to: url.lastPathComponent)
             } else {
@@ -116,7 +117,11 @@ package enum DurableFile {
         }
     }
 
-    private static func write(_ data: Data, to file: FileHandle, path: String) throws(StoreError) {
+    /// Writes all of some bytes to an open file. They are not durable yet.
+    ///
+    /// - Parameter path: The file's, for the message.
+    /// - Throws: ``StoreError`` `diskFull`, `io`.
+    package static func write(_ data: Data, to file: FileHandle, path: String) throws(StoreError) {
         var done = 0
         while done < data.count {
             let count = data.withUnsafeBytes { Foundation.write(file.fileDescriptor, $0.baseAddress! + done, data.count - done) }
@@ -124,6 +129,9 @@ package enum DurableFile {
             guard count > 0 else { throw Folder.failure("write", path) }
             done += count
         }
+    }
+
+    private static func synchronize(_ file: FileHandle, path: String) throws(StoreError) {
         guard fsync(file.fileDescriptor) == 0 else { throw Folder.failure("make durable", path) }
     }
 

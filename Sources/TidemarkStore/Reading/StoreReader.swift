@@ -102,10 +102,12 @@ public struct StoreReader: Sendable {
         do {
             return try ReadOnlyDatabase.reading(database) {
                 try database.read { db in
-                    try container.checkFormat(db, of: scope)
-                    let result = try body(db)
-                    try ReadOnlyDatabase.check(db)
-                    return result
+                    try db.tellingReadErrors(of: container.store(scope).path) {
+                        try container.checkFormat(db, of: scope)
+                        let result = try body(db)
+                        try ReadOnlyDatabase.check(db)
+                        return result
+                    }
                 }
             }
         } catch let error as DatabaseError {

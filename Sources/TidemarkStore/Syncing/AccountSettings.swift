@@ -31,8 +31,9 @@ public struct AccountSettings: Hashable, Sendable {
 
     init(_ db: Database) throws {
         for row in try Row.fetchAll(db, sql: "SELECT key, value FROM tide_account") {
-            let value: String? = row[1]
-            switch row[0] as String {
+            // Of a damaged page, rows may have anything.
+            let (key, value): (String, String?) = (try row.decode(atIndex: 0), try row.decode(atIndex: 1))
+            switch key {
             case "cloud": cloud = value
             case "cloud_container": cloudContainer = value ?? cloudContainer
             case "email": email = value

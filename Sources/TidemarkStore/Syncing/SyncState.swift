@@ -49,7 +49,9 @@ package struct SyncState: Hashable, Sendable {
         let sql = "SELECT key, value FROM tide_sync WHERE key IN ('user'\(Self.places))"
         let rows = try Row.fetchAll(
             db.cachedStatement(sql: sql), arguments: StatementArguments(Self.keys.map { prefix + $0 }))
-        let values = rows.reduce(into: [String: DatabaseValue]()) { $0[$1[0]] = $1[1] }
+        let values = try rows.reduce(into: [String: DatabaseValue]()) { values, row in
+            values[try row.decode(atIndex: 0)] = row[1]
+        }
         func value<Value: DatabaseValueConvertible>(_ key: String) -> Value? {
             values[prefix + key].flatMap(Value.fromDatabaseValue)
         }

@@ -42,7 +42,7 @@ final class StoreConnection {
                 (database, identity) = try Self.open(container, scope, lock, lockTimeout, readsConcurrently, base, checkpointer)
             }
         } catch {
-            throw StoreError(error, doing: "open \(path)")
+            throw StoreError(error, doing: "open \(path)", with: path)
         }
         self.container = container
         self.scope = scope
@@ -138,13 +138,15 @@ final class StoreConnection {
     func read<Result>(_ what: String, _ body: (Database) throws -> Result) throws(StoreError) -> Result {
         do {
             return try database.writeWithoutTransaction { db in
-                let result = Swift.Result { try body(db) }
-                // Afterwards: formats only grow, so that everything read before has this format, too.
-                try container.checkFormat(db, of: scope)
-                return try result.get()
+                try db.tellingReadErrors(of: path) {
+                    let result = Swift.Result { try body(db) }
+                    // Afterwards: formats only grow, so that everything read before has this format, too.
+                    try container.checkFormat(db, of: scope)
+                    return try result.get()
+                }
             }
         } catch {
-            throw StoreError(error, doing: what)
+            throw StoreError(error, doing: what, with: path)
         }
     }
 
@@ -163,12 +165,14 @@ final class StoreConnection {
                 try container.checkPlace()
                 let result = try database.writeWithoutTransaction { db in
                     var result: Result?
-                    try db.inTransaction(base == nil ? .immediate : .deferred) {
-                        try container.checkFormat(db, of: scope)
-                        let completion: Database.TransactionCompletion
-                        (result, completion) = try body(db)
-                        if completion == .rollback { forget() } else { try TextIndex.replaceChanged(db, types) }
-                        return completion
+                    try db.tellingReadErrors(of: path) {
+                        try db.inTransaction(base == nil ? .immediate : .deferred) {
+                            try container.checkFormat(db, of: scope)
+                            let completion: Database.TransactionCompletion
+                            (result, completion) = try body(db)
+                            if completion == .rollback { forget() } else { try TextIndex.replaceChanged(db, types) }
+                            return completion
+                        }
                     }
                     return result!
                 }
@@ -177,9 +181,11 @@ final class StoreConnection {
             }
         } catch {
             forget()
-            throw container.naming(StoreError(error, doing: what))
+            throw container.naming(StoreError(error, doing: what, with: path))
         }
     }
+
+    private var path: String { container.store(scope).path }
 
     /// The transaction is rolled back: what the core and the cache believed of it is void.
     private func forget() {
@@ -194,7 +200,7 @@ final class StoreConnection {
         do {
             try database.close()
         } catch {
-            throw StoreError(error, doing: "close \(container.store(scope).path)")
+            throw StoreError(error, doing: "close \(path)", with: path)
         }
     }
 
@@ -205,7 +211,7 @@ final class StoreConnection {
                 try WALCheckpointer.checkpoint(database, truncate: true)
             }
         } catch {
-            throw container.naming(StoreError(error, doing: "checkpoint"))
+            throw container.naming(StoreError(error, doing: "checkpoint", with: path))
         }
     }
 

@@ -304,17 +304,15 @@ actor AssetTransfer {
             throw CloudError(
                 .assetNotAvailable, "the asset \(asset.digest) has \(asset.size) bytes, which is more than a cloud takes")
         }
-        try FileManager.default.createDirectory(
-            at: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+        try Folder.make(folder, mode: 0o700)
         // Each store has its own files: both may fetch one content at a time.
         let file = folder.appendingPathComponent(asset.digest + (store.scope == .private ? "" : ".\(store.scope.name)"))
         for isAgain in [false, true] {
             let descriptor = open(file.path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | (isAgain ? O_TRUNC : 0), 0o600)
-            guard descriptor >= 0 else {
-                throw StoreError(.io, "cannot open \(file.path): \(String(cString: strerror(errno)))")
-            }
+            guard descriptor >= 0 else { throw Folder.failure("open", file.path) }
             let handle = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
-            var there = Int64(try handle.seekToEnd())
+            var there = Int64(lseek(descriptor, 0, SEEK_END))
+            guard there >= 0 else { throw Folder.failure("read", file.path) }
             while there < asset.size {
                 // A synchronisation ends between its steps.
                 if report != nil { try Task.checkCancellation() }
@@ -323,7 +321,8 @@ actor AssetTransfer {
                 guard !piece.isEmpty, Int64(piece.count) <= asset.size - there else {
                     throw CloudError(.assetNotAvailable, "the asset \(asset.digest) ends before its size")
                 }
-                try handle.write(contentsOf: piece)
+                // A full disk is no fault of the asset's: it ends the synchronisation.
+                try DurableFile.write(piece, to: handle, path: file.path)
                 there += Int64(piece.count)
                 await progress(Int64(piece.count))
                 await report?(there)
@@ -336,8 +335,7 @@ actor AssetTransfer {
 
     private func openBlobs() throws {
         guard openAssets == nil else { return }
-        try FileManager.default.createDirectory(
-            at: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+        try Folder.make(folder, mode: 0o700)
         let blobs = try BlobStore(container: store.container)
         openAssets = (blobs, try IngestWorkers(store: blobs, root: folder, count: 1))
     }

@@ -27,7 +27,7 @@ final class AssetFolder {
             try Folder.make(folder, mode: 0o777)
             let opened = try Folder(at: folder, followsLink: true)
             // What exports into the same folder have left that were killed.
-            try opened.removeTemporaryFiles(where: Self.isCopy)
+            try opened.removeTemporaryFiles { Self.isCopy($0) || names != nil && Self.isNamedCopy($0) }
             self.folder = opened
         } catch {
             throw ImportError(.output, error.message, cause: error)
@@ -53,11 +53,10 @@ final class AssetFolder {
             source = try reader.open(asset)
         } catch {
             // One picture that is lost must not keep the others from being rescued.
-            problems.append(error.message)
-            let claim = RecordText.assetClaim(id)
-            paths[id] = claim
-            return claim
+            return leaveOut(id, error.message)
         }
+        // Its size is right, its bytes need not be.
+        if case .damaged(let reason) = AssetFiles.examine(id, in: reader.container.assets) { return leaveOut(id, reason) }
         var name = "\(id).\(asset.pathExtension)"
         try writing("copy the asset \(id)") {
             var isCopied = false
@@ -75,6 +74,13 @@ final class AssetFolder {
         }
         paths[id] = prefix + name
         return prefix + name
+    }
+
+    private func leaveOut(_ id: String, _ reason: String) -> String {
+        problems.append(reason)
+        let claim = RecordText.assetClaim(id)
+        paths[id] = claim
+        return claim
     }
 
     /// Makes the copies' names durable.
@@ -136,6 +142,12 @@ final class AssetFolder {
         let parts = name.prefix { $0 != "." }.split(separator: "-", omittingEmptySubsequences: false)
         return (parts.count == 2 || parts.count == 3) && Hexadecimal.isText(parts[0], ofBytes: 16)
             && parts.dropFirst().allSatisfy { !$0.isEmpty && $0.allSatisfy(\.isWholeNumber) }
+    }
+
+    /// Tells whether a file, whose name while it was written was an export's, may be a copy with a name for people: its extension is one of those
+    /// that copies get.
+    private static func isNamedCopy(_ name: String) -> Bool {
+        ["bin", "gif", "heic", "jpg", "png", "tif", "webp"].contains(name.split(separator: ".").last.map(String.init))
     }
 
     private static func real(_ url: URL) -> String { url.standardizedFileURL.resolvingSymlinksInPath().path }
