@@ -27,7 +27,7 @@ import Testing
             #expect(page.text.contains("30 June 2022") || page.text.contains("1 July 2022"))
             #expect(page.text.contains("67.93° N, 13.09° E"))
             let grid = try await ada.get("/")
-            let thumbnail = try #require(grid.between("<img src=\"", "\""))
+            let thumbnail = "/destinations" + (try #require(grid.between("<img src=\"/destinations", "\"")))
             #expect(thumbnail.contains("/thumbnail?"))
             let picture = try await ada.get(thumbnail)
             #expect(picture.headers.first(name: "Content-Type") == "image/jpeg")

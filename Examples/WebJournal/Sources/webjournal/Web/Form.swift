@@ -12,6 +12,9 @@ struct Form: Sendable {
     /// The most bytes of a form without a file, and of one with a photo.
     static let (textLimit, photoLimit) = (64 << 10, 20 << 20)
 
+    /// How many bytes too many are read so that the refusal reaches the browser.
+    private static let dropLimit = 64 << 20
+
     /// The text of a field, without white space around it and with line feeds alone; empty where there is none.
     subscript(name: String) -> String {
         (texts[name] ?? "").replacing("\r\n", with: "\n").trimmingCharacters(in: .whitespacesAndNewlines)
@@ -25,12 +28,15 @@ struct Form: Sendable {
     init(of request: Request, acceptsPhoto: Bool) async throws {
         let limit = acceptsPhoto ? Self.photoLimit + Self.textLimit : Self.textLimit
         let length = request.headers[.contentLength].flatMap { Int($0) }
-        guard length ?? 0 <= limit else { throw PageError.tooLarge }
         var body = ByteBuffer()
+        var count = 0
         for try await piece in request.body {
-            guard body.readableBytes + piece.readableBytes <= limit else { throw PageError.tooLarge }
-            body.writeImmutableBuffer(piece)
+            count += piece.readableBytes
+            // A browser that is still sending would not read the answer: some more is read, and dropped.
+            guard count <= limit + Self.dropLimit else { throw PageError.tooLarge }
+            if count <= limit, length ?? 0 <= limit { body.writeImmutableBuffer(piece) }
         }
+        guard count <= limit else { throw PageError.tooLarge }
         let type = request.headers[.contentType] ?? ""
         if type.hasPrefix("application/x-www-form-urlencoded") {
             texts = Self.pairs(String(buffer: body))
