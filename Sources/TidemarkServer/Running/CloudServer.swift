@@ -125,7 +125,8 @@ public final class CloudServer: Service {
         responder = CloudResponder(
             operations: operations + signIn.operations + SignInPage(signIn: signIn).operations
                 + ServedConsole(signIn: signIn, history: history, dispatcher: dispatcher, logger: logger).operations
-                + ServedPeople(signIn: signIn, mail: configuration.peopleMail, logger: logger).operations + pages.operations, signIn: signIn,
+                + ServedPeople(signIn: signIn, mail: configuration.peopleMail, logger: logger).operations + pages.operations,
+            signIn: signIn,
             bodies: bodies, configuration: configuration, history: history, logger: logger)
         // A proxy has all of them.
         let addresses = AddressConnections(most: configuration.trustsProxy ? 0 : limits.connectionsOfAddress)

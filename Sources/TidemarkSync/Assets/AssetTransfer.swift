@@ -16,6 +16,9 @@ actor AssetTransfer {
     private let policy: AssetDownloads
     /// Half-fetched assets lie here, by their digests.
     private let folder: URL
+    /// How many uses there are of a folder. The transfers of a container's two stores run at once and have one folder: the last use removes it.
+    /// Only one process synchronises a container.
+    private static let folderUses = LockedValue<[String: Int]>([:])
     /// The largest piece that the way to the cloud accepts. It may be less than the cloud's own limit, as a proxy may have a limit, too.
     private var pieceMost = Int.max
     private static let pieceLeast = 64 << 10
@@ -236,6 +239,8 @@ actor AssetTransfer {
         guard !AssetFiles.isHere(content.id, in: store.container.assets) else {
             return try await store.notePresent([content.id: try media(of: content)])
         }
+        try beginFolderUse()
+        defer { endFolderUse() }
         let asset = CloudAsset(digest: content.sha256, size: content.size)
         for zone in zones {
             do {
@@ -304,7 +309,6 @@ actor AssetTransfer {
             throw CloudError(
                 .assetNotAvailable, "the asset \(asset.digest) has \(asset.size) bytes, which is more than a cloud takes")
         }
-        try Folder.make(folder, mode: 0o700)
         // Each store has its own files: both may fetch one content at a time.
         let file = folder.appendingPathComponent(asset.digest + (store.scope == .private ? "" : ".\(store.scope.name)"))
         for isAgain in [false, true] {
@@ -335,9 +339,33 @@ actor AssetTransfer {
 
     private func openBlobs() throws {
         guard openAssets == nil else { return }
-        try Folder.make(folder, mode: 0o700)
-        let blobs = try BlobStore(container: store.container)
-        openAssets = (blobs, try IngestWorkers(store: blobs, root: folder, count: 1))
+        try beginFolderUse()
+        do {
+            let blobs = try BlobStore(container: store.container)
+            openAssets = (blobs, try IngestWorkers(store: blobs, root: folder, count: 1))
+        } catch {
+            endFolderUse()
+            throw error
+        }
+    }
+
+    /// Makes the folder of half-fetched assets, which stays until the use ends.
+    private func beginFolderUse() throws {
+        let folder = folder
+        try Self.folderUses.withLock { uses in
+            try Folder.make(folder, mode: 0o700)
+            uses[folder.path, default: 0] += 1
+        }
+    }
+
+    /// Removes the folder after its last use, unless something is half fetched.
+    private func endFolderUse() {
+        let path = folder.path
+        Self.folderUses.withLock { uses in
+            let others = uses[path, default: 1] - 1
+            uses[path] = others > 0 ? others : nil
+            if others == 0 { rmdir(path) }
+        }
     }
 
     /// Ingests files; then they are the store's.
@@ -358,9 +386,9 @@ actor AssetTransfer {
 
     /// Lets go of the container's assets.
     func close() {
-        openAssets?.blobs.close()
+        guard let open = openAssets else { return }
+        open.blobs.close()
         openAssets = nil
-        // Empty once nothing is on its way.
-        rmdir(folder.path)
+        endFolderUse()
     }
 }

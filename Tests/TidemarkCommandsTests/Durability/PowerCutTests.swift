@@ -20,6 +20,7 @@ import Testing
     @Test(.enabled(if: isPossible), arguments: ["save", "import", "export", "serve"])
     func `what was acknowledged is there after a power cut`(scenario: String) async throws {
         let scratch = try Scratch()
+        let errors = try scratch.write("", to: "errors")
         try FileManager.default.createDirectory(at: scratch["work"], withIntermediateDirectories: true)
         // What is wrong is printed to standard output.
         let status = try ChildProcess.run(
@@ -28,8 +29,8 @@ import Testing
                 "-c", "exec /usr/bin/python3 \"$@\" >&2", "sh", Self.script.path, "--tidemark", Tool().executable.path,
                 "--server", Tool(named: "tidemark-server").executable.path,
                 "--scenario", scenario, "--ended", "--seed", "1", "--folder", scratch["work"].path,
-            ], errors: scratch["errors"])
-        let told = try String(contentsOf: scratch["errors"], encoding: .utf8)
+            ], errors: errors)
+        let told = try String(contentsOf: errors, encoding: .utf8)
         #expect(status == 0, "\(told)")
     }
 }
