@@ -69,8 +69,10 @@ import TidemarkMail
         for (answer, isTemporary) in [("550 nobody", false), ("451 later", true)] {
             var manners = MailHost.Manners()
             manners.toRecipient = answer
-            let refused = try #require(await failure(try sender(try await MailHost.started(manners))))
+            let host = try await MailHost.started(manners)
+            let refused = try #require(await failure(try sender(host)))
             #expect(refused.isTemporary == isTemporary && refused.description.contains(String(answer.prefix(3))), "\(refused)")
+            #expect(try await host.letters(0).isEmpty)
         }
         let nobody = MailSender(try MailServer("smtp://127.0.0.1:1", from: "cloud@example.org"))
         #expect(await failure(nobody)?.isTemporary == true)
