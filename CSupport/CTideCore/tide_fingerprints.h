@@ -19,7 +19,7 @@ void tide_fingerprints_destroy(tide_fingerprints *set);
 
 /// Adds a fingerprint. False when it was there already, or the set is full, or memory ran out: the caller can't tell it is new.
 bool tide_fingerprints_add(tide_fingerprints *set, uint64_t print);
-/// Whether memory ran out in any of these calls.
+/// Whether `tide_fingerprints_add` has had no memory for a fingerprint, in any call since the set was made.
 bool tide_fingerprints_memory_ran_out(const tide_fingerprints *set);
 
 #endif
