@@ -11,7 +11,7 @@ PICTURES ?= 2000
 
 # Without the server, nothing that only the server needs is fetched or compiled. Where the server was built, or is about to be, its trait
 # stays on: with another set of traits everything of ours would be compiled again.
-SERVED := server image install deb test test-interop test-console screenshots webjournal test-webjournal test-guides reference prove-faults prove-power prove-damage test-faults prove-server prove-cluster prove-cloud-move prove-bucket cluster prove-sharing prove-relationships prove-simulate bench-server bench-cluster bench-growth prove-storages
+SERVED := server image install deb test test-interop test-console screenshots webjournal test-webjournal test-guides reference prove-faults prove-power prove-damage test-faults prove-server prove-cluster prove-cloud-move prove-bucket cluster prove-sharing prove-relationships prove-simulate bench-server bench-cluster bench-growth prove-storages prove-fuzz-swift
 LEAN := $(if $(or $(wildcard .build/checkouts/hummingbird),$(filter $(SERVED),$(MAKECMDGOALS)),$(SERVER)),,--disable-default-traits)
 
 # Release builds have no debug information (DEBUG_INFO=dwarf for it): making it costs a twentieth of the build.
@@ -157,6 +157,10 @@ sbom: ## Writes what Tidemark is made of to sbom.cdx.json (CycloneDX), and the l
 .PHONY: prove-fuzz
 prove-fuzz: deps ## Fuzzes the C core's readers for SECONDS (30) each; FUZZER=image, manifest, json, picture, archive, store, text
 	FUZZER=$(FUZZER) Tests/CoreFuzz/run --fuzz $(or $(SECONDS),30)
+
+.PHONY: prove-fuzz-swift
+prove-fuzz-swift: deps ## Fuzzes the readers that are written in Swift, and a server's requests, for SECONDS (30) each; READER=modify, query, answer, sharing, fields, gzip, bucket, text, request
+	READER=$(READER) Tests/ReaderFuzz/run $(or $(SECONDS),30)
 
 .PHONY: prove-memory
 prove-memory: deps ## Lets each allocation of the C core and its libraries fail, once and from then on; POINTS draws some; SEED, USE (part of a name)

@@ -487,7 +487,7 @@ let package = Package(
         .testTarget(
             name: "TidemarkServerTests",
             dependencies: [
-                "COpenSSL", "TestServers", "TestSupport", "TidemarkConsole", "TidemarkIdentity", "TidemarkCloud",
+                "COpenSSL", "ReaderFuzz", "TestServers", "TestSupport", "TidemarkConsole", "TidemarkIdentity", "TidemarkCloud",
                 "TidemarkCloudEngine",
                 "TidemarkEmbeddedCloud", "TidemarkHTTP", "TidemarkMail", "TidemarkPostgres",
                 "TidemarkModel", "TidemarkServer", "TidemarkSQLite", "TidemarkStore", "TidemarkSync", "TidemarkTesting",
@@ -504,6 +504,14 @@ let package = Package(
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle", condition: served),
             ],
             swiftSettings: strict),
+        .target(
+            name: "ReaderFuzz",
+            dependencies: [
+                "TidemarkCloud", "TidemarkEmbeddedCloud", "TidemarkHTTP", "TidemarkIdentity", "TidemarkModel", "TidemarkPostgres",
+                "TidemarkS3", "TidemarkServer", "TidemarkWire", .product(name: "Logging", package: "swift-log"),
+            ],
+            path: "Tests/ReaderFuzz/Readers", swiftSettings: strict),
+        .executableTarget(name: "reader-fuzz", dependencies: ["ReaderFuzz"], path: "Tests/ReaderFuzz/Program", swiftSettings: strict),
         .target(name: "WALReset", dependencies: ["CTideCore", "CSQLite"], path: "Tests/WALReset", cSettings: core),
         .testTarget(
             name: "TidemarkSyncTests",

@@ -2,7 +2,7 @@ import Foundation
 import TidemarkModel
 
 /// An object of a list.
-struct S3Object: Hashable, Sendable {
+package struct S3Object: Hashable, Sendable {
     let key: String
     let size: Int64
     /// Microseconds since 1970 UTC.
@@ -10,7 +10,7 @@ struct S3Object: Hashable, Sendable {
 }
 
 /// A page of a list.
-struct S3Page: Hashable, Sendable {
+package struct S3Page: Hashable, Sendable {
     var objects: [S3Object] = []
     /// The keys up to the delimiter, where there is one.
     var prefixes: [String] = []
@@ -19,14 +19,14 @@ struct S3Page: Hashable, Sendable {
 }
 
 /// An unfinished multipart upload.
-struct S3Upload: Hashable, Sendable {
+package struct S3Upload: Hashable, Sendable {
     let key, id: String
     /// Microseconds since 1970 UTC.
     let begun: Int64
 }
 
 /// Reads S3's answers: a small part of XML, without attributes, comments and declarations of its own. What it doesn't know it skips.
-struct S3Answer {
+package struct S3Answer {
     /// An element without elements in it: the names from the root on, and its text.
     private let leaves: [(path: [String], text: String)]
     /// Counts the elements, so that leaves of one are told from those of the next.
@@ -37,7 +37,7 @@ struct S3Answer {
     private static let depthLimit = 20
 
     /// - Returns: `nil` for what is no such text.
-    init?(_ bytes: [UInt8]) {
+    package init?(_ bytes: [UInt8]) {
         var (leaves, owners): ([(path: [String], text: String)], [Int]) = ([], [])
         var (path, numbers, count): ([String], [Int], Int) = ([], [], 0)
         var isLeaf = false
@@ -128,10 +128,10 @@ struct S3Answer {
     }
 
     /// The code of an error, such as `NoSuchKey`; `nil` where the answer is none.
-    var errorCode: String? { isRoot("Error") ? text("Code") : nil }
+    package var errorCode: String? { isRoot("Error") ? text("Code") : nil }
 
     /// - Returns: `nil` where the answer is no list.
-    var page: S3Page? {
+    package var page: S3Page? {
         guard isRoot("ListBucketResult") else { return nil }
         var page = S3Page()
         for group in groups("Contents") {
@@ -149,7 +149,7 @@ struct S3Answer {
     }
 
     /// - Returns: `nil` where the answer is no list of uploads.
-    var uploads: [S3Upload]? {
+    package var uploads: [S3Upload]? {
         guard isRoot("ListMultipartUploadsResult") else { return nil }
         return groups("Upload").compactMap { group in
             guard let key = group["Key"], let id = group["UploadId"],
@@ -168,7 +168,9 @@ enum S3Time {
         guard text.hasSuffix("Z"), parts.count == 6 || parts.count == 7 else { return nil }
         let numbers = parts.prefix(6).compactMap { Int64($0) }
         guard numbers.count == 6 else { return nil }
-        let fraction = parts.count == 7 ? Double("0.\(parts[6])") ?? 0 : 0
+        // Digits alone: with an exponent it could be any number.
+        let digits = parts.count == 7 ? parts[6] : "0"
+        guard digits.utf8.allSatisfy({ (0x30...0x39).contains($0) }), let fraction = Double("0.\(digits)") else { return nil }
         return seconds(numbers).map { $0 * 1_000_000 + Int64(fraction * 1e6) }
     }
 

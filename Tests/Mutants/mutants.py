@@ -7,6 +7,7 @@ caught (by which suites), survived, unbuildable, or timeout, which counts as cau
 
     Tests/Mutants/mutants.py --list                  # what would be planted
     Tests/Mutants/mutants.py --rule merge --count 20
+    Tests/Mutants/mutants.py --together --count 200   # those of Swift in one build, in which the environment chooses one
     Tests/Mutants/mutants.py --planted               # those that somebody has thought of
     Tests/Mutants/mutants.py --report                # the table, of all that was done so far
 """
@@ -29,6 +30,7 @@ sys.dont_write_bytecode = True
 
 import operators
 import rules
+import switches
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = ["swift", "build", "--build-tests"]
@@ -44,13 +46,18 @@ def found(rule, listed):
     for path in listed:
         if not any(fnmatch.fnmatchcase(path, pattern) and path.count("/") == pattern.count("/") for pattern in description["files"]):
             continue
-        seen = {}
+        seen, in_text = {}, False
         for number, line in enumerate((ROOT / path).read_text().split("\n"), 1):
-            for operator, after in operators.mutants(line, names):
+            marks = line.count('"""') if path.endswith(".swift") else 0
+            for operator, change in operators.mutants(line, names):
+                if in_text:
+                    change = operators.within_text(change)
+                after = change.text
                 seen[line, after] = seen.get((line, after), 0) + 1
                 key = f"{rule}|{path}|{line.strip()}|{after.strip()}|{seen[line, after]}"
                 yield {"id": hashlib.sha256(key.encode()).hexdigest()[:10], "rule": rule, "operator": operator, "file": path, "line": number,
-                       "before": line, "after": after}
+                       "before": line, "after": after, "change": change}
+            in_text ^= marks % 2 == 1
 
 
 def planted():
@@ -60,7 +67,8 @@ def planted():
             sys.exit(f"mutants: '{name}' has {len(lines)} places in {path}; rules.py names one line")
         number, line = lines[0]
         yield {"id": "planted-" + hashlib.sha256(name.encode()).hexdigest()[:6], "rule": rule, "operator": name, "file": path, "line": number,
-               "before": line, "after": line.replace(before, after)}
+               "before": line, "after": line.replace(before, after),
+               "change": operators.Change(line, line.index(before), line.index(before) + len(before), after)}
 
 
 def draw(count, seed, chosen):
@@ -138,6 +146,33 @@ class Workshop:
     def build(self):
         return run(self.locked(BUILD + self.options.build_argument), self.folder, LONGEST["build"], self.log)
 
+    def build_together(self, mutants):
+        """Plants all mutants that can be built together."""
+        plan = switches.Plan(self.folder, mutants)
+        while True:
+            plan.write()
+            if self.build() == 0:
+                return plan
+            dropped = plan.drop(self.log)
+            print(f"{dropped} mutants can't be built beside their lines; {len(plan.mutants)} are left", flush=True)
+            if dropped == 0:
+                plan.undo()
+                sys.exit(f"mutants: the mutants can't be built together; {self.log} says why")
+
+    def judge_chosen(self, number, mutant):
+        """Runs the tests with one of the mutants that are planted."""
+        rule, stage = rules.RULES[mutant["rule"]], "first"
+        began = time.monotonic()
+        os.environ["TIDEMARK_MUTANT"] = str(number)
+        try:
+            state, by = self.test(rule["first"], "first")
+            if state == "survived" and not self.options.first_only:
+                state, by = self.test(None, "all")
+                stage = "all"
+        finally:
+            del os.environ["TIDEMARK_MUTANT"]
+        return {"state": state, "by": by, "suites": stage, "seconds": round(time.monotonic() - began)}
+
     def test(self, pattern, kind):
         """(what came of it, the tests that failed)."""
         command = ["swift", "test", "--skip-build", *AT_ONCE, *(["--filter", pattern] if pattern else [])]
@@ -187,6 +222,11 @@ class Workshop:
             place.write_text(text)
 
 
+def described(mutant):
+    """A mutant as the results have it."""
+    return {name: value for name, value in mutant.items() if name != "change"}
+
+
 def report(results):
     rows, states = {}, ["caught", "timeout", "survived", "unbuildable"]
     for result in results.values():
@@ -218,6 +258,7 @@ def main():
     parser.add_argument("--rule", action="append", choices=list(rules.RULES), help="one rule; may be repeated (all)")
     parser.add_argument("--planted", action="store_true", help="those that somebody has thought of")
     parser.add_argument("--only", help="one mutant, by its id")
+    parser.add_argument("--together", action="store_true", help="those of Swift, built together: one build for all")
     parser.add_argument("--again", action="store_true", help="judges again what was judged")
     parser.add_argument("--most", type=int, help="mutants of this run, at the most")
     parser.add_argument("--first-only", action="store_true", help="only the suites that are likely to catch it; what survives them is judged again later")
@@ -245,6 +286,8 @@ def main():
     waiting = [mutant for mutant in chosen
                if options.again or mutant["id"] not in results or (results[mutant["id"]].get("suites") == "first" and results[mutant["id"]]["state"] == "survived")]
     print(f"{len(chosen)} mutants, {len(waiting)} to be judged", flush=True)
+    if options.together:
+        waiting = [mutant for mutant in waiting if mutant["file"].endswith(".swift")]
     waiting = waiting[:options.most]
     if waiting:
         if shutil.which("swift") is None:
@@ -252,8 +295,19 @@ def main():
         options.folder.mkdir(parents=True, exist_ok=True)
         workshop = Workshop(options)
         workshop.prepare(any("command" not in rules.RULES[mutant["rule"]] or not options.first_only for mutant in waiting))
-    for number, mutant in enumerate(waiting, 1):
-        result = workshop.judge(mutant) | {"mutant": mutant}
+    judged = enumerate(waiting, 1)
+    if options.together and waiting:
+        plan = workshop.build_together(waiting)
+        for mutant in plan.left_out:
+            results.setdefault(mutant["id"], {"state": "unbuildable", "mutant": described(mutant)})
+        judged, waiting = list(plan.mutants.items()), list(plan.mutants)
+        # What fails without a mutant says nothing of one.
+        for pattern in sorted({rules.RULES[mutant["rule"]]["first"] for _, mutant in judged}):
+            state, by = workshop.test(pattern, "first")
+            if state != "survived":
+                sys.exit(f"mutants: the tests of {pattern} fail without a mutant: {by}")
+    for number, mutant in judged:
+        result = (workshop.judge_chosen(number, mutant) if options.together else workshop.judge(mutant)) | {"mutant": described(mutant)}
         results[mutant["id"]] = result
         unfinished = place.with_suffix(".new")
         unfinished.write_text(json.dumps(results, indent=1))
@@ -261,6 +315,8 @@ def main():
         by = f" by {result['by'][0]}" if result.get("by") else ""
         print(f"{number} of {len(waiting)}: {result['state']}{by}, {result.get('seconds', 0)} s: {mutant['file']}:{mutant['line']} ({mutant['rule']}, "
               f"{mutant['operator']})", flush=True)
+    if options.together and waiting:
+        plan.undo()
     report(results)
 
 

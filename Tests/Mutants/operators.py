@@ -1,11 +1,42 @@
 """Makes mutants of a line of Swift or C: each operator yields texts that differ from it in one place.
 
-A line is a mutant's whole extent. Texts of string literals, comments, attributes and imports are left alone."""
+A line is a mutant's whole extent. Texts of string literals, comments, attributes and imports are left alone. For Swift, an operator also says how the
+line is written so that the mutant is chosen when the program runs (`Mutant.isActive`, switches.py): then many are built together."""
 
 import re
 
 STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
 COMMENT = re.compile(r"//.*$")
+
+
+class Change:
+    """A line with another text in one place."""
+
+    def __init__(self, line, start, end, after, switched=None, infix=None):
+        """switched: makes, of the mutant's number, the text with both; infix: (precedence, types of the operands, expression before, after)."""
+        self.line, self.start, self.end, self.after, self.switched, self.infix = line, start, end, after, switched, infix
+
+    @property
+    def text(self):
+        return self.line[:self.start] + self.after + self.line[self.end:]
+
+    def with_switch(self, number):
+        """The line with both, of which the mutant's number chooses; None where there is no such line."""
+        if self.switched is None:
+            return None
+        return self.line[:self.start] + self.switched(number) + self.line[self.end:]
+
+
+def within_text(change):
+    """The same change in a text of several lines, of which a part is chosen."""
+    before, after = change.line[change.start:change.end], change.after
+    switched = None if '"' in before + after else lambda number: f'\\(Mutant.isActive({number}) ? "{after}" : "{before}")'
+    return Change(change.line, change.start, change.end, after, switched)
+
+
+def infix_name(number):
+    """An operator that no code has, for a mutant."""
+    return "<~>" + "".join("%&*+^~|-"[int(digit)] for digit in oct(number)[2:])
 
 
 def masked(line):
@@ -14,22 +45,30 @@ def masked(line):
     return COMMENT.sub(hide, STRING.sub(hide, line))
 
 
-def replaced(line, pattern, text):
+def replaced(line, pattern, text, switched=None, infix=None):
     """One result for each place outside of strings and comments at which a pattern is found."""
     for match in re.finditer(pattern, masked(line)):
         after = text(match) if callable(text) else text
-        yield line[:match.start()] + after + line[match.end():]
+        yield Change(line, match.start(), match.end(), after, switched and (lambda number, match=match: switched(number, match)), infix)
+
+
+def operator(line, before, after, precedence, operands, lazy=False):
+    if re.search(r"\bfunc [^\w ]", line):
+        return
+    pattern = rf"(?<=[\w)\]] ){re.escape(before)}(?= [\w(])" if operands == "AdditiveArithmetic" else rf"(?<= ){re.escape(before)}(?= )"
+    right = "b()" if lazy else "b"
+    yield from replaced(line, pattern, after, lambda number, match: infix_name(number),
+                        (precedence, operands, f"a {before} {right}", f"a {after} {right}"))
 
 
 def comparison(line):
-    for before, afters in {"==": ["!="], "!=": ["=="], "<=": ["<"], ">=": [">"], "<": ["<="], ">": [">="]}.items():
-        for after in afters:
-            yield from replaced(line, rf"(?<= ){re.escape(before)}(?= )", after)
+    for before, after in {"==": "!=", "!=": "==", "<=": "<", ">=": ">", "<": "<=", ">": ">="}.items():
+        yield from operator(line, before, after, "ComparisonPrecedence", "Equatable" if before in ("==", "!=") else "Comparable")
 
 
 def connection(line):
-    yield from replaced(line, r"(?<= )&&(?= )", "||")
-    yield from replaced(line, r"(?<= )\|\|(?= )", "&&")
+    yield from operator(line, "&&", "||", "LogicalConjunctionPrecedence", "Bool", lazy=True)
+    yield from operator(line, "||", "&&", "LogicalDisjunctionPrecedence", "Bool", lazy=True)
 
 
 def condition(line):
@@ -40,46 +79,55 @@ def condition(line):
         match = re.match(pattern, plain)
         if match:
             inner = line[match.start(2):match.end(2)]
-            negated = f"!({inner})" if "try " not in inner and "await " not in inner else None
-            if negated:
-                yield line[:match.start(2)] + negated + line[match.end(2):]
+            if "try " not in inner and "await " not in inner:
+                yield Change(line, match.start(2), match.end(2), f"!({inner})", lambda number, inner=inner: f"Mutant.flipped({number}, {inner})")
 
 
 def literal(line):
-    yield from replaced(line, r"\btrue\b", "false")
-    yield from replaced(line, r"\bfalse\b", "true")
+    yield from replaced(line, r"\btrue\b", "false", lambda number, match: f"Mutant.flipped({number}, true)")
+    yield from replaced(line, r"\bfalse\b", "true", lambda number, match: f"Mutant.flipped({number}, false)")
 
 
 def number(line):
-    yield from replaced(line, r"(?<![\w.$#?])(\d[\d_]*)(?![\w.])", lambda match: str(int(match[0].replace("_", "")) + 1))
+    yield from replaced(line, r"(?<![\w.$#?])(\d[\d_]*)(?![\w.])", lambda match: str(int(match[0].replace("_", "")) + 1),
+                        lambda number, match: f"Mutant.number({number}, {match[0]})")
 
 
 def arithmetic(line):
-    yield from replaced(line, r"(?<=[\w)\]] )\+(?= [\w(])", "-")
-    yield from replaced(line, r"(?<=[\w)\]] )-(?= [\w(])", "+")
-    yield from replaced(line, r"\bmin\(", "max(")
-    yield from replaced(line, r"\bmax\(", "min(")
+    yield from operator(line, "+", "-", "AdditionPrecedence", "AdditiveArithmetic")
+    yield from operator(line, "-", "+", "AdditionPrecedence", "AdditiveArithmetic")
+    yield from replaced(line, r"(?<!\.)\bmin\(", "max(", lambda number, match: f"Mutant.least({number}, ")
+    yield from replaced(line, r"(?<!\.)\bmax\(", "min(", lambda number, match: f"Mutant.greatest({number}, ")
+
+
+def whole(line, after="do {}"):
+    """The line without what it does."""
+    start = len(line) - len(line.lstrip())
+    return Change(line, start, len(line), after, lambda number: f"if !Mutant.isActive({number}) {{ {line.strip()} }}")
 
 
 def call(line):
     """A call for its effect alone, left out."""
     if re.match(r"^\s*(try |await |try await )?[\w.?!]+\([^{}]*\)\s*$", masked(line)) and not re.match(r"^\s*(super|self)\.init|^\s*(return|throw|yield)\b|^\s*init\(", line):
         if re.match(r"^\s*(try |await |try await )", line) or re.match(r"^\s*[a-z]\w*(\.\w+)+\(", line):
-            yield re.match(r"^\s*", line)[0] + "do {}"
+            yield whole(line)
 
 
 def sync(line):
     """What makes something durable, left out."""
-    yield from replaced(line, r"\bfsync\([^()]*(?:\([^()]*\))*[^()]*\) (==) 0", lambda match: f"0 {match[1]} 0")
+    yield from replaced(line, r"\bfsync\([^()]*(?:\([^()]*\))*[^()]*\) (==) 0", lambda match: f"0 {match[1]} 0",
+                        lambda number, match: f"(Mutant.isActive({number}) || {line[match.start():match.end()]})")
     yield from replaced(line, r"\bsyncfs\([^()]*\) == 0", "0 == 0")
     yield from replaced(line, r"\bdescriptor_sync\([^()]*\) != 0", "0 != 0")
     if re.match(r"^\s*try (?:[\w.]+(?:\([^{}]*\))?\.)?(?:synchronize|synchronizePlace|sync)\([^{}]*\)$", masked(line)):
-        yield re.match(r"^\s*", line)[0] + "do {}"
+        yield whole(line)
 
 
 def synchronous(line):
+    place = line.find("synchronous = FULL")
     if "PRAGMA synchronous = FULL" in line:
-        yield line.replace("synchronous = FULL", "synchronous = OFF")
+        yield Change(line, place, place + len("synchronous = FULL"), "synchronous = OFF",
+                     lambda number: f'synchronous = \\(Mutant.isActive({number}) ? "OFF" : "FULL")')
 
 
 OPERATORS = {"comparison": comparison, "connection": connection, "condition": condition, "literal": literal, "number": number,
@@ -93,10 +141,10 @@ def is_code(line):
 
 
 def mutants(line, names):
-    """(operator, text) for each mutant of a line."""
+    """(operator, change) for each mutant of a line."""
     if not is_code(line):
         return
     for name in names:
-        for text in OPERATORS[name](line):
-            if text != line:
-                yield name, text
+        for change in OPERATORS[name](line):
+            if change.text != line:
+                yield name, change
