@@ -40,9 +40,7 @@ public actor EditingContext {
     }
 
     private var pin = Pin.none
-    private var registered: [RecordName: RegisteredRecord] = [:]
-    /// The names of the records with edits, in the order of the edits.
-    private var edited = OrderedNames()
+    private var registered = RegisteredRecords()
     private var following: Task<Void, Never>?
     /// Saves and refreshes come one after the other: each relies on what the one before has left.
     private let turns = Turns()
@@ -170,7 +168,7 @@ public actor EditingContext {
     /// `notFound`.
     public func insert<R: Record>(_ record: R, into target: InsertionTarget) {
         let name = record.name
-        edit(name, scope: target.scope) {
+        registered.edit(name, scope: target.scope) {
             $0.insert(record)
             $0.target = target
         }
@@ -186,7 +184,7 @@ public actor EditingContext {
                 .notFound,
                 "\(name.type) \(name.name) is not loaded in this context, or is deleted in it. Fetch or insert it first")
         }
-        edit(name, scope: known.scope) { $0.update(record) }
+        registered.edit(name, scope: known.scope) { $0.update(record) }
     }
 
     /// Deletes a record.
@@ -197,43 +195,23 @@ public actor EditingContext {
         guard let known = registered[name] else {
             throw StoreError(.notFound, "\(name.type) \(name.name) is not loaded in this context. Fetch it first")
         }
-        edit(name, scope: known.scope) { $0.delete(R.self) }
+        registered.edit(name, scope: known.scope) { $0.delete(R.self) }
     }
 
     /// Whether there is anything to save.
-    public var hasChanges: Bool { !edited.isEmpty }
+    public var hasChanges: Bool { registered.hasEdits }
 
     /// Forgets all edits; loaded records stay as they were loaded.
-    public func rollback() {
-        for name in edited.all {
-            if registered[name]?.loaded == nil { registered[name] = nil } else { registered[name]?.edit = nil }
-        }
-        edited = OrderedNames()
-    }
+    public func rollback() { registered.rollback() }
 
     /// Forgets edits and loaded records.
     public func reset() {
-        registered = [:]
-        edited = OrderedNames()
+        registered = RegisteredRecords()
         advance()
     }
 
-    private func edit(_ name: RecordName, scope: StoreScope, _ body: (inout RegisteredRecord) -> Void) {
-        var record = registered[name] ?? RegisteredRecord(scope: scope)
-        body(&record)
-        if record.edit != nil {
-            edited.append(name)
-        } else {
-            edited.remove(name)
-        }
-        registered[name] = record.loaded == nil && record.edit == nil ? nil : record
-    }
-
     private func register<R: Record>(_ record: R, _ state: StoredVersion, scope: StoreScope) -> RegisteredRecord {
-        if let known = registered[record.name] { return known }
-        let new = RegisteredRecord(scope: scope, loaded: .init(record: record, state: state))
-        registered[record.name] = new
-        return new
+        registered.register(record.name, RegisteredRecord(scope: scope, loaded: .init(record: record, state: state)))
     }
 
     // Saving
@@ -251,7 +229,7 @@ public actor EditingContext {
     public func save(mergePolicy own: MergePolicy? = nil) async throws -> SaveResult {
         await turns.take()
         defer { turns.pass() }
-        let edits = edited.all.compactMap { name in registered[name].map { (name: name, record: $0) } }
+        let edits = registered.edits
         guard !edits.isEmpty else { return SaveResult() }
         var types: [String: MergePolicy?] = [:]
         var last: (any Record.Type)?
@@ -287,18 +265,12 @@ public actor EditingContext {
         for ((name, record), scope) in zip(edits, homes) where committed.scopes.contains(scope) {
             guard let edit = record.edit else { continue }
             let isReplaced = committed.result.replaced[name] != nil
-            try markSaved(name, edit, in: scope, as: isReplaced ? nil : committed.saved[name] ?? nil, assets)
+            try registered.markSaved(name, edit, in: scope, as: isReplaced ? nil : committed.saved[name] ?? nil, assets)
         }
-        for name in committed.result.cascaded { forget(name, in: committed.scopes) }
+        for name in committed.result.cascaded { registered.forget(name, in: committed.scopes) }
         advance()
         if let error = committed.error { throw error }
         return committed.result
-    }
-
-    /// Forgets a record that a delete rule has deleted. What was edited meanwhile is an edit of a new record.
-    private func forget(_ name: RecordName, in scopes: Set<StoreScope>) {
-        guard let known = registered[name], scopes.contains(known.scope) else { return }
-        if known.edit == nil { registered[name] = nil } else { registered[name]?.forgetLoaded() }
     }
 
     private func homes(of edits: [(name: RecordName, record: RegisteredRecord)]) async throws -> [StoreScope] {
@@ -330,23 +302,6 @@ public actor EditingContext {
             places.append(known[target] ?? nil)
         }
         return places
-    }
-
-    /// Marks an edit as saved. Another may have come meanwhile.
-    private func markSaved(
-        _ name: RecordName, _ saved: RegisteredRecord.Edit, in scope: StoreScope, as state: StoredVersion?, _ assets: AssetPlace
-    ) throws {
-        guard let place = registered.index(forKey: name) else { return }
-        let isLast = registered.values[place].edit?.number == saved.number
-        if isLast { edited.remove(name) }
-        if let state {
-            try registered.values[place].markSaved(saved, as: state, in: scope, assets: assets)
-        } else if isLast {
-            registered.remove(at: place)
-        } else {
-            // What is edited now is a new record.
-            registered.values[place].forgetLoaded()
-        }
     }
 
     // Following others
@@ -390,9 +345,7 @@ public actor EditingContext {
         var failure: (any Error)?
         advance()
         for source in try recordSources().all {
-            let known = registered.compactMap { name, record in
-                record.scope == source.scope ? record.loaded.map { (name: name, loaded: $0) } : nil
-            }
+            let known = registered.loaded(in: source.scope)
             guard !known.isEmpty else { continue }
             let fresh = try await source.read { db in
                 try known.map { name, loaded in
@@ -410,7 +363,7 @@ public actor EditingContext {
                     let fresh = try result.get()
                     guard fresh?.state.version != loaded.state.version else { continue }
                     stale.insert(name)
-                    try refresh(name, from: loaded, to: fresh, source)
+                    try registered.refresh(name, from: loaded, to: fresh, assets: AssetPlace(folder: source.assets))
                 } catch {
                     failure = failure ?? error
                 }
@@ -419,49 +372,10 @@ public actor EditingContext {
         if let failure { throw failure }
         return stale
     }
-
-    private func refresh(
-        _ name: RecordName, from loaded: RegisteredRecord.Loaded, to fresh: RegisteredRecord.Loaded?, _ source: RecordSource
-    ) throws {
-        guard registered[name]?.loaded?.state == loaded.state else { return }
-        if let fresh {
-            try registered[name]?.refresh(fresh, assets: AssetPlace(folder: source.assets))
-        } else if registered[name]?.edit == nil {
-            registered[name] = nil
-        }
-    }
 }
 
 extension Record {
     fileprivate var name: RecordName { RecordName(self) }
-}
-
-/// Distinct names, in the order in which they were added.
-///
-/// - Complexity: `append` and `remove` take O(1) on average.
-private struct OrderedNames {
-    private var places: [RecordName: Int] = [:]
-    /// The names in their order; `nil` for a name that was removed.
-    private var names: [RecordName?] = []
-
-    var isEmpty: Bool { places.isEmpty }
-    var all: [RecordName] { names.compactMap(\.self) }
-
-    /// Adds a name at the end. A name that is there already keeps its place.
-    mutating func append(_ name: RecordName) {
-        guard places[name] == nil else { return }
-        places[name] = names.count
-        names.append(name)
-    }
-
-    mutating func remove(_ name: RecordName) {
-        guard let place = places.removeValue(forKey: name) else { return }
-        names[place] = nil
-        if places.isEmpty { names = [] }
-        guard names.count > 64, names.count > 2 * places.count else { return }
-        names = names.filter { $0 != nil }
-        for (place, name) in names.enumerated() { places[name!] = place }
-    }
 }
 
 /// Lets one after the other of an actor's calls go on that are suspended in between.

@@ -101,6 +101,8 @@ struct RegisteredRecord: Sendable {
     /// `nil` for one that was inserted.
     private(set) var loaded: Loaded?
     var edit: Edit?
+    /// Where the edit stands among those of the context, by their order; `nil` without one. ``RegisteredRecords`` keeps it.
+    var place: Int?
     /// The place into which an inserted record goes; `nil` for a record that was loaded.
     var target: InsertionTarget?
 

@@ -1,0 +1,128 @@
+import TidemarkModel
+import TidemarkSQLite
+import TidemarkStore
+
+/// The records that an editing context has, with their edits in the order in which they were made.
+///
+/// - Complexity: Each call for one record takes O(1) on average, and finds the record once.
+struct RegisteredRecords: Sendable {
+    private var records: [RecordName: RegisteredRecord] = [:]
+    /// The names of the records with edits, in their order; `nil` where an edit is gone. Each of these records knows its place.
+    private var order: [RecordName?] = []
+    private var editCount = 0
+
+    /// Whether there is an edit.
+    var hasEdits: Bool { editCount > 0 }
+
+    /// The records with edits, in the order of the edits.
+    var edits: [(name: RecordName, record: RegisteredRecord)] {
+        var edits: [(name: RecordName, record: RegisteredRecord)] = []
+        edits.reserveCapacity(editCount)
+        for case let name? in order { if let record = records[name] { edits.append((name, record)) } }
+        return edits
+    }
+
+    subscript(_ name: RecordName) -> RegisteredRecord? { records[name] }
+
+    /// The records of a store that were loaded.
+    func loaded(in scope: StoreScope) -> [(name: RecordName, loaded: RegisteredRecord.Loaded)] {
+        records.compactMap { name, record in record.scope == scope ? record.loaded.map { (name: name, loaded: $0) } : nil }
+    }
+
+    /// Adds a record that was loaded, unless it is there.
+    ///
+    /// - Returns: The record that is there.
+    mutating func register(_ name: RecordName, _ new: @autoclosure () -> RegisteredRecord) -> RegisteredRecord {
+        if let known = records[name] { return known }
+        let record = new()
+        records[name] = record
+        return record
+    }
+
+    /// Edits a record, which is made if it is not there.
+    mutating func edit(_ name: RecordName, scope: StoreScope, _ body: (inout RegisteredRecord) -> Void) {
+        let (before, after, isGone) = Self.change(&records[name, default: RegisteredRecord(scope: scope)], order.count, body)
+        if before == nil, after != nil {
+            order.append(name)
+            editCount += 1
+        } else if after == nil {
+            forgetEdit(at: before)
+        }
+        if isGone { records[name] = nil }
+    }
+
+    /// - Returns: The places of the edit before and after, and whether nothing is left of the record.
+    private static func change(
+        _ record: inout RegisteredRecord, _ next: Int, _ body: (inout RegisteredRecord) -> Void
+    ) -> (before: Int?, after: Int?, isGone: Bool) {
+        let before = record.place
+        body(&record)
+        record.place = record.edit == nil ? nil : before ?? next
+        return (before, record.place, record.edit == nil && record.loaded == nil)
+    }
+
+    private mutating func forgetEdit(at place: Int?) {
+        guard let place else { return }
+        order[place] = nil
+        editCount -= 1
+        if editCount == 0 { order = [] }
+        guard order.count > 64, order.count > 2 * editCount else { return }
+        order = order.filter { $0 != nil }
+        for (place, name) in order.enumerated() { records[name!]?.place = place }
+    }
+
+    /// Forgets all edits. Records stay as they were loaded.
+    mutating func rollback() {
+        for case let name? in order {
+            if records[name]?.loaded == nil {
+                records[name] = nil
+            } else {
+                records[name]?.edit = nil
+                records[name]?.place = nil
+            }
+        }
+        (order, editCount) = ([], 0)
+    }
+
+    /// Marks an edit as saved. Another may have come meanwhile.
+    ///
+    /// - Parameter state: The record as the store has it now; `nil` where it has none.
+    mutating func markSaved(
+        _ name: RecordName, _ saved: RegisteredRecord.Edit, in scope: StoreScope, as state: StoredVersion?, _ assets: AssetPlace
+    ) throws {
+        guard let index = records.index(forKey: name) else { return }
+        let isLast = records.values[index].edit?.number == saved.number
+        let place = records.values[index].place
+        if let state {
+            try records.values[index].markSaved(saved, as: state, in: scope, assets: assets)
+        } else if isLast {
+            records.remove(at: index)
+        } else {
+            // What is edited now is a new record.
+            records.values[index].forgetLoaded()
+        }
+        guard isLast else { return }
+        if state != nil { records.values[index].place = nil }
+        forgetEdit(at: place)
+    }
+
+    /// Forgets a record that a delete rule has deleted. What was edited meanwhile is an edit of a new record.
+    mutating func forget(_ name: RecordName, in scopes: Set<StoreScope>) {
+        guard let known = records[name], scopes.contains(known.scope) else { return }
+        if known.edit == nil { records[name] = nil } else { records[name]?.forgetLoaded() }
+    }
+
+    /// Takes a newer state of a record, unless it was loaded anew meanwhile.
+    ///
+    /// - Parameter fresh: `nil` where the store has no such record any more.
+    mutating func refresh(
+        _ name: RecordName, from loaded: RegisteredRecord.Loaded, to fresh: RegisteredRecord.Loaded?, assets: AssetPlace
+    ) throws {
+        guard records[name]?.loaded?.state == loaded.state else { return }
+        if let fresh {
+            try records[name]?.refresh(fresh, assets: assets)
+        } else if records[name]?.edit == nil {
+            records[name] = nil
+        }
+    }
+}
