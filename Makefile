@@ -219,8 +219,8 @@ test-faults: $(if $(BUILT),,build server) ## The same for three minutes: some ca
 	Tests/Faults/power.py $(POWER_CONTROLS)
 
 .PHONY: prove-mutants
-prove-mutants: deps ## Plants faults in a copy, and looks whether the tests notice (days; goes on where it stopped); COUNT (120), RULE, SEED, PLANTED=1
-	Tests/Mutants/mutants.py $(if $(PLANTED),--planted) $(if $(COUNT),--count $(COUNT)) $(if $(RULE),--rule $(RULE)) $(if $(SEED),--seed $(SEED))
+prove-mutants: deps ## Plants faults in a copy, and looks whether the tests notice (days, or hours with TOGETHER=1; goes on where it stopped); COUNT (120), RULE, SEED, PLANTED=1
+	Tests/Mutants/mutants.py $(if $(TOGETHER),--together) $(if $(PLANTED),--planted) $(if $(COUNT),--count $(COUNT)) $(if $(RULE),--rule $(RULE)) $(if $(SEED),--seed $(SEED))
 
 .PHONY: prove-cluster
 prove-cluster: build server ## Kills servers (KILLS, 100) and primaries (PRIMARIES, 20) of a cluster under load, and cuts networks (CUTS, 20)

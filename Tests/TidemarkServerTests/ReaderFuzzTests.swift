@@ -10,7 +10,8 @@ import Testing
     private static func count(_ reader: FuzzedReader) -> Int { reader == .request ? 400 : 4_000 }
 
     private static func corpus(_ reader: FuzzedReader) throws -> [[UInt8]] {
-        let folder = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../ReaderFuzz/corpus/\(reader.rawValue)")
+        let folder = URL(filePath: #filePath).deletingLastPathComponent().appending(
+            path: "../ReaderFuzz/corpus/\(reader.rawValue)")
         let files = try FileManager.default.contentsOfDirectory(at: folder, includingPropertiesForKeys: nil)
         return try files.sorted { $0.path < $1.path }.map { Array(try Data(contentsOf: $0)) }
     }
@@ -28,7 +29,8 @@ import Testing
 
     /// Bytes that readers are sensitive to.
     private static let words = [
-        "null", "-1", "0", "9223372036854775807", "-9223372036854775808", "18446744073709551616", "1e308", "1e-400", "0.5", "true", "[]", "{}", "\"\"",
+        "null", "-1", "0", "9223372036854775807", "-9223372036854775808", "18446744073709551616", "1e308", "1e-400", "0.5",
+        "true", "[]", "{}", "\"\"",
         "\\u0000", "\\ud800", "\u{0}", "\u{feff}", "ü", "%00", "%zz", "..", "/", "&#x110000;",
     ].map { Array($0.utf8) }
 

@@ -21,8 +21,7 @@ private let reader: FuzzedReader = {
     @main struct Program {
         static func main() throws {
             for path in CommandLine.arguments.dropFirst() {
-                print(path)
-                reader.read(Array(try Data(contentsOf: URL(fileURLWithPath: path))))
+                print(path, reader.result(of: Array(try Data(contentsOf: URL(fileURLWithPath: path)))))
             }
         }
     }

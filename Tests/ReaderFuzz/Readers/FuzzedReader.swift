@@ -21,6 +21,17 @@ package enum FuzzedReader: String, CaseIterable, Sendable {
     case request
 
     /// Reads an input.
+    ///
+    /// - Returns: What has come of it, where there is something to tell.
+    package func result(of bytes: [UInt8]) -> String {
+        guard self == .request else {
+            read(bytes)
+            return ""
+        }
+        return ServedRequests.shared.send(bytes).map { "status \($0)" } ?? "no answer"
+    }
+
+    /// Reads an input.
     package func read(_ bytes: [UInt8]) {
         switch self {
         case .modify: WireReaders.modify(bytes)

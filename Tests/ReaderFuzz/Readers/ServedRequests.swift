@@ -5,7 +5,7 @@ import TidemarkEmbeddedCloud
 import TidemarkIdentity
 import TidemarkServer
 
-/// A server in this process, and a connection to it, on which hostile requests are sent.
+/// A server in this process, to which hostile requests are sent.
 ///
 /// An input is a request: a line such as `POST /database/1/{container}/development/private/records/query`, lines of headers, an empty line, and the body.
 /// `{container}` and `{token}` stand for what the server has given out. `Host` and `Content-Length` are added. Each request has to be answered, or its
@@ -16,7 +16,6 @@ final class ServedRequests: Sendable {
     private static let container = "iCloud.org.example.journal"
     private let port: UInt16
     private let token: String
-    private let socket = Mutex<Int32>(-1)
 
     private init() {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent("reader-fuzz-\(UUID().uuidString)")
@@ -28,7 +27,8 @@ final class ServedRequests: Sendable {
                 let access = try CredentialStore(at: folder)
                 try await access.addContainer(Self.container)
                 let account = try await cloud.addAccount("anna@example.org")
-                let session = try await access.makeSession(account: account.id, container: Self.container, kind: .device)
+                let session = try await access.makeSession(
+                    account: account.id, container: Self.container, environment: .development, kind: .device)
                 var configuration = ServerConfiguration(directory: folder, port: 0)
                 configuration.limits.requestsPerSecond = 0
                 configuration.limits.signInAttempts = 0
@@ -46,20 +46,17 @@ final class ServedRequests: Sendable {
     }
 
     /// Sends a request, and reads its answer.
-    func send(_ input: [UInt8]) {
-        guard let request = request(input) else { return }
-        socket.withLock { socket in
-            if socket < 0 { socket = connected() }
-            guard write(request, to: socket), let status = status(from: socket) else {
-                close(socket)
-                socket = -1
-                return
-            }
-            demand(status != 500, "the server has failed")
-            // Nobody knows how long the answer is but who reads its head; a new connection costs little.
-            close(socket)
-            socket = -1
-        }
+    ///
+    /// - Returns: The answer's status; `nil` where the server has sent none.
+    @discardableResult
+    func send(_ input: [UInt8]) -> Int? {
+        guard let request = request(input) else { return nil }
+        // One for each request: where an answer ends, only who reads its head knows.
+        let socket = connected()
+        defer { close(socket) }
+        guard write(request, to: socket), let status = status(from: socket) else { return nil }
+        demand(status != 500, "the server has failed")
+        return status
     }
 
     /// The bytes of a request; `nil` for an input that is none.
@@ -95,7 +92,9 @@ final class ServedRequests: Sendable {
     private func write(_ bytes: [UInt8], to socket: Int32) -> Bool {
         var sent = 0
         while sent < bytes.count {
-            let count = bytes.withUnsafeBytes { Glibc.send(socket, $0.baseAddress! + sent, bytes.count - sent, Int32(MSG_NOSIGNAL.rawValue)) }
+            let count = bytes.withUnsafeBytes {
+                Glibc.send(socket, $0.baseAddress! + sent, bytes.count - sent, Int32(MSG_NOSIGNAL))
+            }
             guard count > 0 else { return false }
             sent += count
         }

@@ -21,7 +21,8 @@ enum WireReaders {
             try WireModify(
                 node, operations: 200, schema: schema,
                 asset: { claim, _, _, _ throws(CloudError) in
-                    CloudAsset(digest: claim.digest ?? WireModify.checksumMark + (claim.fileChecksum ?? ""), size: claim.size ?? 0)
+                    CloudAsset(
+                        digest: claim.digest ?? WireModify.checksumMark + (claim.fileChecksum ?? ""), size: claim.size ?? 0)
                 },
                 newName: { "new" })
         }
@@ -42,24 +43,24 @@ enum WireReaders {
     }
 
     static func answer(_ bytes: [UInt8]) {
-        try? JSONText.read(bytes) { node throws(CloudError) in
+        _ = try? JSONText.read(bytes) { node throws(CloudError) -> Void in
             keeps(node, { try CloudRecord(answered: $0, in: zone) }) { $1.write(&$0, dialect) }
-            _ = attempt { () throws(CloudError) in try RecordOutcome(answered: node, in: zone) }
-            _ = attempt { () throws(CloudError) in try CloudError(answered: node, in: zone)?.code }
-            _ = attempt { () throws(CloudError) in try RecordFailure(answered: node, in: zone) }
-            _ = attempt { () throws(CloudError) in try ZoneChanges(answered: node, in: zone) }
+            _ = try? RecordOutcome(answered: node, in: zone)
+            _ = try? CloudError(answered: node, in: zone)?.code
+            _ = try? RecordFailure(answered: node, in: zone)
+            _ = try? ZoneChanges(answered: node, in: zone)
             keeps(node, { try DatabaseChanges(answered: $0) }) { $1.write(&$0, dialect) }
-            for zone in node["zones"]?.elements.prefix(20) ?? [] {
-                _ = attempt { () throws(CloudError) in try ZoneChanges(answered: zone, in: Self.zone) }
+            if let zones = node["zones"] {
+                for zone in zones.elements.prefix(20) { _ = try? ZoneChanges(answered: zone, in: Self.zone) }
             }
-            for record in node["records"]?.elements.prefix(20) ?? [] {
-                _ = attempt { () throws(CloudError) in try RecordOutcome(answered: record, in: Self.zone) }
+            if let records = node["records"] {
+                for record in records.elements.prefix(20) { _ = try? RecordOutcome(answered: record, in: Self.zone) }
             }
         }
     }
 
     static func sharing(_ bytes: [UInt8]) {
-        try? JSONText.read(bytes) { node throws(CloudError) in
+        _ = try? JSONText.read(bytes) { node throws(CloudError) -> Void in
             keeps(node, { try ShareLink($0) }) { $1.write(&$0) }
             keeps(node, { try ShareAuditEntry($0) }) { $1.write(&$0) }
             keeps(node, { try ShareChange($0) }) { $1.write(&$0) }
@@ -69,16 +70,14 @@ enum WireReaders {
         }
     }
 
-    private static func attempt<Value>(_ read: () throws(CloudError) -> Value) -> Value? { try? read() }
-
     /// Makes sure that a value that can be read is the same when it is written and read again.
     private static func keeps<Value: Equatable>(
-        _ node: JSONNode, _ read: (JSONNode) throws(CloudError) -> Value, _ write: (inout JSONWriter, Value) -> Void
+        _ node: JSONNode, _ read: (JSONNode) throws -> Value, _ write: (inout JSONWriter, Value) -> Void
     ) {
-        guard let value = attempt({ () throws(CloudError) in try read(node) }) else { return }
+        guard let value = try? read(node) else { return }
         var json = JSONWriter()
         write(&json, value)
-        let again = try? JSONText.read(json.bytes) { node throws(CloudError) in try read(node) }
+        let again = (try? JSONText.read(json.bytes) { node throws(CloudError) in try? read(node) }) ?? nil
         demand(
             again == value,
             "a \(Value.self) is another one when it is written and read again: \(value) \(String(describing: again)) "
