@@ -193,7 +193,7 @@ let package = Package(
             name: "TidemarkAdministration",
             dependencies: [
                 "TidemarkCloud", "TidemarkCloudEngine", "TidemarkEmbeddedCloud", "TidemarkIdentity", "TidemarkModel",
-                "TidemarkWire",
+                "TidemarkSQLite", "TidemarkWire",
             ],
             swiftSettings: layered),
         // The console's pages. It knows no server.
@@ -511,7 +511,8 @@ let package = Package(
                 "TidemarkS3", "TidemarkServer", "TidemarkWire", .product(name: "Logging", package: "swift-log"),
             ],
             path: "Tests/ReaderFuzz/Readers", swiftSettings: strict),
-        .executableTarget(name: "reader-fuzz", dependencies: ["ReaderFuzz"], path: "Tests/ReaderFuzz/Program", swiftSettings: strict),
+        .executableTarget(
+            name: "reader-fuzz", dependencies: ["ReaderFuzz"], path: "Tests/ReaderFuzz/Program", swiftSettings: strict),
         .target(name: "WALReset", dependencies: ["CTideCore", "CSQLite"], path: "Tests/WALReset", cSettings: core),
         .testTarget(
             name: "TidemarkSyncTests",

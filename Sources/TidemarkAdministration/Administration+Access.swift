@@ -33,6 +33,10 @@ extension Administration {
     ) async throws(AdministrationError) -> StoredAccount {
         try demandOperator("giving roles")
         let account = try await account(name)
+        if case .console(let person, _) = actor, person.id == account.id {
+            throw AdministrationError(
+                .invalid, "nobody changes their own role; another operator does, or 'tidemark admin operator add'")
+        }
         let before = try await wrapped { try await credentials.operatorRole(of: account.id) }
         try await wrapped { try await credentials.setOperator(account.id, role: role, containers: containers) }
         let after = try await wrapped { try await credentials.operatorRole(of: account.id) }

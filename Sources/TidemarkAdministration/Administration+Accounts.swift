@@ -5,7 +5,7 @@ package import TidemarkEmbeddedCloud
 package import TidemarkIdentity
 package import TidemarkModel
 
-/// Accounts, and the audit log.
+/// Accounts.
 extension Administration {
     /// Returns accounts whose address, name, phone number or identifier contains a text, by their addresses. O(accounts).
     package func accounts(matching text: String = "", limit: Int = 100) async throws(AdministrationError) -> [StoredAccount] {
@@ -84,12 +84,11 @@ extension Administration {
         _ name: String, _ change: @Sendable (inout StoredAccount) -> Void
     ) async throws(AdministrationError) -> StoredAccount {
         try demandOperator("changing an account")
-        let before = try await account(name)
-        var changed = before
-        change(&changed)
-        guard changed != before else { return before }
-        let after = changed
-        try await wrapped { try await cloud.update(after) }
+        let id = try await account(name).id
+        guard let (before, after) = try await wrapped({ try await cloud.update(id: id, change) }) else {
+            throw Self.noAccount(name)
+        }
+        guard after != before else { return before }
         try await audit("account.set", account: after.id, before: Self.text(before), after: Self.text(after))
         return after
     }
@@ -201,24 +200,5 @@ extension Administration {
             $0.member("discoverable", account.isDiscoverable)
         }
         return String(decoding: json.bytes, as: UTF8.self)
-    }
-
-    // The audit log
-
-    /// Returns entries of the audit log, the newest first: for a developer those of one of their containers.
-    ///
-    /// - Parameters:
-    ///   - container: Only entries of this container; a developer names one.
-    ///   - before: Only entries with a smaller number.
-    package func auditLog(
-        container: String? = nil, account: String? = nil, since: Int64 = 0, before: Int64? = nil, limit: Int = 100
-    ) async throws(AdministrationError) -> [AuditEntry] {
-        if let container { try await demand(container) } else { try demandOperator("the audit log of the whole cloud") }
-        var only: String?
-        if let account { only = try await self.account(account).id }
-        let (wanted, from) = (only, since)
-        return try await wrapped {
-            try await credentials.auditLog(since: from, account: wanted, container: container, before: before, limit: limit)
-        }
     }
 }

@@ -6,13 +6,16 @@ import TidemarkModel
 
 /// The contents of assets, and what is known of a record's past.
 extension Administration {
-    /// Reads a part of an asset of a record.
-    package func piece(
-        of asset: CloudAsset, in place: RecordPlace, at offset: Int64, count: Int
-    ) async throws(AdministrationError) -> Data {
+    /// Reads parts of an asset of a record: bytes from an offset on, as many as there are up to a number.
+    package typealias AssetReader = @Sendable (_ offset: Int64, _ count: Int) async throws(AdministrationError) -> Data
+
+    /// Returns what reads an asset of a record. Whether the actor may see it is decided now, and not with each part.
+    package func reader(of asset: CloudAsset, in place: RecordPlace) async throws(AdministrationError) -> AssetReader {
         let opened = try await open(place)
-        return try await wrapped {
-            try await opened.database.piece(of: asset, in: place.zoneID, at: offset, count: count)
+        return { offset, count throws(AdministrationError) in
+            try await wrapped {
+                try await opened.database.piece(of: asset, in: place.zoneID, at: offset, count: count)
+            }
         }
     }
 
@@ -44,6 +47,14 @@ extension Administration {
         }
     }
 
-    /// How entries of the audit log name a record.
-    static func subject(_ name: String, _ place: RecordPlace) -> String { "\(place.scope.name)/\(place.zone)/\(name)" }
+    /// Bytes of a subject that the log keeps.
+    private static let subjectMost = 200
+
+    /// How entries of the audit log name a record. The log keeps the beginning of what is long: then a digest tells it from others.
+    static func subject(_ name: String, _ place: RecordPlace) -> String {
+        let whole = "\(place.scope.name)/\(place.zone)/\(name)"
+        guard whole.utf8.count > subjectMost || CredentialStore.line(whole) != whole else { return whole }
+        let mark = AssetDigest.asset(of: Data(whole.utf8)).digest.prefix(16)
+        return "\(CredentialStore.line(whole).prefix(40))… \(mark)"
+    }
 }

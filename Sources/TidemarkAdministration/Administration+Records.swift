@@ -42,11 +42,20 @@ extension Administration {
     }
 
     /// Returns a record.
-    package func record(_ name: String, in place: RecordPlace) async throws(AdministrationError) -> CloudRecord {
+    ///
+    /// - Parameter subject: How the audit log names what is looked at; `nil` where it has an entry already.
+    package func record(
+        _ name: String, in place: RecordPlace, noting subject: String?
+    ) async throws(AdministrationError) -> CloudRecord {
         let opened = try await open(place)
         let record = try await wrapped { try await opened.database.record(name, in: place.zoneID) }
-        try await auditReading(place, opened, name)
+        if let subject { try await auditReading(place, opened, subject) }
         return record
+    }
+
+    /// Returns a record. The audit log gets an entry for it.
+    package func record(_ name: String, in place: RecordPlace) async throws(AdministrationError) -> CloudRecord {
+        try await record(name, in: place, noting: name)
     }
 
     /// Makes a record, or changes one.
@@ -126,10 +135,12 @@ extension Administration {
         _ action: String, _ place: RecordPlace, _ opened: OpenedPlace, _ name: String, before: CloudRecord?, after: CloudRecord?,
         outcome: String? = nil
     ) async throws(AdministrationError) {
-        try await audit(
-            action, account: opened.account, container: place.container, environment: place.environment,
-            subject: Self.subject(name, place), outcome: outcome ?? opened.done, before: before.map(Self.json) ?? "",
-            after: after.map(Self.json) ?? "")
+        for account in opened.persons {
+            try await audit(
+                action, account: account, container: place.container, environment: place.environment,
+                subject: Self.subject(name, place), outcome: outcome ?? opened.done, before: before.map(Self.json) ?? "",
+                after: after.map(Self.json) ?? "")
+        }
     }
 
     /// A record as answers of the protocol have it.

@@ -90,7 +90,8 @@ extension Administration {
                 .map { name, bytes in
                     let account = names[name]
                     return AccountUsage(
-                        email: account?.email, userRecordName: name, bytes: bytes,
+                        // In production, who is behind a name is nothing that a developer learns.
+                        email: maySeePrivate(environment) ? account?.email : nil, userRecordName: name, bytes: bytes,
                         quota: account.flatMap { $0.quota == .max ? nil : $0.quota })
                 }
                 .sorted { ($1.bytes, $0.userRecordName) < ($0.bytes, $1.userRecordName) }

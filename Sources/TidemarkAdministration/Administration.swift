@@ -80,11 +80,12 @@ package struct Administration: Sendable {
             if let account = try await cloud.account(id: name) { return account }
             return try await cloud.account(name)
         }
-        guard let found else {
-            throw AdministrationError(
-                .notFound, "the cloud has no account \(name.prefix(255)); see 'tidemark admin account list'")
-        }
+        guard let found else { throw Self.noAccount(name) }
         return found
+    }
+
+    static func noAccount(_ name: String) -> AdministrationError {
+        AdministrationError(.notFound, "the cloud has no account \(name.prefix(255)); see 'tidemark admin account list'")
     }
 
     /// Returns the name by which a container knows an account.

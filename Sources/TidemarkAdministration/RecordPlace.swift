@@ -48,8 +48,13 @@ extension Administration {
         let database: AdministeredDatabase
         /// The account's identifier; empty for the public database.
         let account: String
+        /// Whose zone it is, by the identifier, in a shared database; `nil` where it is the account's own, or not known.
+        var owner: String?
         /// What has let a developer in, in production.
         var consent: Consent?
+
+        /// Those in whose logs stands what is done: the account, and the owner of the zone.
+        var persons: [String] { [account] + (owner.map { $0 == account ? [] : [$0] } ?? []) }
 
         /// How what is done ends in the audit log.
         var done: String { consent == nil ? "done" : "done with consent" }
@@ -57,6 +62,14 @@ extension Administration {
 
     /// Whether the actor sees private records without being asked by whose consent: operators always, developers in development.
     package func maySeePrivate(_ environment: StoreEnvironment) -> Bool { isOperator || environment == .development }
+
+    /// Whether an account has something in an environment of a container, or is signed in there. A developer learns of no other account.
+    private func isUsed(_ container: String, _ environment: StoreEnvironment, by account: StoredAccount) async throws -> Bool {
+        let sessions = try await credentials.sessions(of: account.id)
+        if sessions.contains(where: { $0.container == container && $0.environment == environment }) { return true }
+        let used = try await cloud.usage(of: account)
+        return used.contains { $0.container == container && $0.environment == environment }
+    }
 
     /// Returns the account whose private or shared records are looked at, for who may do so.
     ///
@@ -66,13 +79,27 @@ extension Administration {
     private func demandAccount(
         _ name: String, in container: String, _ environment: StoreEnvironment
     ) async throws(AdministrationError) -> (account: StoredAccount, consent: Consent?) {
-        if maySeePrivate(environment) { return (try await account(name), nil) }
+        if isOperator { return (try await account(name), nil) }
+        if environment == .development {
+            let found = try await wrapped { () -> StoredAccount? in
+                var account = try await cloud.account(id: name)
+                if account == nil { account = try await cloud.account(name) }
+                guard let account, try await isUsed(container, environment, by: account) else { return nil }
+                return account
+            }
+            guard let found else {
+                throw AdministrationError(
+                    .notFound,
+                    "no account \(name.prefix(255)) has anything in \(container) (development), or is signed in there")
+            }
+            return (found, nil)
+        }
         let found = try await wrapped { () -> (account: StoredAccount, consent: Consent?)? in
             var account = try await cloud.account(id: name)
             if account == nil { account = try await cloud.account(name) }
-            guard let account,
-                let consent = try await Consent.all(of: account.id, credentials).first(where: { $0.container == container })
-            else { return nil }
+            // Asked as well where there is no account: the time would tell.
+            let consents = try await Consent.all(of: account?.id ?? "", credentials)
+            guard let account, let consent = consents.first(where: { $0.container == container }) else { return nil }
             return (account, consent)
         }
         guard let found else {
@@ -119,11 +146,27 @@ extension Administration {
             throw AdministrationError(.invalid, "say whose \(place.scope.name) database: name an account")
         }
         let (account, consent) = try await demandAccount(place.account, in: place.container, place.environment)
+        let owner = try await demandOwner(of: place)
         let database = try await wrapped {
             try await cloud.administeredDatabase(
                 place.scope, of: place.container, environment: place.environment, account: account)
         }
-        return OpenedPlace(database: database, account: account.id, consent: consent)
+        return OpenedPlace(database: database, account: account.id, owner: owner, consent: consent)
+    }
+
+    /// Returns whose zone of a shared database it is. A developer sees it in production with that person's consent as well: who takes part in a
+    /// share can't allow others what is in it.
+    private func demandOwner(of place: RecordPlace) async throws(AdministrationError) -> String? {
+        guard place.scope == .shared, !place.zoneOwner.isEmpty, place.zoneOwner != CloudZoneID.defaultOwner else { return nil }
+        let owner = try await wrapped { try await cloud.account(userRecordName: place.zoneOwner, in: place.container) }
+        guard !maySeePrivate(place.environment) else { return owner?.id }
+        let allowed = try await wrapped { try await Consent.all(of: owner?.id ?? "", credentials).map(\.container) }
+        guard let owner, allowed.contains(place.container) else {
+            throw AdministrationError(
+                .forbidden,
+                "the zone is shared by another account: in production a developer sees it with that account's consent as well")
+        }
+        return owner.id
     }
 
     /// Notes that somebody's own records were looked at.
@@ -133,9 +176,11 @@ extension Administration {
         _ place: RecordPlace, _ opened: OpenedPlace, _ subject: String, about person: String = ""
     ) async throws(AdministrationError) {
         guard place.scope != .public else { return }
-        try await audit(
-            "records.read", account: opened.account, container: place.container, environment: place.environment,
-            subject: Self.subject(subject, place), outcome: opened.done, after: person)
+        for account in opened.persons {
+            try await audit(
+                "records.read", account: account, container: place.container, environment: place.environment,
+                subject: Self.subject(subject, place), outcome: opened.done, after: person)
+        }
     }
 }
 

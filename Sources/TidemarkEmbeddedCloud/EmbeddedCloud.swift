@@ -211,6 +211,22 @@ public final class EmbeddedCloud: Sendable {
     ///   `internalError`.
     public func update(_ account: StoredAccount) async throws(CloudError) { try await accounts.update(account) }
 
+    /// Changes some of an account, but not its address, and keeps what others change at the same time.
+    ///
+    /// - Parameter change: Is called with the account as it is, again where it was changed meanwhile.
+    /// - Returns: The account before and after; `nil` where there is none.
+    /// - Throws: As ``update(_:)``.
+    package func update(
+        id: String, _ change: @Sendable (inout StoredAccount) -> Void
+    ) async throws(CloudError) -> (before: StoredAccount, after: StoredAccount)? {
+        try await accounts.update(id: id, change)
+    }
+
+    /// Returns the account that a container knows by a name; `nil` where there is none.
+    package func account(userRecordName: String, in container: String) async throws(CloudError) -> StoredAccount? {
+        try await accounts.find(.userRecordName(userRecordName), in: container)
+    }
+
     /// Gives an account another address.
     ///
     /// - Returns: The address as it is stored.

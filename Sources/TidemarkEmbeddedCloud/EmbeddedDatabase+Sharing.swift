@@ -178,11 +178,9 @@ extension EmbeddedDatabase: SharingDatabase {
     /// can't be found.
     public func setDiscoverable(_ isDiscoverable: Bool) async throws(CloudError) {
         _ = try await caller()
-        guard let id = account, var known = try await accounts.find(id: id) else {
+        guard let id = account, try await accounts.update(id: id, { $0.isDiscoverable = isDiscoverable }) != nil else {
             throw CloudError(.notAuthenticated, "no account is signed in")
         }
-        known.isDiscoverable = isDiscoverable
-        try await accounts.update(known)
     }
 
     /// Returns the changes of a zone's shares after a time in microseconds since 1970 UTC, from the oldest on. The owner gets all of

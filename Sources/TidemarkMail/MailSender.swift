@@ -13,9 +13,12 @@ package final class MailSender: Sendable {
 
     private let server: MailServer
     private let running = LockedValue(0)
+    private let waiting = LockedValue(0)
 
-    /// Letters on their way at once, each on a thread of its own.
+    /// Letters on their way at once, each on a thread of its own; and those that wait until it is their turn, and how often they look.
     private static let runningMost = 4
+    private static let waitingMost = 100
+    private static let look = Duration.milliseconds(50)
     private static let connecting = Duration.seconds(10)
     private static let total = Duration.seconds(60)
 
@@ -28,12 +31,7 @@ package final class MailSender: Sendable {
         guard MailMessage.isAddress(message.recipient) else {
             throw Failure(isTemporary: false, description: "'\(message.recipient.prefix(100))' is no address that letters go to")
         }
-        let isTurn = running.withLock { running in
-            guard running < Self.runningMost else { return false }
-            running += 1
-            return true
-        }
-        guard isTurn else { throw Failure(isTemporary: true, description: "\(Self.runningMost) letters are on their way") }
+        try await waitForTurn()
         defer { running.withLock { $0 -= 1 } }
         let letter = message.encoded(from: server.sender, now: Timestamp.now() / 1_000_000)
         let (server, recipient) = (server, message.recipient)
@@ -42,6 +40,29 @@ package final class MailSender: Sendable {
             Thread.detachNewThread { continuation.resume(returning: Self.hand(letter, for: recipient, to: server)) }
         }
         if let failure { throw failure }
+    }
+
+    private func waitForTurn() async throws(Failure) {
+        let isPlace = waiting.withLock { waiting in
+            guard waiting < Self.waitingMost else { return false }
+            waiting += 1
+            return true
+        }
+        guard isPlace else { throw Failure(isTemporary: true, description: "\(Self.waitingMost) letters wait to be sent") }
+        defer { waiting.withLock { $0 -= 1 } }
+        while true {
+            let isTurn = running.withLock { running in
+                guard running < Self.runningMost else { return false }
+                running += 1
+                return true
+            }
+            if isTurn { return }
+            do {
+                try await Task.sleep(for: Self.look)
+            } catch {
+                throw Failure(isTemporary: true, description: "the letter was not sent: the server is ending")
+            }
+        }
     }
 
     /// What is left of a letter.
@@ -84,8 +105,7 @@ package final class MailSender: Sendable {
             set(tide_curl_set_open_socket(easy))
             set(tide_curl_set_number(easy, CURLOPT_CONNECTTIMEOUT_MS, Int(connecting / .milliseconds(1))))
             set(tide_curl_set_number(easy, CURLOPT_TIMEOUT_MS, Int(total / .milliseconds(1))))
-            let use = server.isHere && server.login == nil ? CURLUSESSL_TRY : CURLUSESSL_ALL
-            set(tide_curl_set_number(easy, CURLOPT_USE_SSL, Int(use.rawValue)))
+            set(tide_curl_set_number(easy, CURLOPT_USE_SSL, Int(server.security.rawValue)))
             set(tide_curl_set_number(easy, CURLOPT_SSLVERSION, Int(CURL_SSLVERSION_TLSv1_2)))
             if let authorities = server.authorities { set(tide_curl_set_text(easy, CURLOPT_CAINFO, authorities)) }
             if let login = server.login {

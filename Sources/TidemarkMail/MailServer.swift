@@ -1,3 +1,4 @@
+import CCurl
 import Foundation
 
 /// The server that letters are handed to, and as whom.
@@ -49,8 +50,19 @@ package struct MailServer: Sendable {
         self.authorities = authorities
     }
 
-    /// Whether it is this machine: then there is nobody in between, and TLS is taken where it is offered.
-    var isHere: Bool { host == "localhost" || host == "::1" || host == "[::1]" || host.hasPrefix("127.") }
+    /// Whether it is this machine: then there is nobody in between.
+    var isHere: Bool {
+        var address = in_addr()
+        let isLoopback = host.hasPrefix("127.") && inet_pton(AF_INET, host, &address) == 1
+        return isLoopback || host == "localhost" || host == "::1" || host == "[::1]"
+    }
+
+    /// What is asked of TLS on a connection that begins without it. On this machine, a mail server has a certificate of its own that nobody has
+    /// signed: without a password and without authorities to check it by, TLS is not asked for.
+    var security: curl_usessl {
+        guard isHere, login == nil else { return CURLUSESSL_ALL }
+        return authorities == nil ? CURLUSESSL_NONE : CURLUSESSL_TRY
+    }
 
     /// The address, for libcurl and for messages.
     var address: String {

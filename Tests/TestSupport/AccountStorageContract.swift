@@ -113,6 +113,30 @@ package enum AccountStorageContract {
             try requireEqual(try await other.account(id: anna.id), nil, "a change of what is removed")
             try await storage.remove("\0")
         },
+        StorageCheck("an account that was changed meanwhile is not overwritten") { open in
+            let (storage, other) = (try await open(), try await open())
+            let anna = try await storage.add(account(1))
+            var (shut, named) = (anna, anna)
+            shut.status = .restricted
+            named.name = PersonName(givenName: "Anna", familyName: nil)
+            try require(try await other.update(shut, from: anna), "a change of what it still is")
+            try require(try await !storage.update(named, from: anna), "it was overwritten")
+            try requireEqual(try await storage.account(id: anna.id), shut, "after that")
+            // The address is no part of it.
+            try require(try await storage.setAddress("new@example.org", of: anna.id), "another address")
+            named.status = .restricted
+            try require(try await storage.update(named, from: shut), "with another address")
+            named.email = "new@example.org"
+            try requireEqual(try await other.account(id: anna.id), named, "at the end")
+            try await storage.remove(anna.id)
+            try require(try await !storage.update(named, from: named), "a removed one was changed")
+            // The engine's loop keeps what both change.
+            let accounts = Accounts(storage)
+            let ben = try await storage.add(account(2))
+            let changed = try await accounts.update(id: ben.id) { $0.quota = 7 }
+            try requireEqual(changed?.after.quota, 7, "by the loop")
+            try require(try await accounts.update(id: anna.id) { $0.quota = 7 } == nil, "a removed one by the loop")
+        },
         StorageCheck("a container's name leads to its account, also of those who came before and after") { open in
             let (storage, other) = (try await open(), try await open())
             let early = try await storage.add(account(1))

@@ -35,7 +35,9 @@ package enum CredentialStorageContract {
         StoredPassword(logN: 4, r: 8, p: 1, salt: [byte, 0], digest: [0, byte])
     }
 
-    private static func event(_ action: String, account: String = "anna", actor: String = "") -> StoredAuditEvent {
+    private static func event(
+        _ action: String, account: String = "anna", actor: String = "", container: String = container
+    ) -> StoredAuditEvent {
         StoredAuditEvent(
             action: action, actor: actor, account: account, address: "192.0.2.1", container: container, subject: "s",
             outcome: "done")
@@ -225,8 +227,25 @@ package enum CredentialStorageContract {
             try requireEqual(try await storage.password(of: "anna"), password(4), "what it was replaced by")
             try require(try await storage.session(session(3).id) != nil, "a replacement has ended the session")
             try requireEqual(try await storage.accountsWithPassword(), ["anna"], "who has a password")
+            let version = try await other.passwordVersion(of: "anna")
             try await storage.setPassword(nil, of: "anna", at: now)
             try requireEqual(try await other.password(of: "anna"), nil, "the password at the end")
+            try requireEqual(try await other.accountsWithPassword(), [], "who has a password at the end")
+            // A removal is a change as well, so that a link from before is over.
+            let removed = try await other.passwordVersion(of: "anna")
+            try require(removed > version && version > 0, "the versions are \(version) and \(removed)")
+            try requireEqual(
+                try await storage.add(session(4), ifPasswordIs: password(4), auditing: nil), .passwordIsAnother, "after that")
+            func set(_ number: UInt8, _ account: String, _ version: Int64) async throws -> Bool {
+                try await storage.setPassword(password(number), of: account, at: now, ifVersionIs: version)
+            }
+            try require(try await !set(5, "anna", version), "set at an old version")
+            try require(try await set(5, "anna", removed), "not set at its version")
+            try require(try await !set(6, "anna", removed), "set twice at one version")
+            try requireEqual(try await other.password(of: "anna"), password(5), "the password by its version")
+            try requireEqual(try await other.passwordVersion(of: "cleo"), 0, "the version of none")
+            try require(try await set(1, "cleo", 0), "a first one was refused")
+            try require(try await !set(2, "cleo", 0), "a first one twice")
             try requireEqual(try await other.session(session(3).id), nil, "the session at the end")
         },
         StorageCheck("no session of an old password is left, whichever comes first") { open in
@@ -330,7 +349,20 @@ package enum CredentialStorageContract {
             try requireEqual(try await actions(now + 1, nil, 9), ["b"], "since then")
             try requireEqual(try await actions(0, "anna", 9), ["a", "kept"], "of anna")
             try requireEqual(try await actions(0, "nobody", 9), [], "of nobody")
-            let entries = try await storage.auditLog(.init(since: 0), limit: 9)
+            try await storage.audit(event(AuditLogFilter.consent, account: "anna", actor: "anna"), at: now + 1)
+            let consents = try await other.auditLog(.init(since: 0, account: "anna", isOfConsent: true), limit: 9)
+            try requireEqual(consents.map(\.event.action), [AuditLogFilter.consent], "consents")
+            let place = "iCloud.org.example.place"
+            for container in [place, "\(place)/production", "\(place)2"] {
+                try await storage.audit(event("at", account: "cleo", container: container), at: now + 1)
+            }
+            let here = try await other.auditLog(.init(since: 0, container: place), limit: 9)
+            try requireEqual(here.map(\.event.container), ["\(place)/production", place], "of a container")
+            let both = try await other.auditLog(.init(since: 0, account: "cleo", container: place), limit: 1)
+            try requireEqual(both.map(\.event.container), ["\(place)/production"], "of an account in a container")
+            let older = try await other.auditLog(.init(since: 0, container: place, before: here.first?.number), limit: 9)
+            try requireEqual(older.map(\.event.container), [place], "before that")
+            let entries = try await storage.auditLog(.init(since: 0, before: consents.first?.number), limit: 9)
             try require(zip(entries, entries.dropFirst()).allSatisfy { $0.number > $1.number }, "numbers don't grow")
             try requireEqual(entries.first?.at, now + 1, "time")
             try requireEqual(entries.first?.event, event("b", account: "ben"), "event")

@@ -62,6 +62,37 @@ import TidemarkModel
         #expect(wrong.status == 400 && wrong.text.contains("A file is for a field of the type asset"))
     }
 
+    @Test func `a record with a long name has its history, and thumbnails are one entry of the log`() async throws {
+        let fixture = try await ConsoleFixture()
+        let browser = try await fixture.browser(fixture.anna)
+        let name = String(repeating: "å", count: 120) + " "
+        let place = ["c": ConsoleFixture.journal, "type": "City", "name": name]
+        let made = try await browser.post(
+            "record", place.merging(["newName": "photo", "newType": "asset"]) { $1 }, files: ["file": Picture.png(1)])
+        #expect(made.status == 303, "\(made.text)")
+        #expect(await browser.get("record", place).text.contains("admin.records.save"))
+        try await fixture.save("own", type: "Note", ["text": .string("mine")], scope: .private)
+        let mine = ["c": ConsoleFixture.journal, "db": "private", "account": "cleo@example.org", "type": "Note"]
+        let photo = try await browser.post(
+            "record", mine.merging(["name": "photo", "newName": "photo", "newType": "asset"]) { $1 },
+            files: ["file": Picture.png(2)])
+        #expect(photo.status == 303, "\(photo.text)")
+        func looks() async throws -> Int {
+            try await fixture.credentials.auditLog(account: fixture.cleo.id).count {
+                $0.event.action.rawValue == "admin.records.read"
+            }
+        }
+        let before = try await looks()
+        for _ in 0..<5 {
+            let query = mine.merging(["name": "photo", "field": "photo", "preview": "1"]) { $1 }
+            #expect(await browser.get("asset", query).status == 200)
+        }
+        #expect(try await looks() == before + 1)
+        // What is downloaded is an entry each.
+        #expect(await browser.get("asset", mine.merging(["name": "photo", "field": "photo"]) { $1 }).status == 200)
+        #expect(try await looks() == before + 2)
+    }
+
     @Test func `a list of assets gets a file more`() async throws {
         let fixture = try await ConsoleFixture()
         let browser = try await fixture.browser(fixture.anna)
@@ -113,6 +144,18 @@ import TidemarkModel
             let jpeg = try await header(bytes + rest)
             #expect(jpeg?.type == "image/jpeg" && jpeg?.height == 0x0102 && jpeg?.width == 0x0304, "\(length)")
         }
+        // Of many segments only so much is read.
+        var many: [UInt8] = [0xff, 0xd8]
+        for _ in 0..<30 {
+            many += [0xff, 0xe1, 0xff, 0xff]
+            many += [UInt8](repeating: 7, count: 0xffff - 2)
+        }
+        let reads = Shared(0)
+        let hostile = try await PictureHeader(size: Int64(many.count)) { offset, count in
+            reads.change { $0 += 1 }
+            return Data(many[min(Int(offset), many.count)..<min(Int(offset) + count, many.count)])
+        }
+        #expect(hostile == nil && reads.value == 9)
         var filled: [UInt8] = [0xff, 0xd8]
         filled += [UInt8](repeating: 0xff, count: 400)
         #expect(try await header(filled) == nil)

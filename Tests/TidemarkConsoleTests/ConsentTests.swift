@@ -71,6 +71,56 @@ import TidemarkModel
         #expect(entries[0].event.container == "\(ConsoleFixture.journal)/production")
     }
 
+    @Test func `a developer reads in the log that private records were changed, and what they were with consent alone`()
+        async throws
+    {
+        let fixture = try await fixture()
+        let (anna, ben) = (
+            try await fixture.console.browser(fixture.console.anna), try await fixture.console.browser(fixture.console.ben)
+        )
+        let changed = try await anna.post(
+            "record",
+            Self.place.merging(["name": "letter", "newName": "text", "newType": "string", "newValue": "a secret"]) { $1 })
+        #expect(changed.status == 303, "\(changed.text)")
+        func log(_ browser: Browser) async -> String { await browser.get("activity", ["c": ConsoleFixture.journal]).text }
+        #expect(await log(anna).contains("a secret"))
+        let hidden = await log(ben)
+        #expect(hidden.contains("admin.records.save") && !hidden.contains("a secret") && !hidden.contains("letter"))
+        #expect(!hidden.contains(fixture.console.cleo.id) && !hidden.contains(fixture.console.cleo.email))
+        let cleo = try await fixture.browser(fixture.console.cleo)
+        #expect(try await cleo.post("", Self.consent).status == 303)
+        #expect(await log(ben).contains("a secret"))
+        #expect(try await cleo.post("", ["action": "end-consent", "container": ConsoleFixture.journal]).status == 303)
+        #expect(await !log(ben).contains("a secret"))
+    }
+
+    @Test func `who takes part in a share allows a developer nothing of its owner`() async throws {
+        let fixture = try await fixture()
+        let (cloud, anna, cleo) = (fixture.cloud, fixture.console.anna, fixture.console.cleo)
+        let database = try cloud.database(.private, of: ConsoleFixture.journal, environment: .production, account: anna.id)
+        let zone = CloudZoneID("Trips")
+        try await database.modifyZones(saving: [zone], deleting: [])
+        let record = CloudRecord(CloudRecordID("plan", in: zone), type: "Note", fields: ["text": .string("Anna's")])
+        _ = try await database.modify(ModifyRecordsRequest(zone: zone, operations: [.save(record)]))
+        let share = try await database.createShare(in: zone, coverage: .zone, title: nil, publicPermission: .none)
+        let invited = try await database.changeShare(
+            share.id, [.invite(.emailAddress(cleo.email), role: .privateUser, permission: .readWrite)])
+        let participant = try #require(invited.participants.first { $0.role == .privateUser }).id
+        let token = try await database.makeLink(to: share.id, for: participant).token
+        let shared = try cloud.database(.shared, of: ConsoleFixture.journal, environment: .production, account: cleo.id)
+        _ = try await shared.acceptLink(token)
+        #expect(try await fixture.browser(cleo).post("", Self.consent).status == 303)
+        let developer = try await fixture.console.browser(fixture.console.ben)
+        let owner = StoredAccount.userRecordName(of: anna.id, in: ConsoleFixture.journal)
+        let place = Self.place.merging(["db": "shared", "zone": "Trips", "owner": owner, "name": "plan"]) { $1 }
+        #expect(await developer.get("record", place).status == 403)
+        #expect(try await fixture.browser(anna).post("", Self.consent).status == 303)
+        let seen = await developer.get("record", place)
+        #expect(seen.status == 200 && seen.text.contains("plan"))
+        let log = try await fixture.credentials.auditLog(account: anna.id)
+        #expect(log.contains { $0.event.action.rawValue == "admin.records.read" && $0.event.actor == fixture.console.ben.id })
+    }
+
     @Test func `consent takes the password, a time that there is, and a container with something of the person`() async throws {
         let fixture = try await fixture()
         let cleo = try await fixture.browser(fixture.console.cleo)

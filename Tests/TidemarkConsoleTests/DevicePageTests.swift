@@ -81,7 +81,11 @@ import TidemarkModel
             try await fixture.credentials.auditLog().first { $0.event.action.rawValue == "admin.subscriptions.read" })
         #expect(entry.event.account == fixture.cleo.id && entry.event.actor == fixture.anna.id)
         let ben = try await fixture.browser(fixture.ben)
-        #expect(await ben.get("activity", named).status == 200)
+        // A developer learns of no account that has nothing there.
+        #expect(await ben.get("activity", named).status == 404)
+        try await fixture.save("own", type: "Note", ["text": .string("mine")], by: fixture.cleo, scope: .private)
+        let seen = await ben.get("activity", named)
+        #expect(seen.status == 200 && !seen.text.contains("Subscriptions of cleo@example.org"))
         #expect(await ben.get("activity", named.merging(["e": "production"]) { $1 }).status == 403)
     }
 

@@ -89,15 +89,55 @@ import TidemarkModel
         #expect(try await fixture.cloud.account(id: anna.id)?.name?.title == "Anna Berg")
         let (page, key) = try await link(1)
         #expect(page == "address" && letters.value[0].recipient == "anna@example.net")
-        // A program that reads mail opens the link, and nothing happens.
+        // A program that reads mail opens the link, or a stranger to whom the letter went, and nothing happens.
         let shown = await fixture.pages.reply(
             to: ConsoleRequest(page: page, query: ["key": key], fetchSite: "none", baseURL: PeopleFixture.baseURL))
-        #expect(shown.status == 200 && shown.text.contains("anna@example.net"))
+        #expect(shown.status == 403 && !shown.text.contains(anna.email))
+        #expect(await post(fixture, page, ["key": key]).status == 403)
+        let cleo = try await fixture.browser(fixture.console.cleo)
+        #expect(try await cleo.post(page, ["key": key]).status == 403)
         #expect(try await fixture.cloud.account(id: anna.id)?.email == anna.email)
-        #expect(await post(fixture, page, ["key": key]).status == 303)
+        // It takes the link and the account's session; signing in leads back to it.
+        let to = await fixture.signIn(anna.email, to: "address/\(key)").header("Location")
+        #expect(to?.hasPrefix("/account/address?key=") == true)
+        #expect(await browser.get(page, query: ["key": key]).text.contains("anna@example.net"))
+        #expect(try await browser.post(page, ["key": key], token: "none").status == 403)
+        #expect(try await browser.post(page, ["key": key]).header("Location") == "/account?done=new-address")
         #expect(try await fixture.cloud.account(id: anna.id)?.email == "anna@example.net")
-        #expect(await post(fixture, page, ["key": key]).status == 404)
-        #expect(await post(fixture, page, ["key": String(key.reversed())]).status == 404)
+        #expect(try await browser.post(page, ["key": key]).status == 404)
+        #expect(try await browser.post(page, ["key": String(key.reversed())]).status == 404)
+        // The address before hears of it.
+        for _ in 0..<600 where letters.value.count < 2 { try await Task.sleep(for: .milliseconds(20)) }
+        #expect(letters.value.last?.recipient == anna.email)
+        #expect(letters.value.last?.text.contains("anna@example.net") == true)
+    }
+
+    @Test func `a letter that was not taken is sent again, and the next one may be asked for at once`() async throws {
+        struct Refused: Error { let isTemporary: Bool }
+        let (failures, sent) = (Box([Refused(isTemporary: true), Refused(isTemporary: false)]), Shared(0))
+        let fixture = try await PeopleFixture(
+            mail: PeopleMail(
+                serverURL: "https://cloud.example.org", isTemporary: { ($0 as? Refused)?.isTemporary ?? false },
+                pauses: [.milliseconds(1), .milliseconds(1)]
+            ) { _, _, _ in
+                let failure = failures.withLock { $0.isEmpty ? nil : $0.removeFirst() }
+                if let failure { throw failure }
+                sent.change { $0 += 1 }
+            })
+        _ = await ask(fixture, fixture.console.anna.email)
+        for _ in 0..<600 where fixture.console.reports.withLock({ $0.isEmpty }) {
+            try await Task.sleep(for: .milliseconds(20))
+        }
+        #expect(sent.value == 0)
+        _ = await ask(fixture, fixture.console.anna.email)
+        for _ in 0..<600 where sent.value == 0 { try await Task.sleep(for: .milliseconds(20)) }
+        #expect(sent.value == 1)
+        // A letter to no address is not begun.
+        let browser = try await fixture.browser(fixture.console.anna)
+        let wrong = try await browser.post(
+            "", ["action": "profile", "name": "", "email": "foo", "password": ConsoleFixture.password])
+        #expect(wrong.status == 400 && wrong.text.contains("no address"))
+        #expect(sent.value == 1)
     }
 
     @Test func `a server that sends no mail says so`() async throws {

@@ -203,6 +203,11 @@ import TidemarkModel
         let set = try await browser.post("second-factor", ["action": "set", "factor": pending, "code": try code()])
         let recovery = set.text.matches(of: /[a-z2-7]{4}-[a-z2-7]{4}-[a-z2-7]{4}-[a-z2-7]{4}/).map { String($0.0) }
         #expect(set.status == 200 && recovery.count == 8)
+        // Another one takes its place with the password alone, however short ago that was entered.
+        let again = try await browser.post("second-factor", ["action": "begin"])
+        #expect(again.text.contains("type=\"password\"") && !again.text.contains("name=\"factor\""))
+        let confirmed = ["action": "begin", "confirmed": "1", "password": Self.password]
+        #expect(try await browser.post("second-factor", confirmed).text.contains("name=\"factor\""))
         let asked = await fixture.signIn(cleo.email)
         #expect(asked.status == 403 && asked.text.contains("name=\"code\""))
         // The code that has set it up is used up.
@@ -273,13 +278,13 @@ import TidemarkModel
         #expect(try await fixture.log().last == "account.export done")
     }
 
-    @Test func `a file of the archive with a long name keeps it`() throws {
+    @Test func `a file of the archive with a long name keeps it`() async throws {
         let scratch = try Scratch()
         let long = String(repeating: "long-", count: 30)
         try scratch.write("content", to: "folder/\(long)/\(long).txt")
         let file = try ArchiveFile(of: scratch["folder"], named: "export", at: 1_800_000_000)
         var bytes = Data()
-        while Int64(bytes.count) < file.count { bytes += try file.read(at: Int64(bytes.count), most: 1 << 20) }
+        while Int64(bytes.count) < file.count { bytes += try await file.read(at: Int64(bytes.count), most: 1 << 20) }
         try bytes.write(to: scratch["long.tar"])
         let tar = Process()
         tar.executableURL = URL(fileURLWithPath: "/bin/tar")
@@ -290,6 +295,80 @@ import TidemarkModel
         tar.waitUntilExit()
         let listed = String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
         #expect(listed == "export/\(long)/\(long).txt\n")
+    }
+
+    @Test func `what was damaged stands in the archive, and an archive has its turn until it is downloaded`() async throws {
+        let fixture = try await PeopleFixture()
+        let cleo = fixture.console.cleo
+        try await fixture.console.save("oslo", type: "Note", ["text": .string("mine")], by: cleo, scope: .private)
+        let browser = try await fixture.browser(cleo)
+        var held = Optional(try await browser.post("export", ["password": Self.password]))
+        #expect(held?.status == 200)
+        #expect(try await browser.post("export", ["password": Self.password]).status == 503)
+        held = nil
+        #expect(try await browser.post("export", ["password": Self.password]).status == 200)
+        // Of others, two at once.
+        let (ben, anna) = (
+            try await fixture.browser(fixture.console.ben), try await fixture.browser(fixture.console.anna)
+        )
+        let two = [
+            try await browser.post("export", ["password": Self.password]),
+            try await ben.post("export", ["password": Self.password]),
+        ]
+        #expect(try await anna.post("export", ["password": Self.password]).status == 503)
+        withExtendedLifetime(two) {}
+
+        let contents = Data("picture".utf8)
+        let asset = AssetDigest.asset(of: contents)
+        let database = try fixture.cloud.database(.private, of: ConsoleFixture.journal, account: cleo.id)
+        _ = try await database.upload(contents, of: asset, at: 0, in: .default)
+        try await fixture.console.save("photo", type: "Note", ["photo": .asset(asset)], by: cleo, scope: .private)
+        let cloud = fixture.console.scratch["cloud"]
+        let stored = try #require(
+            try FileManager.default.subpathsOfDirectory(atPath: cloud.path).first {
+                $0.hasSuffix(String(asset.digest.suffix(40)))
+            })
+        try Data("p1cture".utf8).write(to: cloud.appendingPathComponent(stored))
+        let folder = fixture.console.scratch["archive"]
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        let summary = try await PersonArchive.write(all: cleo, of: fixture.cloud, fixture.credentials, to: folder)
+        #expect(summary.problems.count == 1)
+        let named = try String(contentsOf: folder.appendingPathComponent("problems.jsonl"), encoding: .utf8)
+        #expect(named.contains(asset.digest))
+    }
+
+    @Test func `a link is over once the password is taken away, and of two who have it one sets a password`() async throws {
+        let fixture = try await PeopleFixture()
+        let cleo = fixture.console.cleo
+        let administration = Administration(fixture.cloud, fixture.credentials, by: .system(name: "root"))
+        _ = try await administration.setPassword(nil, of: cleo.email)
+        func key() async throws -> String { try await fixture.credentials.passwordLinkKey(of: cleo.id) }
+        let old = try await key()
+        #expect(try await fixture.credentials.setPassword("a new password", byLink: old) == cleo.id)
+        _ = try await administration.setPassword(nil, of: cleo.email)
+        #expect(try await fixture.credentials.setPassword("a new password", byLink: old) == nil)
+        #expect(try await fixture.credentials.account(ofPasswordLink: old) == nil)
+        #expect(await fixture.signIn(cleo.email, "a new password").status == 403)
+        let shared = try await key()
+        let credentials = fixture.credentials
+        async let one = credentials.setPassword("the first password", byLink: shared)
+        async let two = credentials.setPassword("the second password", byLink: shared)
+        let set = try await [one, two].compactMap(\.self)
+        #expect(set == [cleo.id])
+    }
+
+    @Test func `what an operator changes stays, when the person changes the name at the same time`() async throws {
+        let fixture = try await PeopleFixture()
+        let cleo = fixture.console.cleo
+        let browser = try await fixture.browser(cleo)
+        let own = PersonalAccount(fixture.cloud, fixture.credentials, cleo, from: "")
+        // The account as the request has read it, before an operator shuts it.
+        let administration = Administration(fixture.cloud, fixture.credentials, by: .system(name: "root"))
+        _ = try await administration.update(cleo.email) { $0.status = .restricted }
+        try await own.set(name: "Cleo Dahl", address: cleo.email)
+        let after = try #require(try await fixture.cloud.account(id: cleo.id))
+        #expect(after.status == .restricted && after.name?.title == "Cleo Dahl")
+        #expect(await browser.get().status == 303)
     }
 
     @Test func `an account is deleted with its data, by its password, unless it administers the cloud`() async throws {

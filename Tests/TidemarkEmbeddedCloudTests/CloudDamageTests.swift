@@ -213,15 +213,16 @@ import TidemarkModel
                 try await owner.createShare(in: zone, coverage: .hierarchy(root: name), title: name, publicPermission: .none))
         }
         try DamagedRows.run(file) { db in try db.execute(sql: "UPDATE shares SET title = 'u' WHERE title = 'a'") }
-        var (whole, damaged): ([String?], [String]) = ([], [])
+        let (titles, reasons) = (Shared<[String?]>([]), Shared<[String]>([]))
         let account = try #require(try await cloud.account("anna@example.org"))
         try await cloud.forEachItem(of: account) { _, item in
             switch item {
-            case .share(let share): whole.append(share.title)
-            case .damaged(let error): damaged.append(error.reason)
+            case .share(let share): titles.change { $0.append(share.title) }
+            case .damaged(let error): reasons.change { $0.append(error.reason) }
             case .record: break
             }
         }
+        let (whole, damaged) = (titles.value, reasons.value)
         #expect(whole == ["b"] && damaged.count == 1)
         #expect(damaged.first?.contains("the share '\(shares[0].id.recordName)' is damaged") == true, "\(damaged)")
         try await owner.deleteShare(shares[1].id)

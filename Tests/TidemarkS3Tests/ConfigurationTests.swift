@@ -110,7 +110,10 @@ struct ConfigurationTests {
         #expect(S3Time.microseconds(header: "Sun, 06 Nov 1994 08:49:37 GMT") == 784_111_777_000_000)
         #expect(S3Time.microseconds("1994-11-06T08:49:37Z") == 784_111_777_000_000)
         #expect(S3Time.microseconds("2000-02-29T00:00:00.5Z") == 951_782_400_500_000)
-        for text in ["", "2000-02-29T00:00:00.5e300Z", "2026-13-01T00:00:00Z", "2026-11-25T20:35:11", "now", "2026-11-25", "99999-01-01T00:00:00Z"] {
+        for text in [
+            "", "2000-02-29T00:00:00.5e300Z", "2026-13-01T00:00:00Z", "2026-11-25T20:35:11", "now", "2026-11-25",
+            "99999-01-01T00:00:00Z",
+        ] {
             #expect(S3Time.microseconds(text) == nil)
         }
         for text in ["", "Sun, 06 Nov 1994 08:49:37 CET", "Sun, 06 Now 1994 08:49:37 GMT", "06 Nov 1994"] {

@@ -1,7 +1,12 @@
 package import Foundation
+import TidemarkSQLite
 
 /// A folder as one file, in the format of `tar` (POSIX.1-2001), which is made while it is read. The folder goes with it.
-package final class ArchiveFile: Sendable {
+package actor ArchiveFile {
+    /// It reads from the disk, which no thread of the cooperative pool waits for.
+    private nonisolated let executor = StoreExecutor(label: "tidemark.archive-file")
+    package nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
+
     private enum Content: Sendable {
         case bytes(Data)
         case file(URL)
@@ -15,7 +20,7 @@ package final class ArchiveFile: Sendable {
     private let folder: URL
     private let pieces: [Piece]
     /// The size of the whole file.
-    package let count: Int64
+    package nonisolated let count: Int64
 
     private static let block: Int64 = 512
 

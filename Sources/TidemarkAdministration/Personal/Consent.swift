@@ -11,17 +11,15 @@ package struct Consent: Hashable, Sendable {
 
     /// For how many days a person can choose to give it.
     package static let days = [1, 7, 30]
-    /// Entries of an account that are looked through. Of somebody with more, what is older counts as not given.
-    private static let looked = 10_000
     /// What the entries' action is called behind `account.`.
     static let action = "consent"
 
     /// The consents of an account that are good now, by the names of containers.
     ///
-    /// - Complexity: O(entries of the account in 30 days), 10,000 at the most.
+    /// - Complexity: O(times that the account has given or ended consent in 30 days).
     static func all(of account: String, _ credentials: CredentialStore) async throws -> [Consent] {
         let (now, longest) = (credentials.time, Int64(days.max() ?? 0) * 86_400_000_000)
-        let entries = try await credentials.auditLog(since: now - longest, account: account, limit: looked)
+        let entries = try await credentials.consentLog(of: account, since: now - longest)
         var seen: Set<String> = []
         return entries.compactMap { entry -> Consent? in
             // By the person alone.

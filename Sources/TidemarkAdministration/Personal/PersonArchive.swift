@@ -4,10 +4,11 @@ package import TidemarkCloudEngine
 package import TidemarkEmbeddedCloud
 package import TidemarkIdentity
 import TidemarkModel
+import TidemarkSQLite
 import TidemarkWire
 
 /// Writes all that a cloud has of a person: the command and the person's own page call it.
-package final class PersonArchive {
+package actor PersonArchive {
     /// What an archive has.
     package struct Summary: Encodable, Sendable {
         package var records = 0
@@ -18,7 +19,13 @@ package final class PersonArchive {
         package var problems: [String] = []
     }
 
+    /// It writes and waits for the disk, which no thread of the cooperative pool may.
+    private nonisolated let executor = StoreExecutor(label: "tidemark.archive")
+    package nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
+
     private let folder: URL
+    /// Whether it has to survive a power cut.
+    private let isDurable: Bool
     private let cloud: EmbeddedCloud
     private let credentials: CredentialStore
     private let account: StoredAccount
@@ -27,31 +34,51 @@ package final class PersonArchive {
     /// Assets that were found damaged or missing.
     private var missing: Set<String> = []
 
-    private init(_ folder: URL, _ cloud: EmbeddedCloud, _ credentials: CredentialStore, _ account: StoredAccount) {
+    private init(
+        _ folder: URL, _ cloud: EmbeddedCloud, _ credentials: CredentialStore, _ account: StoredAccount, isDurable: Bool
+    ) {
         (self.folder, self.cloud, self.credentials, self.account) = (folder, cloud, credentials, account)
+        self.isDurable = isDurable
     }
 
-    /// Writes all of an account to a folder that is there and empty. Damaged items are left out and named.
+    /// Writes all of an account to a folder that is there and empty. Damaged items are left out, and named in `problems.jsonl`.
     package static func write(
         all account: StoredAccount, of cloud: EmbeddedCloud, _ credentials: CredentialStore, to folder: URL
     ) async throws -> Summary {
-        try await PersonArchive(folder, cloud, credentials, account).write()
+        try await PersonArchive(folder, cloud, credentials, account, isDurable: true).write()
     }
 
     /// Makes a file of all of an account. It lies in a temporary folder, which goes with it.
     package static func file(
         all account: StoredAccount, of cloud: EmbeddedCloud, _ credentials: CredentialStore
     ) async throws -> (file: ArchiveFile, summary: Summary) {
-        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("tidemark-export-\(UUID().uuidString)")
+        removeLeftovers()
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("\(leftoverPrefix)\(UUID().uuidString)")
         try FileManager.default.createDirectory(
             at: folder, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
         do {
-            let summary = try await write(all: account, of: cloud, credentials, to: folder)
+            let summary = try await PersonArchive(folder, cloud, credentials, account, isDurable: false).write()
             return (try ArchiveFile(of: folder, named: "tidemark-export", at: Timestamp.now() / 1_000_000), summary)
         } catch {
             // The error that is told is the first one.
             try? FileManager.default.removeItem(at: folder)
             throw error
+        }
+    }
+
+    private static let leftoverPrefix = "tidemark-export-"
+    /// Seconds after which nobody makes or reads an archive any more.
+    private static let leftoverAge = 86_400.0
+
+    /// Removes temporary folders that programs have left which were killed. Those of others can't be removed, and stay.
+    package static func removeLeftovers() {
+        let (files, keys) = (FileManager.default, [URLResourceKey.contentModificationDateKey])
+        let found = try? files.contentsOfDirectory(at: files.temporaryDirectory, includingPropertiesForKeys: keys)
+        for folder in found ?? [] where folder.lastPathComponent.hasPrefix(leftoverPrefix) {
+            guard let changed = try? folder.resourceValues(forKeys: Set(keys)).contentModificationDate,
+                changed.timeIntervalSinceNow < -leftoverAge
+            else { continue }
+            try? files.removeItem(at: folder)
         }
     }
 
@@ -67,7 +94,7 @@ package final class PersonArchive {
                 $0.member("discoverable", account.isDiscoverable)
             }
         }
-        try await cloud.forEachItem(of: account) { place, item in try await write(item, place) }
+        try await cloud.forEachItem(of: account) { place, item in try await self.write(item, place) }
         for session in try await credentials.sessions(of: account.id) {
             try line("sessions.jsonl") { json in
                 json.object {
@@ -92,8 +119,11 @@ package final class PersonArchive {
                 }
             }
         }
+        for problem in summary.problems {
+            try line("problems.jsonl") { json in json.object { $0.member("problem", problem) } }
+        }
         for file in files.values {
-            try file.synchronize()
+            if isDurable { try file.synchronize() }
             try file.close()
         }
         return summary
@@ -158,7 +188,7 @@ package final class PersonArchive {
             }
             return
         }
-        try file.synchronize()
+        if isDurable { try file.synchronize() }
         try file.close()
         summary.assets += 1
         summary.bytes += asset.size

@@ -29,12 +29,12 @@ package struct PersonalAccount: Sendable {
         }
         if UserLookUp.spelled(email) != account.email { try await set(address: email) }
         let name = PersonName(text: text)
-        var changed = account
-        changed.name = name.title.isEmpty ? nil : name
-        guard changed.name != account.name else { return }
-        let after = changed
-        try await wrapped { try await cloud.update(after) }
-        try await audit("name", before: account.name?.title ?? "", after: after.name?.title ?? "")
+        // What operators change meanwhile stays, such as that the account is shut.
+        let changed = try await wrapped {
+            try await cloud.update(id: account.id) { $0.name = name.title.isEmpty ? nil : name }
+        }
+        guard let (before, after) = changed, before.name != after.name else { return }
+        try await audit("name", before: before.name?.title ?? "", after: after.name?.title ?? "")
     }
 
     /// Gives the account another address.
@@ -58,7 +58,7 @@ package struct PersonalAccount: Sendable {
     /// - Returns: The link's path below the server's address.
     package func passwordLink() async throws(AdministrationError) -> String {
         let key = try await wrapped { try await credentials.passwordLinkKey(of: account.id) }
-        try await audit("password-link")
+        try await audit("password-link", isSignedIn: false)
         return Self.passwordLinkPath(key)
     }
 
@@ -66,11 +66,18 @@ package struct PersonalAccount: Sendable {
     static func passwordLinkPath(_ key: String) -> String { "/account/password?key=\(key)" }
 
     /// Gives the account another password. All its sessions end, those of devices among them.
-    ///
-    /// - Parameter isByLink: Whether an operator's link stands for the password before.
-    package func setPassword(_ password: String, isByLink: Bool = false) async throws(AdministrationError) {
+    package func setPassword(_ password: String) async throws(AdministrationError) {
         try await wrapped { try await credentials.setPassword(password, of: account.id) }
-        try await audit("password", subject: isByLink ? "by an operator's link" : "")
+        try await audit("password")
+    }
+
+    /// Gives the account another password by a link, which stands for the one before. All its sessions end, those of devices among them.
+    ///
+    /// - Returns: `false` where the link is over, was used, or is none. Nothing is changed then.
+    package func setPassword(_ password: String, byLink key: String) async throws(AdministrationError) -> Bool {
+        guard try await wrapped({ try await credentials.setPassword(password, byLink: key) }) != nil else { return false }
+        try await audit("password", subject: "by a link", isSignedIn: false)
+        return true
     }
 
     // Devices and sessions
@@ -222,13 +229,15 @@ package struct PersonalAccount: Sendable {
 
     // What each of these does
 
+    /// - Parameter isSignedIn: Whether it is known that the person does it; otherwise a link is all that the client has shown, or nothing.
     private func audit(
-        _ action: String, subject: String = "", before: String = "", after: String = ""
+        _ action: String, subject: String = "", before: String = "", after: String = "", isSignedIn: Bool = true
     ) async throws(AdministrationError) {
         try await wrapped {
             try await credentials.audit(
                 AuditEvent(
-                    .own(action), actor: account.id, account: account.id, address: address, subject: subject, before: before,
+                    .own(action), actor: isSignedIn ? account.id : "", account: account.id, address: address, subject: subject,
+                    before: before,
                     after: after))
         }
     }

@@ -43,7 +43,30 @@ package struct Accounts: Sendable {
     package func update(_ account: StoredAccount) async throws(CloudError) {
         var account = account
         account.phone = try Self.number(account.phone)
-        try await storage.update(account)
+        try await storage.update(account, from: nil)
+    }
+
+    /// How often a change is made again of an account that others have changed meanwhile.
+    private static let tries = 10
+
+    /// Changes some of an account, but not its address, and keeps what others change at the same time.
+    ///
+    /// - Parameter change: Is called with the account as it is, again where it was changed meanwhile.
+    /// - Returns: The account before and after; `nil` where there is none.
+    /// - Throws: `CloudError` `invalidArguments` for a malformed number, and for a number that another account has; `zoneBusy` where others
+    ///   change the account all the time.
+    package func update(
+        id: String, _ change: @Sendable (inout StoredAccount) -> Void
+    ) async throws(CloudError) -> (before: StoredAccount, after: StoredAccount)? {
+        for _ in 0..<Self.tries {
+            guard let before = try await storage.account(id: id) else { return nil }
+            var after = before
+            change(&after)
+            after.phone = try Self.number(after.phone)
+            guard after != before else { return (before, after) }
+            if try await storage.update(after, from: before) { return (before, after) }
+        }
+        throw CloudError(.zoneBusy, forClients: "the account is being changed by others", retryAfter: .seconds(1))
     }
 
     /// Gives an account another address. Pending invitations are for whoever has their address now.

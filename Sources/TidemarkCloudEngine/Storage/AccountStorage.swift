@@ -12,10 +12,13 @@ package protocol AccountStorage: Sendable {
     /// - Returns: The account that has the address now.
     /// - Throws: `CloudError` `invalidArguments` where another account has the phone number.
     func add(_ account: StoredAccount) async throws(CloudError) -> StoredAccount
-    /// Writes all of an account but its address. A missing account is no error.
+    /// Writes all of an account but its address.
     ///
+    /// - Parameter before: The account as it has to be still, but for its address; `nil` for any.
+    /// - Returns: `false` where the account is missing, or is not as `before` any more. Nothing is written then.
     /// - Throws: `CloudError` `invalidArguments` where another account has the phone number.
-    func update(_ account: StoredAccount) async throws(CloudError)
+    @discardableResult
+    func update(_ account: StoredAccount, from before: StoredAccount?) async throws(CloudError) -> Bool
     /// Gives an account another address, which is spelled as stored. A missing account is no error.
     ///
     /// - Returns: `false` where another account has the address.
@@ -35,4 +38,9 @@ package protocol AccountStorage: Sendable {
     func accounts() async throws(CloudError) -> [StoredAccount]
     /// Returns whether there is no account.
     func isEmpty() async throws(CloudError) -> Bool
+}
+
+extension AccountStorage {
+    /// Writes all of an account but its address, whatever it was. A missing account is no error.
+    package func update(_ account: StoredAccount) async throws(CloudError) { try await update(account, from: nil) }
 }

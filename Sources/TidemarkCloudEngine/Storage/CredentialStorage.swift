@@ -50,8 +50,15 @@ package protocol CredentialStorage: OperatorStorage {
 
     func password(of account: String) async throws -> StoredPassword?
     func accountsWithPassword() async throws -> Set<String>
-    /// Sets or removes an account's password, and ends its sessions.
-    func setPassword(_ password: StoredPassword?, of account: String, at time: Int64) async throws
+    /// Returns when an account's password was set or removed last: another time after each change. 0 where it never was.
+    func passwordVersion(of account: String) async throws -> Int64
+    /// Sets or removes an account's password, and ends its sessions. Of a password that is removed, the time stays.
+    ///
+    /// - Parameter version: When it has to have been set last; `nil` for any time.
+    /// - Returns: `false` where it was set at another time. Nothing is changed then.
+    func setPassword(
+        _ password: StoredPassword?, of account: String, at time: Int64, ifVersionIs version: Int64?
+    ) async throws -> Bool
     /// Replaces what is kept of a password that stays the same.
     ///
     /// - Returns: `false` where the account has another one by now.
@@ -105,9 +112,47 @@ package struct AuditLogFilter: Hashable, Sendable {
     package var container: String?
     /// Only entries with a smaller number.
     package var before: Int64?
+    /// Only entries of a person who gives or ends consent. They have an index, so those of an account are found among any number of entries.
+    package var isOfConsent: Bool
 
-    package init(since: Int64 = 0, account: String? = nil, container: String? = nil, before: Int64? = nil) {
+    package init(
+        since: Int64 = 0, account: String? = nil, container: String? = nil, before: Int64? = nil, isOfConsent: Bool = false
+    ) {
         (self.since, self.account, self.container, self.before) = (since, account, container, before)
+        self.isOfConsent = isOfConsent
+    }
+
+    /// The action of entries by which a person gives or ends consent.
+    package static let consent = "account.consent"
+
+    /// The statement that finds the entries. Each of its inner ones takes an index that has the entries in their order, and ends at the limit.
+    ///
+    /// Its parameters are `$1` to `$5`: since, account, container, before and the limit.
+    package func statement(_ columns: String, from table: String) -> String {
+        var rest = "at >= $1"
+        if before != nil { rest += " AND number < $4" }
+        if isOfConsent { rest += " AND action = '\(Self.consent)'" }
+        let places = ["$3", "$3 || '/development'", "$3 || '/production'"].map { "container = \($0)" }
+        var arms: [String] = []
+        if account != nil {
+            if container != nil { rest += " AND (\(places.joined(separator: " OR ")))" }
+            arms = ["account = $2", "actor = $2"]
+        } else if container != nil {
+            arms = places
+        }
+        let order = "ORDER BY number DESC LIMIT $5"
+        guard !arms.isEmpty else { return "SELECT \(columns) FROM \(table) WHERE \(rest) \(order)" }
+        let inner = arms.enumerated().map { index, arm in
+            "SELECT number FROM (SELECT number FROM \(table) WHERE \(arm) AND \(rest) \(order)) AS arm\(index)"
+        }
+        return "SELECT \(columns) FROM \(table) WHERE number IN (\(inner.joined(separator: " UNION "))) \(order)"
+    }
+}
+
+extension CredentialStorage {
+    /// Sets or removes an account's password, whenever it was set last, and ends its sessions.
+    package func setPassword(_ password: StoredPassword?, of account: String, at time: Int64) async throws {
+        _ = try await setPassword(password, of: account, at: time, ifVersionIs: nil)
     }
 }
 

@@ -29,4 +29,11 @@ public struct StoredAccount: Hashable, Sendable {
         (self.id, self.email, self.phone, self.name) = (id, email, phone, name)
         (self.quota, self.status, self.isDiscoverable) = (quota, status, isDiscoverable)
     }
+
+    /// Whether all but the address is that of another.
+    package func isLike(_ other: StoredAccount) -> Bool {
+        var other = other
+        other.email = email
+        return self == other
+    }
 }

@@ -162,6 +162,9 @@ struct AccountPage {
             if let page = try await console.confirmation(context, question, "Sign out everywhere") { return page }
             _ = try await administration.signOutEverywhere(id)
         case "disable":
+            guard try await administration.details(of: id).account.id != context.account.id else {
+                throw AdministrationError(.invalid, "nobody disables their own account; another operator does")
+            }
             let question =
                 "The account \(id) can't be used until it is enabled again: its devices are refused. What it has stored stays."
             if let page = try await console.confirmation(context, question, "Disable the account") { return page }

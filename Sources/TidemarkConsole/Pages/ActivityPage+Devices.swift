@@ -106,7 +106,7 @@ extension ActivityPage {
         }
         let devices = "\(found.devices) \(found.devices == 1 ? "device is" : "devices are")"
         return """
-            <h2>Subscriptions of \(account.email)</h2>
+            <h2>Subscriptions of \(HTML(try await self.name(of: account.id, in: container)))</h2>
             <p>\(devices) registered in \(container) (\(context.environment.rawValue)).\(found.devices == 0 ? " Without one, nothing is delivered." : "")</p>
             \(rows.isEmpty ? "<div class=\"card empty\">The account has subscribed to nothing there.</div>" : Layout.table("Subscriptions", ["Subscription", "Database", "To", "Zone", "Of", ""], rows))
             """

@@ -25,13 +25,13 @@ enum AssetPreview: Equatable {
             self = .none("It is empty.")
             return
         }
-        if let picture = try await PictureHeader(of: asset, in: place, administration) {
+        let read = try await administration.reader(of: asset, in: place)
+        if let picture = try await PictureHeader(size: asset.size, read) {
             let isTooLarge = asset.size > Self.pictureSize || picture.pixels > Self.pixels
             self = isTooLarge ? .none("A picture of \(picture.width) × \(picture.height), too large to be shown here.") : .picture
             return
         }
-        let beginning = try await administration.piece(
-            of: asset, in: place, at: 0, count: Int(min(Int64(Self.textSize), asset.size)))
+        let beginning = try await read(0, Int(min(Int64(Self.textSize), asset.size)))
         self = Self.text(of: beginning).map { .text($0) } ?? .none("Neither a picture nor a text.")
     }
 
@@ -57,8 +57,9 @@ struct PictureHeader: Equatable {
     var pixels: Int { width * height }
 
     private static let first = 65_536
-    /// Segments of a JPEG that are looked at.
-    private static let segments = 100
+    /// Segments of a JPEG that are looked at, and how often more of it is read to find them.
+    private static let segments = 1_000
+    private static let reads = 8
 
     private init?(_ type: String, _ width: Int, _ height: Int) {
         guard width > 0, height > 0 else { return nil }
@@ -66,14 +67,7 @@ struct PictureHeader: Equatable {
     }
 
     /// Reads the beginning of an asset; `nil` for what is no picture, or does not say how large it is.
-    init?(
-        of asset: CloudAsset, in place: RecordPlace, _ administration: Administration
-    ) async throws(AdministrationError) {
-        try await self.init(size: asset.size) { offset, count throws(AdministrationError) in
-            try await administration.piece(of: asset, in: place, at: offset, count: count)
-        }
-    }
-
+    ///
     /// - Parameter piece: Bytes from an offset on, as many as there are.
     init?(
         size: Int64, _ piece: (Int64, Int) async throws(AdministrationError) -> Data
@@ -123,13 +117,19 @@ struct PictureHeader: Equatable {
         _ beginning: [UInt8], _ size: Int64, _ piece: (Int64, Int) async throws(AdministrationError) -> Data
     ) async throws(AdministrationError) -> PictureHeader? {
         var offset: Int64 = 2
+        var (known, start, reads) = (beginning, 0 as Int64, reads)
         for _ in 0..<segments {
             guard offset + 10 <= size else { return nil }
-            let bytes =
-                if offset + 10 <= beginning.count { Array(beginning[Int(offset)..<(Int(offset) + 10)]) } else {
-                    [UInt8](try await piece(offset, 10))
-                }
-            guard bytes.count == 10, bytes[0] == 0xff else { return nil }
+            if offset + 10 > start + Int64(known.count) {
+                guard reads > 0 else { return nil }
+                reads -= 1
+                start = offset
+                known = [UInt8](try await piece(offset, Int(min(size - offset, Int64(first)))))
+            }
+            let place = Int(offset - start)
+            guard place + 10 <= known.count else { return nil }
+            let bytes = Array(known[place..<(place + 10)])
+            guard bytes[0] == 0xff else { return nil }
             switch bytes[1] {
             // What fills up.
             case 0xff: offset += 1

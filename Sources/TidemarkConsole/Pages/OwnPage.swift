@@ -43,8 +43,10 @@ struct OwnPage {
         let (credentials, account) = (console.credentials, context.account)
         switch context.value("action") {
         case "begin":
+            // Another factor in place of the present one is asked for like its removal.
+            let has = try await credentials.hasSecondFactor(account.id)
             if let page = try await console.confirmation(
-                context, "Signing in to the console will need a code of your phone.", "Go on")
+                context, "Signing in to the console will need a code of your phone.", "Go on", isAlwaysAsked: has)
             {
                 return page
             }

@@ -4,13 +4,18 @@ import TidemarkCloudEngine
 import TidemarkEmbeddedCloud
 import TidemarkIdentity
 
-/// The page of a link in a letter by which people show that an address is theirs. Nothing happens before they say so: programs that read mail
-/// open links, too.
+/// The page of a link in a letter by which people show that an address is theirs.
+///
+/// It takes both: the link, and a session of the account. The link alone may be another person's, whose address was typed by mistake. Nothing
+/// happens before the person says so: programs that read mail open links, too.
 struct AddressLinkPage {
     private let request: ConsoleRequest
+    private let person: Person?
     private let pages: PeoplePages
 
-    init(_ request: ConsoleRequest, _ pages: PeoplePages) { (self.request, self.pages) = (request, pages) }
+    init(_ request: ConsoleRequest, _ person: Person?, _ pages: PeoplePages) {
+        (self.request, self.person, self.pages) = (request, person, pages)
+    }
 
     static func path(_ key: String) -> String { Address(["address"], under: Address.peopleRoot).with("key", key).text }
 
@@ -25,27 +30,56 @@ struct AddressLinkPage {
                 "<p>It was used, or is older than a day, or a part of the address is missing. Change the address on your account's page again.</p>"
             )
         }
-        guard request.isPost else { return form(link, key) }
+        guard let person, person.account.id == link.account else { return signInFirst(key) }
+        guard request.isPost else { return form(link, key, person) }
         do throws(AdministrationError) {
-            try await PersonalAccount(pages.cloud, pages.credentials, account, from: request.address).set(address: link.after)
+            try await person.own.set(address: link.after)
         } catch {
             guard error.code == .invalid else { throw error }
-            return form(link, key, error: Layout.message(of: error))
+            return form(link, key, person, error: Layout.message(of: error))
         }
-        return .redirect(to: Address(["sign-in"], under: Address.peopleRoot).with("note", "address"))
+        if let mail = pages.mail {
+            let (pages, after) = (pages, link.after)
+            // The page does not wait for the letter.
+            Task {
+                do {
+                    try await mail.sendPatiently { try await mail.sendAddressNote(after, to: link.before) }
+                } catch {
+                    pages.report("a letter about an address was not sent: \(error)")
+                }
+            }
+        }
+        return .redirect(to: Address(under: Address.peopleRoot).with("done", "new-address"))
     }
 
-    private func form(_ link: CredentialStore.AddressLink, _ key: String, error: String? = nil) -> ConsoleReply {
+    /// What a client sees that is not signed in to the account, which the link does not name to it.
+    private func signInFirst(_ key: String) -> ConsoleReply {
+        let to = Address(["sign-in"], under: Address.peopleRoot).with("to", "address/\(key)")
+        return PeopleLayout.page(
+            person, title: "Sign in first", status: 403,
+            """
+            <p>This link gives an account another address. Sign in to that account, with the address that it has now: then you are asked.</p>
+            \(person == nil
+                ? "<p><a class=\"button\" href=\"\(to)\">Sign in</a></p>"
+                : "<p>You are signed in to another account. Sign out, and open the link again.</p>")
+            <p class="hint">If you have not asked for another address, close this page: nothing is changed.</p>
+            """)
+    }
+
+    private func form(_ link: CredentialStore.AddressLink, _ key: String, _ person: Person, error: String? = nil) -> ConsoleReply
+    {
         PeopleLayout.page(
-            nil, title: "Is this your address?", status: error == nil ? 200 : 400,
+            person, title: "Is this your address?", status: error == nil ? 200 : 400,
             """
             \(SignInPage.alert(error))
-            <p>The account of \(link.before) is to have the address <strong>\(link.after)</strong>: to sign in with, and for invitations.</p>
-            <form method="post" action="\(Address(["address"], under: Address.peopleRoot))">
-            <input type="hidden" name="key" value="\(key)">
-            <div class="actions"><button>Yes, take this address</button></div>
-            </form>
-            <p class="hint">If it is not yours, close this page.</p>
+            <p>Your account, now \(link.before), is to have the address <strong>\(link.after)</strong>: to sign in with, and for invitations.</p>
+            \(person.form(
+                Address(["address"], under: Address.peopleRoot), "address",
+                """
+                <input type="hidden" name="key" value="\(key)">
+                <div class="actions"><button>Yes, take this address</button>
+                <a class="button quiet" href="\(Address(under: Address.peopleRoot))">No</a></div>
+                """))
             """)
     }
 }

@@ -23,18 +23,15 @@ struct ForgottenPasswordPage {
         guard request.isPost else { return form() }
         let email = (request.form["email"] ?? "").trimmingCharacters(in: .whitespacesAndNewlines)
         guard !email.isEmpty else { return form(error: "Enter the address with which you sign in.") }
-        let attempt: Console.Attempt
         do {
-            attempt = try await pages.attempt(email, request.address)
+            try await pages.countAttempt(email, request.address)
         } catch let delay as Console.Delay {
             var reply = form(error: PeoplePages.text(delay), status: 429)
             reply.headers.append(("Retry-After", String(delay.seconds)))
             return reply
         }
-        if let account = attempt.account, account.status == .available, mail.mayBeSent("password", to: account.id) {
-            // The answer does not wait for the letter, by which an account would be told from none.
-            Task { await send(to: account) }
-        }
+        // The answer waits neither for the account nor for the letter: its time would tell an account from none.
+        Task { await send(to: email) }
         return PeopleLayout.page(
             nil, title: "Look into your mail",
             """
@@ -45,11 +42,24 @@ struct ForgottenPasswordPage {
             """)
     }
 
+    private func send(to email: String) async {
+        do {
+            guard let account = try await pages.cloud.account(email), account.status == .available,
+                mail.mayBeSent("password", to: account.id)
+            else { return }
+            await send(to: account)
+        } catch {
+            pages.report("a letter with a link for a password was not sent: \(error)")
+        }
+    }
+
     private func send(to account: StoredAccount) async {
         do {
             let own = PersonalAccount(pages.cloud, pages.credentials, account, from: request.address)
-            try await mail.sendPasswordLink(own.passwordLink(), to: account)
+            let path = try await own.passwordLink()
+            try await mail.sendPatiently { try await mail.sendPasswordLink(path, to: account) }
         } catch {
+            mail.forget("password", to: account.id)
             pages.report("a letter with a link for a password was not sent: \(error)")
         }
     }

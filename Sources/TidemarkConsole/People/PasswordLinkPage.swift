@@ -16,23 +16,25 @@ struct PasswordLinkPage {
         guard let id = try await pages.credentials.account(ofPasswordLink: key),
             let account = try await pages.cloud.account(id: id),
             account.status == .available
-        else {
-            return PeopleLayout.page(
-                nil, title: "This link is over", status: 404,
-                "<p>It was used, or is older than a day, or a part of the address is missing. Ask who runs this server for another one.</p>"
-            )
-        }
+        else { return over }
         guard request.isPost else { return form(account, key) }
         let new = request.form["new"] ?? ""
         guard new == request.form["again"] else { return form(account, key, error: "The passwords are not the same.") }
         do throws(AdministrationError) {
-            try await PersonalAccount(pages.cloud, pages.credentials, account, from: request.address)
-                .setPassword(new, isByLink: true)
+            let own = PersonalAccount(pages.cloud, pages.credentials, account, from: request.address)
+            guard try await own.setPassword(new, byLink: key) else { return over }
         } catch {
             guard error.code == .invalid else { throw error }
             return form(account, key, error: Layout.message(of: error))
         }
         return pages.signedOut(request, "set")
+    }
+
+    private var over: ConsoleReply {
+        PeopleLayout.page(
+            nil, title: "This link is over", status: 404,
+            "<p>It was used, or is older than a day, or a part of the address is missing. Ask who runs this server for another one.</p>"
+        )
     }
 
     private func form(_ account: StoredAccount, _ key: String, error: String? = nil) -> ConsoleReply {

@@ -30,6 +30,8 @@ package final class PeoplePages: Sendable {
     let credentials: CredentialStore
     /// Counts an attempt to sign in, or to enter the password again, as that of the console.
     let attempt: @Sendable (_ email: String, _ address: String) async throws -> Console.Attempt
+    /// Counts an attempt without looking for the account: it takes the same time for every address.
+    let countAttempt: @Sendable (_ email: String, _ address: String) async throws -> Void
     /// Sends letters; `nil` where the server has no mail server.
     let mail: PeopleMail?
     /// Tells the server's log of a fault.
@@ -39,10 +41,12 @@ package final class PeoplePages: Sendable {
     package init(
         _ cloud: EmbeddedCloud, _ credentials: CredentialStore, mail: PeopleMail? = nil,
         attempt: @escaping @Sendable (_ email: String, _ address: String) async throws -> Console.Attempt,
-        report: @escaping @Sendable (String) -> Void
+        report: @escaping @Sendable (String) -> Void,
+        countAttempt: (@Sendable (_ email: String, _ address: String) async throws -> Void)? = nil
     ) {
         (self.cloud, self.credentials, self.mail) = (cloud, credentials, mail)
         (self.attempt, self.report) = (attempt, report)
+        self.countAttempt = countAttempt ?? { _ = try await attempt($0, $1) }
     }
 
     /// The pages of accounts, by their names in the path.
@@ -88,7 +92,9 @@ package final class PeoplePages: Sendable {
         case "style.css": return ConsoleReply(200, type: "text/css; charset=utf-8", .text(Style.sheet))
         case "icon.svg": return ConsoleReply(200, type: "image/svg+xml", .text(Style.icon))
         case "password": return try await PasswordLinkPage(request, self).reply()
-        case "address": return try await AddressLinkPage(request, self).reply()
+        case "address":
+            if let person, request.isPost { try Self.demandToken(person) }
+            return try await AddressLinkPage(request, person, self).reply()
         case "forgotten":
             guard let mail else {
                 throw AdministrationError(.notFound, "this server sends no mail; who runs it makes you a link")
@@ -261,7 +267,6 @@ enum PersonSignInPage {
     private static let notes = [
         "password": "Your password is changed. Sign in with the new one, here and on your devices.",
         "set": "Your password is set. Sign in with it, here and on your devices.", "everywhere": "All your sessions have ended.",
-        "address": "Your account has the address that you have confirmed. Sign in with it, here and on your devices.",
         "deleted": "Your account and its data are deleted.",
     ]
 
@@ -296,6 +301,9 @@ enum PersonSignInPage {
     /// The page that a text remembers, made anew: it leads to people's own pages or to the page of a link.
     static func destination(_ text: String) -> Address {
         let parts = text.split(separator: "/", omittingEmptySubsequences: false).map(String.init)
+        if parts.count == 2, parts[0] == "address", (1...2_000).contains(parts[1].utf8.count) {
+            return Address(["address"], under: Address.peopleRoot).with("key", parts[1])
+        }
         guard parts.count == 4, parts[0] == "share", let environment = StoreEnvironment(rawValue: parts[2]),
             parts[1...].allSatisfy({ !$0.isEmpty && $0.utf8.count <= 255 })
         else { return Address(under: Address.peopleRoot) }

@@ -1,6 +1,7 @@
 import Foundation
 import TidemarkAdministration
 import TidemarkCloudEngine
+import TidemarkEmbeddedCloud
 import TidemarkIdentity
 import TidemarkModel
 
@@ -21,6 +22,8 @@ struct PersonPage {
         "second-factor": "The second factor is removed.",
         "address":
             "A letter is on its way to the new address. Open the link in it: until then you sign in with the one that you have.",
+        "new-address":
+            "Your account has the address that you have confirmed. Sign in with it from now on, here and on your devices.",
         "consent": "Developers may see and change your records until then.",
         "no-consent": "Developers see nothing of yours any more.",
     ]
@@ -168,6 +171,11 @@ extension PersonPage {
     ///
     /// - Returns: Why not; `nil` where it was sent.
     private func askForProof(of email: String, _ mail: PeopleMail) async throws -> String? {
+        do {
+            try EmbeddedCloud.check(email: email, container: "default")
+        } catch {
+            return "This is no address that letters can be sent to."
+        }
         guard mail.mayBeSent("address", to: person.account.id) else {
             return "A letter was sent not long ago. Open the link in it, or try again in five minutes."
         }
@@ -175,6 +183,7 @@ extension PersonPage {
         do {
             try await mail.sendAddressLink(AddressLinkPage.path(key), to: email)
         } catch {
+            mail.forget("address", to: person.account.id)
             pages.report("a letter about an address was not sent: \(error)")
             return "The letter to the new address could not be sent; your address is as it was."
         }
@@ -230,7 +239,9 @@ struct PersonFactorPage {
         switch person.value("action") {
         case "begin":
             let question = "These pages will need a code of your phone besides the password."
-            if let page = try await confirmation("begin", question, "Go on", isAlwaysAsked: false) { return page }
+            // Another factor in place of the present one is asked for like its removal.
+            let has = try await credentials.hasSecondFactor(account.id)
+            if let page = try await confirmation("begin", question, "Go on", isAlwaysAsked: has) { return page }
             let made = credentials.newSecondFactor(of: account.id)
             return enter(made.secret, made.form)
         case "set":

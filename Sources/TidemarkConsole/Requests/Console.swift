@@ -37,6 +37,7 @@ package struct Console: Sendable {
     /// Counts an attempt to sign in, by the address that was typed and where it comes from; throws ``Delay`` for too many.
     let attempt: @Sendable (_ email: String, _ address: String) async throws -> Attempt
     let archives = ArchiveTurns()
+    private let readings = ReadingMemory()
     /// Tells the server's log of a fault.
     let report: @Sendable (String) -> Void
 
@@ -128,7 +129,7 @@ package struct Console: Sendable {
         case Section.overview.rawValue: try await OverviewPage(context, figures).reply()
         case Section.records.rawValue: try await RecordsPage(context).reply()
         case "record": try await RecordPage(context, self).reply()
-        case "asset": try await AssetPage(context).reply()
+        case "asset": try await AssetPage(context, readings).reply()
         case Section.schema.rawValue: try await SchemaPage(context, self).reply()
         case "schema.json": try await SchemaPage(context, self).file()
         case Section.zones.rawValue: try await ZonesPage(context, self).reply()
@@ -142,6 +143,19 @@ package struct Console: Sendable {
     }
 
     // Sessions
+
+    /// Whether a request's cookies have the cookie of a session that is good.
+    ///
+    /// - Throws: ``CredentialError`` `storage`, `busy`; `CloudError` where the accounts can't be asked.
+    package func hasSession(cookies: String) async throws -> Bool {
+        // By TLS the cookie has another name, which only the page has to know.
+        for baseURL in ["https://localhost", "http://localhost"] {
+            if try await session(ConsoleRequest(page: "", cookies: cookies, isBackground: true, baseURL: baseURL)) != nil {
+                return true
+            }
+        }
+        return false
+    }
 
     /// The session of a request, with its account; `nil` where there is none, or its account can't be used.
     private func session(_ request: ConsoleRequest) async throws -> (ConsoleSession, StoredAccount)? {

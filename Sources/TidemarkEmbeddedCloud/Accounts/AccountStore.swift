@@ -72,9 +72,11 @@ actor AccountStore: AccountStorage {
         }
     }
 
-    func update(_ account: StoredAccount) throws(CloudError) {
+    func update(_ account: StoredAccount, from before: StoredAccount?) throws(CloudError) -> Bool {
         try run { () throws in
             try database.write { db in
+                guard let known = try Self.fetch(db, "id", account.id), before.map(known.isLike) ?? true
+                else { return false }
                 try Self.check(account.phone, isFreeBeside: account.id, db)
                 try db.execute(
                     sql: "UPDATE accounts SET phone = ?, name = ?, quota = ?, status = ?, discoverable = ? WHERE id = ?",
@@ -82,6 +84,7 @@ actor AccountStore: AccountStorage {
                         account.phone, try Self.text(account.name), account.quota, account.status.rawValue,
                         account.isDiscoverable, account.id,
                     ])
+                return true
             }
         }
     }

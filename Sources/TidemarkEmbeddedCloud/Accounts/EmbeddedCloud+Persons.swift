@@ -36,7 +36,9 @@ extension EmbeddedCloud {
     /// part, whose records are not its own. The account need not be available. Damage is an item, and the rest is visited all the same.
     ///
     /// - Complexity: O(records of the account, and public records).
-    package func forEachItem(of account: StoredAccount, _ body: (StoredPlace, StoredItem) async throws -> Void) async throws {
+    package func forEachItem(
+        of account: StoredAccount, _ body: @Sendable (StoredPlace, StoredItem) async throws -> Void
+    ) async throws {
         for (name, environment) in try await containers() {
             let engine = try await openedContainer(name, environment).engine
             for scope in [DatabaseScope.private, .public, .shared] {

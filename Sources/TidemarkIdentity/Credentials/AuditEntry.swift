@@ -8,6 +8,8 @@ public struct AuditEntry: Hashable, Identifiable, Sendable {
     public let at: Int64
     /// What happened.
     public let event: AuditEvent
+
+    package init(id: Int64, at: Int64, event: AuditEvent) { (self.id, self.at, self.event) = (id, at, event) }
 }
 
 /// What an ``AuditEntry`` tells, beside its time.

@@ -23,12 +23,21 @@ extension CredentialStore {
     ///   - before: Only entries with a smaller ``AuditEntry/id``.
     ///   - limit: How many at the most.
     /// - Throws: ``CredentialError`` `storage`, `busy`.
-    /// - Complexity: O(entries since `time`).
+    /// - Complexity: O(entries of the account or the container), or of all, up to the limit.
     public func auditLog(
         since time: Int64 = 0, account: String? = nil, container: String? = nil, before: Int64? = nil, limit: Int = 1_000
     ) async throws(CredentialError) -> [AuditEntry] {
         let filter = AuditLogFilter(since: time, account: account, container: container, before: before)
         return try await stored { try await storage.auditLog(filter, limit: limit) }.map { AuditEntry($0) }
+    }
+
+    /// Returns the entries by which a person has given or ended consent, the newest first.
+    ///
+    /// - Throws: ``CredentialError`` `storage`, `busy`.
+    /// - Complexity: O(entries that it returns), however many others the account has.
+    package func consentLog(of account: String, since time: Int64) async throws(CredentialError) -> [AuditEntry] {
+        let filter = AuditLogFilter(since: time, account: account, isOfConsent: true)
+        return try await stored { try await storage.auditLog(filter, limit: 10_000) }.map { AuditEntry($0) }
     }
 
     /// Names an account that there is not, so that attempts to one name can be told from attempts to many and the log keeps nothing that

@@ -5,11 +5,11 @@ import TidemarkCloudEngine
 extension CredentialStore {
     /// For how long a link is good: microseconds, a day.
     package static let passwordLinkAge: Int64 = 24 * 60 * 60 * 1_000_000
-    /// Bytes of the digest of the password that the account has.
+    /// Bytes of the digest by which a link knows whether the account's password is still the one that it was.
     static let markSize = 16
 
-    /// Makes the key of a link with which somebody sets an account's password. It is good for a day, and until the account has another
-    /// password: once. Nothing is stored.
+    /// Makes the key of a link with which somebody sets an account's password. It is good for a day, and until the account's password is set
+    /// or removed: once. Nothing is stored.
     ///
     /// - Throws: ``CredentialError`` `storage`, `busy`.
     package func passwordLinkKey(of account: String) async throws(CredentialError) -> String {
@@ -22,16 +22,41 @@ extension CredentialStore {
     /// - Throws: ``CredentialError`` `storage`, `busy`.
     package func account(ofPasswordLink key: String) async throws(CredentialError) -> String? {
         try await refresh()
-        guard let payload = try open(key, for: "password"), payload.count > Self.markSize,
-            let account = String(validating: payload.dropFirst(Self.markSize), as: UTF8.self)
-        else { return nil }
-        return Digest.areEqual(payload.prefix(Self.markSize), try await mark(of: account)) ? account : nil
+        guard let account = Self.account(in: try open(key, for: "password")) else { return nil }
+        let version = try await stored { try await storage.passwordVersion(of: account) }
+        return try self.account(ofPasswordLink: key, atVersion: version)
     }
 
-    /// A digest of what is stored of the account's password: another one after each change.
+    private static func account(in payload: Data?) -> String? {
+        guard let payload, payload.count > markSize else { return nil }
+        return String(validating: payload.dropFirst(markSize), as: UTF8.self)
+    }
+
+    /// Sets the password of a link's account, once: of several who have the link, the first one does.
+    ///
+    /// - Returns: The account; `nil` where the link is over, was used, or is none. Nothing is changed then.
+    /// - Throws: ``CredentialError`` `invalid`, `storage`, `busy`.
+    package func setPassword(_ password: String, byLink key: String) async throws(CredentialError) -> String? {
+        try await refresh()
+        guard let named = Self.account(in: try open(key, for: "password")) else { return nil }
+        let version = try await stored { try await storage.passwordVersion(of: named) }
+        guard let account = try account(ofPasswordLink: key, atVersion: version),
+            try await setPassword(password, of: account, ifVersionIs: version)
+        else { return nil }
+        return account
+    }
+
+    private func account(ofPasswordLink key: String, atVersion version: Int64) throws(CredentialError) -> String? {
+        guard let payload = try open(key, for: "password"), let account = Self.account(in: payload) else { return nil }
+        return Digest.areEqual(payload.prefix(Self.markSize), Self.mark(of: account, atVersion: version)) ? account : nil
+    }
+
+    /// A digest that is another one after each change of the account's password, its removal among them.
     func mark(of account: String) async throws(CredentialError) -> [UInt8] {
-        let row = try await stored { try await storage.password(of: account) }
-        let kept = row.map { $0.salt + $0.digest } ?? []
-        return Array(Digest.sha256(Array("password link\0\(account)\0".utf8) + kept).prefix(Self.markSize))
+        Self.mark(of: account, atVersion: try await stored { try await storage.passwordVersion(of: account) })
+    }
+
+    private static func mark(of account: String, atVersion version: Int64) -> [UInt8] {
+        Array(Digest.sha256(Array("password link\0\(account)\0\(version)".utf8)).prefix(markSize))
     }
 }

@@ -22,9 +22,18 @@ extension CredentialStore {
     ///   - account: An account of the embedded cloud, by its identifier.
     /// - Throws: ``CredentialError`` `invalid`, `storage`, `busy`.
     public func setPassword(_ password: String, of account: String) async throws(CredentialError) {
+        _ = try await setPassword(password, of: account, ifVersionIs: nil)
+    }
+
+    /// - Returns: `false` where the account's password was set at another time than `version`. Nothing is changed then.
+    func setPassword(
+        _ password: String, of account: String, ifVersionIs version: Int64?
+    ) async throws(CredentialError) -> Bool {
         let hash = try await hashers.hash(try Self.bytes(of: password), salt: random(PasswordHash.saltSize), cost: cost)
         let changed = now()
-        try await stored { try await storage.setPassword(hash.stored, of: account, at: changed) }
+        return try await stored {
+            try await storage.setPassword(hash.stored, of: account, at: changed, ifVersionIs: version)
+        }
     }
 
     /// Takes an account's password away, and ends its sessions: nobody signs in to it until it has another one.

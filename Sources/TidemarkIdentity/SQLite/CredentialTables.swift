@@ -40,6 +40,11 @@ enum CredentialTables {
             actor TEXT NOT NULL, account TEXT NOT NULL, address TEXT NOT NULL, container TEXT NOT NULL, subject TEXT NOT NULL,
             outcome TEXT NOT NULL) STRICT;
         CREATE INDEX IF NOT EXISTS audit_by_at ON audit (at);
+        CREATE INDEX IF NOT EXISTS audit_by_account ON audit (account);
+        CREATE INDEX IF NOT EXISTS audit_by_actor ON audit (actor);
+        CREATE INDEX IF NOT EXISTS audit_by_container ON audit (container);
+        CREATE INDEX IF NOT EXISTS audit_of_consent ON audit (account) WHERE action = 'account.consent';
+        CREATE INDEX IF NOT EXISTS audit_of_consent_by_actor ON audit (actor) WHERE action = 'account.consent';
         CREATE TRIGGER IF NOT EXISTS audit_is_not_changed BEFORE UPDATE ON audit
             BEGIN SELECT RAISE(ABORT, 'the audit log is append-only'); END;
         CREATE TRIGGER IF NOT EXISTS audit_is_kept BEFORE DELETE ON audit
@@ -55,7 +60,8 @@ enum CredentialTables {
             step INTEGER NOT NULL, added INTEGER NOT NULL) STRICT, WITHOUT ROWID;
         """
     private static let addedNames: Set = [
-        "known_addresses", "audit", "audit_by_at", "audit_is_not_changed", "audit_is_kept", "operators", "console_sessions",
+        "known_addresses", "audit", "audit_by_at", "audit_by_account", "audit_by_actor", "audit_by_container", "audit_of_consent",
+        "audit_of_consent_by_actor", "audit_is_not_changed", "audit_is_kept", "operators", "console_sessions",
         "console_sessions_by_account", "second_factors",
     ]
 

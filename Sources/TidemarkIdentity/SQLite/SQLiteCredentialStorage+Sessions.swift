@@ -12,23 +12,32 @@ extension SQLiteCredentialStorage {
     }
 
     func accountsWithPassword() async throws -> Set<String> {
-        try await writer.read { db in try String.fetchSet(db, sql: "SELECT account FROM passwords") }
+        try await writer.read { db in try String.fetchSet(db, sql: "SELECT account FROM passwords WHERE digest <> x''") }
     }
 
-    func setPassword(_ password: StoredPassword?, of account: String, at time: Int64) async throws {
+    func passwordVersion(of account: String) async throws -> Int64 {
+        try await writer.read { db in try Self.passwordVersion(of: account, db) }
+    }
+
+    private static func passwordVersion(of account: String, _ db: Database) throws -> Int64 {
+        try Int64.fetchOne(db, sql: "SELECT changed FROM passwords WHERE account = ?", arguments: [account]) ?? 0
+    }
+
+    func setPassword(
+        _ password: StoredPassword?, of account: String, at time: Int64, ifVersionIs version: Int64?
+    ) async throws -> Bool {
         try await writer.write { db in
-            if let password {
-                try db.execute(
-                    sql: """
-                        INSERT INTO passwords (account, log_n, r, p, salt, digest, changed) VALUES (?, 1, 1, 1, x'', x'', ?)
-                        ON CONFLICT (account) DO UPDATE SET changed = excluded.changed
-                        """,
-                    arguments: [account, time])
-                try password.keep(of: account, db)
-            } else {
-                try db.execute(sql: "DELETE FROM passwords WHERE account = ?", arguments: [account])
-            }
+            if let version { guard try Self.passwordVersion(of: account, db) == version else { return false } }
+            // Without a digest there is no password.
+            try db.execute(
+                sql: """
+                    INSERT INTO passwords (account, log_n, r, p, salt, digest, changed) VALUES (?, 1, 1, 1, x'', x'', ?)
+                    ON CONFLICT (account) DO UPDATE SET salt = x'', digest = x'', changed = max(excluded.changed, changed + 1)
+                    """,
+                arguments: [account, time])
+            try password?.keep(of: account, db)
             try Self.endSessions(of: account, db)
+            return true
         }
     }
 
@@ -188,15 +197,13 @@ extension SQLiteCredentialStorage {
         try await writer.read { db in
             try Row.fetchAll(
                 db,
-                sql: """
-                    SELECT number, at, action, actor, account, address, container, subject, outcome, before_change, after_change
-                    FROM audit
-                    WHERE at >= ?1 AND (?2 IS NULL OR actor = ?2 OR account = ?2)
-                        AND (?3 IS NULL OR container IN (?3, ?3 || '/development', ?3 || '/production'))
-                        AND (?4 IS NULL OR number < ?4)
-                    ORDER BY number DESC LIMIT ?5
-                    """,
-                arguments: [filter.since, filter.account, filter.container, filter.before, limit]
+                sql: filter.statement(
+                    "number, at, action, actor, account, address, container, subject, outcome, before_change, after_change",
+                    from: "audit"
+                ).replacing("$", with: ":p"),
+                arguments: [
+                    "p1": filter.since, "p2": filter.account, "p3": filter.container, "p4": filter.before, "p5": limit,
+                ]
             ).map { row in
                 AuditLogEntry(
                     number: row[0], at: row[1],
@@ -242,7 +249,8 @@ extension StoredPassword {
     init?(of account: String, _ db: Database) throws {
         guard
             let row = try Row.fetchOne(
-                db, sql: "SELECT log_n, r, p, salt, digest FROM passwords WHERE account = ?", arguments: [account])
+                db, sql: "SELECT log_n, r, p, salt, digest FROM passwords WHERE account = ? AND digest <> x''",
+                arguments: [account])
         else { return nil }
         self.init(logN: row[0], r: row[1], p: row[2], salt: Array(row[3] as Data), digest: Array(row[4] as Data))
     }

@@ -46,7 +46,7 @@ extension CredentialStore {
     }
 
     /// What others say of themselves as a line of a list: at most 200 bytes, without control characters.
-    static func line(_ text: String) -> String {
+    package static func line(_ text: String) -> String {
         var line = ""
         for scalar in text.unicodeScalars {
             let shown = scalar.properties.generalCategory == .control ? " " : scalar

@@ -71,8 +71,13 @@ package final class PostgresAccountStorage: AccountStorage {
         }
     }
 
-    package func update(_ account: StoredAccount) async throws(CloudError) {
-        try await database.write { transaction in
+    package func update(_ account: StoredAccount, from before: StoredAccount?) async throws(CloudError) -> Bool {
+        guard account.id.isStorable else { return false }
+        return try await database.write { transaction in
+            let known = try transaction.query("SELECT \(Self.columns) FROM accounts WHERE id = $1 FOR UPDATE", account.id).first
+            guard let known = try known.map({ try Self.account($0) }), before.map(known.isLike) ?? true else {
+                return false
+            }
             do throws(PostgresError) {
                 try transaction.query(
                     "UPDATE accounts SET phone = $2, name = $3, quota = $4, status = $5, discoverable = $6 WHERE id = $1",
@@ -82,6 +87,7 @@ package final class PostgresAccountStorage: AccountStorage {
                 guard error.code == .constraint, let phone = account.phone else { throw error }
                 throw CloudError.takenNumber(phone)
             }
+            return true
         }
     }
 

@@ -48,7 +48,7 @@ extension PostgresCredentialStorage {
                     "SELECT log_n, r, p, salt, digest FROM passwords WHERE account = $1 FOR SHARE", [session.account]),
             ])
             guard !rows[0].isEmpty || session.kind == .account else { return .isNoOperator }
-            guard try rows[1].first.map({ try Self.password($0) }) == password else { return .passwordIsAnother }
+            guard try rows[1].first.flatMap({ try Self.password($0) }) == password else { return .passwordIsAnother }
             try Self.keepKnown(session.address, to: "$1", session.account, at: session.began, transaction)
             try Self.record(event, at: session.began, transaction)
             try transaction.enqueue("DELETE FROM console_sessions WHERE expires <= $1", session.began)

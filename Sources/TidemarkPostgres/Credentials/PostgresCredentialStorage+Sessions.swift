@@ -9,34 +9,51 @@ extension PostgresCredentialStorage {
     package func password(of account: String) async throws -> StoredPassword? {
         guard account.isStorable else { return nil }
         let rows = try await database.rows("SELECT log_n, r, p, salt, digest FROM passwords WHERE account = $1", account)
-        return try rows.first.map { try Self.password($0) }
+        return try rows.first.flatMap { try Self.password($0) }
     }
 
-    static func password(_ row: PostgresRow) throws -> StoredPassword {
-        StoredPassword(
+    /// What is kept of a password; `nil` for one that was removed, of which the row stays.
+    static func password(_ row: PostgresRow) throws -> StoredPassword? {
+        let digest = [UInt8](try row.value(4, as: Data.self))
+        guard !digest.isEmpty else { return nil }
+        return StoredPassword(
             logN: try row.value(0), r: try row.value(1), p: try row.value(2), salt: [UInt8](try row.value(3, as: Data.self)),
-            digest: [UInt8](try row.value(4, as: Data.self)))
+            digest: digest)
     }
 
     package func accountsWithPassword() async throws -> Set<String> {
-        Set(try await database.rows("SELECT account FROM passwords").map { try $0.value(0, as: String.self) })
+        Set(try await database.rows("SELECT account FROM passwords WHERE digest <> ''").map { try $0.value(0, as: String.self) })
     }
 
-    package func setPassword(_ password: StoredPassword?, of account: String, at time: Int64) async throws {
-        try await database.write { transaction in
-            // The password's row first: a sign-in holds it until its session is there, which the next statement then sees.
-            if let password {
-                try transaction.enqueue(
-                    """
-                    INSERT INTO passwords (account, log_n, r, p, salt, digest, changed) VALUES ($1, $2, $3, $4, $5, $6, $7)
-                    ON CONFLICT (account) DO UPDATE SET log_n = excluded.log_n, r = excluded.r, p = excluded.p,
-                        salt = excluded.salt, digest = excluded.digest, changed = excluded.changed
-                    """, account, password.logN, password.r, password.p, Data(password.salt), Data(password.digest), time)
-            } else {
-                try transaction.enqueue("DELETE FROM passwords WHERE account = $1", account)
+    package func passwordVersion(of account: String) async throws -> Int64 {
+        guard account.isStorable else { return 0 }
+        let rows = try await database.rows("SELECT changed FROM passwords WHERE account = $1", account)
+        return try rows.first?.value(0) ?? 0
+    }
+
+    package func setPassword(
+        _ password: StoredPassword?, of account: String, at time: Int64, ifVersionIs version: Int64?
+    ) async throws -> Bool {
+        guard account.isStorable else { return false }
+        // Without a digest there is no password.
+        let row = password ?? StoredPassword(logN: 1, r: 1, p: 1, salt: [], digest: [])
+        let change = "log_n = $2, r = $3, p = $4, salt = $5, digest = $6, changed = greatest($7, passwords.changed + 1)"
+        let adding = "INSERT INTO passwords (account, log_n, r, p, salt, digest, changed) VALUES ($1, $2, $3, $4, $5, $6, $7)"
+        let statement =
+            switch version {
+            case nil: "\(adding) ON CONFLICT (account) DO UPDATE SET \(change)"
+            case 0?: "\(adding) ON CONFLICT (account) DO NOTHING"
+            case let version?: "UPDATE passwords SET \(change) WHERE account = $1 AND changed = \(version)"
             }
+        return try await database.write { transaction in
+            // The password's row first: a sign-in holds it until its session is there, which the next statement then sees.
+            let affected = try transaction.query(
+                statement, account, row.logN, row.r, row.p, Data(row.salt), Data(row.digest), time
+            ).affected
+            guard affected > 0 else { return false }
             try transaction.enqueue("DELETE FROM sessions WHERE account = $1", account)
             try transaction.enqueue("DELETE FROM console_sessions WHERE account = $1", account)
+            return true
         }
     }
 
@@ -70,7 +87,7 @@ extension PostgresCredentialStorage {
             ])
             guard !rows[0].isEmpty else { return .containerIsNotServed }
             if let password {
-                guard try rows[1].first.map({ try Self.password($0) }) == password else { return .passwordIsAnother }
+                guard try rows[1].first.flatMap({ try Self.password($0) }) == password else { return .passwordIsAnother }
                 try Self.keepKnown(session.address, to: "$1", session.account, at: session.began, transaction)
             }
             if let event { try Self.record(event, at: session.began, transaction) }
@@ -196,14 +213,9 @@ extension PostgresCredentialStorage {
     package func auditLog(_ filter: AuditLogFilter, limit: Int) async throws -> [AuditLogEntry] {
         guard filter.account?.isStorable ?? true, filter.container?.isStorable ?? true else { return [] }
         return try await database.rows(
-            """
-            SELECT number, at, action, actor, account, address, container, subject, outcome, before_change, after_change
-            FROM audit_log
-            WHERE at >= $1 AND ($2::text IS NULL OR actor = $2 OR account = $2)
-                AND ($3::text IS NULL OR container IN ($3, $3 || '/development', $3 || '/production'))
-                AND ($4::int8 IS NULL OR number < $4)
-            ORDER BY number DESC LIMIT $5
-            """, filter.since, filter.account, filter.container, filter.before, Int64(limit)
+            filter.statement(
+                "number, at, action, actor, account, address, container, subject, outcome, before_change, after_change",
+                from: "audit_log"), filter.since, filter.account, filter.container, filter.before, Int64(limit)
         ).map { row in
             AuditLogEntry(
                 number: try row.value(0), at: try row.value(1),

@@ -102,6 +102,15 @@ enum PostgresCredentialTables {
             PostgresMigration(
                 3, "sessions of people's pages", oldestUser: 1,
                 ["ALTER TABLE console_sessions ADD COLUMN kind text NOT NULL DEFAULT 'console'"]),
+            PostgresMigration(
+                4, "indexes of the audit log", oldestUser: 1,
+                [
+                    "CREATE INDEX audit_log_by_account ON audit_log (account, number)",
+                    "CREATE INDEX audit_log_by_actor ON audit_log (actor, number)",
+                    "CREATE INDEX audit_log_by_container ON audit_log (container, number)",
+                    "CREATE INDEX audit_log_of_consent ON audit_log (account, number) WHERE action = 'account.consent'",
+                    "CREATE INDEX audit_log_of_consent_by_actor ON audit_log (actor, number) WHERE action = 'account.consent'",
+                ]),
         ], of: "credentials")
 
     // Rows

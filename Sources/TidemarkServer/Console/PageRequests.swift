@@ -52,6 +52,13 @@ extension Reply {
 }
 
 extension SignIn {
+    /// Counts an attempt as ``countPageAttempt(_:_:)``, and looks for no account.
+    @Sendable func countOnly(_ email: String, _ address: String) async throws {
+        if let wait = try await limitedWait(email: email, address: address) {
+            throw Console.Delay(seconds: max(1, Int(wait.rounded(.up))))
+        }
+    }
+
     /// Counts an attempt to sign in to pages, among those to sign in elsewhere.
     @Sendable func countPageAttempt(_ email: String, _ address: String) async throws -> Console.Attempt {
         do {

@@ -12,6 +12,11 @@ import TidemarkModel
 struct ServedConsole: Sendable {
     private let console: Console
 
+    /// Pages whose forms have records, files or schemas. Their bodies are large for who is signed in alone: others could fill the room that the
+    /// server has for bodies.
+    private static let large: Set = ["record", "schema"]
+    /// The most bytes of other forms, and of all that come without a session.
+    private static let formSize = 64 << 10
     /// Names and values of a form: two for each field of a record.
     private static let formValues = 5_000
 
@@ -34,12 +39,15 @@ struct ServedConsole: Sendable {
             let (path, name) = (
                 page.isEmpty ? Self.root : "\(Self.root)/\(page)", page.isEmpty ? Self.prefix : "\(Self.prefix).\(page)"
             )
-            return [
-                Operation(name, .get, path, body: .none) { await answer($0, page, isPost: false) },
-                Operation("\(name).post", .post, path, body: .bytes(most: Int(ConsoleRequest.formSize)), isChanging: true) {
-                    await answer($0, page, isPost: true)
-                },
-            ]
+            var post = Operation("\(name).post", .post, path, body: .bytes(most: Self.formSize), isChanging: true) {
+                await answer($0, page, isPost: true)
+            }
+            if Self.large.contains(page) {
+                post.largerBody = Operation.LargerBody(most: Int(ConsoleRequest.formSize)) {
+                    try await console.hasSession(cookies: $0[.cookie] ?? "")
+                }
+            }
+            return [Operation(name, .get, path, body: .none) { await answer($0, page, isPost: false) }, post]
         }
     }
 

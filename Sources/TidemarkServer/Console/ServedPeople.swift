@@ -13,9 +13,10 @@ struct ServedPeople: Sendable {
     private static let formValues = 50
 
     init(signIn: SignIn, mail: PeopleMail?, logger: Logger) {
-        pages = PeoplePages(signIn.cloud, signIn.access, mail: mail, attempt: signIn.countPageAttempt) { reason in
-            logger.error("a page has failed", metadata: ["error": "\(reason)"])
-        }
+        pages = PeoplePages(
+            signIn.cloud, signIn.access, mail: mail, attempt: signIn.countPageAttempt,
+            report: { reason in logger.error("a page has failed", metadata: ["error": "\(reason)"]) },
+            countAttempt: signIn.countOnly)
     }
 
     /// What the names of its operations begin with.

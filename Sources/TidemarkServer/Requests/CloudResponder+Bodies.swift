@@ -60,7 +60,12 @@ extension CloudResponder {
         switch operation.body {
         case .none: return []
         case .json: most = limits.bodySize
-        case .bytes(let limit): most = limit
+        case .bytes(let limit):
+            if let larger = operation.largerBody, try await larger.isAllowed(request.headers) {
+                most = larger.most
+            } else {
+                most = limit
+            }
         case .stream:
             if case .awaited = exchange.reading {
                 try await writer.writeInformationalHead(HTTPResponse(status: .continue))

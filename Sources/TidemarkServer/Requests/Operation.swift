@@ -15,12 +15,20 @@ struct Operation: Sendable {
         case stream
     }
 
+    /// Who may send a larger body than others. The headers say it, before any of the body is read.
+    struct LargerBody: Sendable {
+        let most: Int
+        let isAllowed: @Sendable (HTTPFields) async throws -> Bool
+    }
+
     /// Names it in the description of the protocol, in logs and in figures, as `records.query`.
     let id: String
     let method: HTTPRequest.Method
     /// With what varies in braces: `/database/1/{container}/{environment}/{database}/records/query`.
     let path: String
     let body: Body
+    /// A larger body than ``body`` says, for some requests.
+    var largerBody: LargerBody?
     /// The databases that it is for; `nil` where the path names none.
     let scopes: Set<DatabaseScope>?
     /// Whether somebody has to be signed in, whatever the database.

@@ -88,7 +88,8 @@ public struct ServerConfiguration: Sendable {
     var peopleMail: PeopleMail? {
         guard let mail, let publicURL else { return nil }
         let sender = MailSender(mail)
-        return PeopleMail(serverURL: publicURL) { recipient, subject, text in
+        let isTemporary: @Sendable (any Error) -> Bool = { ($0 as? MailSender.Failure)?.isTemporary ?? false }
+        return PeopleMail(serverURL: publicURL, isTemporary: isTemporary) { recipient, subject, text in
             try await sender.send(MailMessage(to: recipient, subject: subject, text: text))
         }
     }

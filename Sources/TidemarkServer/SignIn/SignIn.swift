@@ -74,6 +74,17 @@ struct SignIn: Sendable {
         return token
     }
 
+    /// Counts an attempt to sign in.
+    ///
+    /// - Returns: Seconds to wait before the next try; `nil` where it may go on.
+    func limitedWait(email: String, address: String) async throws -> Double? {
+        let network = NetworkAddress(address)?.network ?? address
+        let name = String(decoding: email.lowercased().utf8.prefix(255), as: UTF8.self)
+        let wait = try await limits.wait(for: name, from: address, network: network, at: now())
+        if wait != nil { metrics.signInRefused() }
+        return wait
+    }
+
     /// Counts an attempt to sign in, and has it wait where too many come.
     ///
     /// - Returns: What was typed, as it is counted; the account, if there is one; and whether somebody signed in to it from there before.

@@ -62,6 +62,22 @@ import TidemarkModel
         }
     }
 
+    @Test func `a large form is read of who is signed in alone`() async throws {
+        try await StubbedServer.with { server in
+            try await makeOperator(server)
+            let body = Array(("x=" + String(repeating: "y", count: 100_000)).utf8)
+            var headers: HTTPHeaders = ["Content-Type": "application/x-www-form-urlencoded"]
+            for page in ["sign-in", "record", "schema"] {
+                #expect(try await server.send(.POST, "/console/\(page)", headers: headers, body: body).status == 413, "\(page)")
+            }
+            let cookie = try #require(try await signIn(server).headers.first(name: "Set-Cookie"))
+            headers.add(name: "Cookie", value: String(cookie.prefix { $0 != ";" }))
+            // It is read, and refused for the token that it lacks.
+            #expect(try await server.send(.POST, "/console/record", headers: headers, body: body).status == 403)
+            #expect(try await server.send(.POST, "/console/sign-out", headers: headers, body: body).status == 413)
+        }
+    }
+
     @Test func `attempts to sign in are limited, with those of all others`() async throws {
         try await StubbedServer.with(signInTime: StubbedServer.stoppedTime) { server in
             try await makeOperator(server)

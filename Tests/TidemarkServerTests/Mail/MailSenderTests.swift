@@ -40,6 +40,24 @@ import TidemarkMail
         #expect(letter.lines.allSatisfy { $0.utf8.count <= 78 })
     }
 
+    @Test func `a server of this machine needs no certificate that anybody has signed`() async throws {
+        var manners = MailHost.Manners()
+        manners.encryption = .offered
+        let host = try await MailHost.started(manners)
+        try await sender(host).send(Self.letter)
+        #expect(try await host.letters(1).first?.isEncrypted == false)
+    }
+
+    @Test func `many letters at once wait for their turns`() async throws {
+        let host = try await MailHost.started()
+        let sender = try sender(host)
+        try await withThrowingTaskGroup(of: Void.self) { tasks in
+            for _ in 0..<12 { tasks.addTask { try await sender.send(Self.letter) } }
+            try await tasks.waitForAll()
+        }
+        #expect(try await host.letters(12).count == 12)
+    }
+
     @Test func `user and password go to a server that is trusted, over TLS alone`() async throws {
         let scratch = try Scratch()
         let trusted = try scratch.write(TestCertificate.certificate + "\n", to: "trusted.pem").path

@@ -1,0 +1,55 @@
+import Foundation
+import TidemarkCloudEngine
+package import TidemarkIdentity
+import TidemarkModel
+
+/// The audit log, as those read it who administer.
+extension Administration {
+    /// Returns entries of the audit log, the newest first: for a developer those of one of their containers.
+    ///
+    /// A developer sees accounts by their user record names. Of what is an account's in production they see that something was done, and what
+    /// it was only with the account's consent.
+    ///
+    /// - Parameters:
+    ///   - container: Only entries of this container; a developer names one.
+    ///   - before: Only entries with a smaller number.
+    package func auditLog(
+        container: String? = nil, account: String? = nil, since: Int64 = 0, before: Int64? = nil, limit: Int = 100
+    ) async throws(AdministrationError) -> [AuditEntry] {
+        if let container { try await demand(container) } else { try demandOperator("the audit log of the whole cloud") }
+        var only: String?
+        if let account { only = try await self.account(account).id }
+        let (wanted, from) = (only, since)
+        return try await wrapped {
+            let entries = try await credentials.auditLog(
+                since: from, account: wanted, container: container, before: before, limit: limit)
+            guard !isOperator, let container else { return entries }
+            return try await visibleToDevelopers(entries, of: container)
+        }
+    }
+
+    private func visibleToDevelopers(_ entries: [AuditEntry], of container: String) async throws -> [AuditEntry] {
+        var consents: [String: Bool] = [:]
+        let production = Consent.place(container)
+        var visible: [AuditEntry] = []
+        for entry in entries {
+            var event = entry.event
+            if !event.account.isEmpty, event.container == production {
+                let account = event.account
+                if consents[account] == nil {
+                    consents[account] = try await Consent.all(of: account, credentials).contains { $0.container == container }
+                }
+                if consents[account] == false { (event.subject, event.before, event.after) = ("", "", "") }
+            }
+            (event.actor, event.account) = (known(event.actor, in: container), known(event.account, in: container))
+            visible.append(AuditEntry(id: entry.id, at: entry.at, event: event))
+        }
+        return visible
+    }
+
+    /// An account as a container knows it. The developer's own, and what is no account's identifier, stays as it is.
+    private func known(_ id: String, in container: String) -> String {
+        if case .console(let person, _) = actor, person.id == id { return id }
+        return UUID(uuidString: id) == nil ? id : userRecordName(ofAccount: id, in: container)
+    }
+}
