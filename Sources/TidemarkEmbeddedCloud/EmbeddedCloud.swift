@@ -165,6 +165,15 @@ public final class EmbeddedCloud: Sendable {
         try await accounts.add(email, phone: phone, name: name, quota: quota)
     }
 
+    /// Adds an account, unless one has the address already.
+    ///
+    /// - Parameter quota: The bytes that the account may store in each container and environment.
+    /// - Returns: The account; `nil` where another one has the address.
+    /// - Throws: `CloudError` as ``addAccount(_:phone:name:quota:)`` does.
+    package func addNewAccount(_ email: String, name: PersonName?, quota: Int64) async throws(CloudError) -> StoredAccount? {
+        try await accounts.addNew(email, name: name, quota: quota)
+    }
+
     /// Returns the account of an address; `nil` where there is none. Case and Unicode's normal form make no difference.
     ///
     /// - Throws: `CloudError` `internalError`.

@@ -44,7 +44,7 @@ package enum CredentialStorageContract {
     }
 
     /// All checks.
-    package static let checks: [StorageCheck<Subject>] = lookedUp + sessions + others + operatorChecks
+    package static let checks: [StorageCheck<Subject>] = lookedUp + sessions + others + operatorChecks + identityChecks
 
     private static let lookedUp: [StorageCheck<Subject>] = [
         StorageCheck("all servers have one secret, also when they start at once") { open in

@@ -30,11 +30,25 @@ package struct Accounts: Sendable {
     ///
     /// - Throws: `CloudError` `invalidArguments` for a malformed address or number, and for a number that another account has.
     package func add(_ email: String, phone: String?, name: PersonName?, quota: Int64) async throws(CloudError) -> StoredAccount {
+        try await storage.add(try account(email, phone: phone, name: name, quota: quota))
+    }
+
+    /// Adds an account, unless one has the address already.
+    ///
+    /// - Returns: The account; `nil` where another one has the address.
+    /// - Throws: `CloudError` `invalidArguments` for a malformed address.
+    package func addNew(_ email: String, name: PersonName?, quota: Int64) async throws(CloudError) -> StoredAccount? {
+        let account = try account(email, phone: nil, name: name, quota: quota)
+        return try await storage.add(account).id == account.id ? account : nil
+    }
+
+    private func account(
+        _ email: String, phone: String?, name: PersonName?, quota: Int64
+    ) throws(CloudError) -> StoredAccount {
         try Self.check(email)
         let address = UserLookUp.spelled(email)
-        let account = StoredAccount(
+        return StoredAccount(
             id: newID(address), email: address, phone: try Self.number(phone), name: name, quota: quota, status: .available)
-        return try await storage.add(account)
     }
 
     /// Changes all of an account but its address.

@@ -5,7 +5,7 @@
 /// that was committed before they were called, by whatever process.
 ///
 /// A storage throws what it likes; the rules make a `CredentialError` of it. A text that a storage can't hold is one that it doesn't have.
-package protocol CredentialStorage: OperatorStorage {
+package protocol CredentialStorage: OperatorStorage, IdentityStorage {
     // For every request
 
     /// Returns containers, tokens, keys and the secret, in some microseconds: as they were when ``session(_:)`` or ``refresh()`` was
@@ -90,7 +90,7 @@ package protocol CredentialStorage: OperatorStorage {
     func addresses(of account: String, keptFrom time: Int64) async throws -> Set<String>
     /// Returns whether an address is known to an account, or a session of it was used there last.
     func isKnown(_ address: String, to account: String, at now: Int64) async throws -> Bool
-    /// Removes an account's password, sessions, known addresses, and keys.
+    /// Removes an account's password, identities, sessions, known addresses, and keys.
     func removeAccount(_ account: String) async throws
 
     // The audit log
@@ -169,6 +169,8 @@ package enum SessionAddition: Hashable, Sendable {
     case added
     case containerIsNotServed
     case passwordIsAnother
+    /// The identity is not the account's any more.
+    case identityIsGone
 }
 
 /// What became of a signed request.

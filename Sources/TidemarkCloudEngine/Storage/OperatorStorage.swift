@@ -108,4 +108,6 @@ package enum ConsoleSessionAddition: Hashable, Sendable {
     /// The account administers nothing.
     case isNoOperator
     case passwordIsAnother
+    /// The identity is not the account's any more.
+    case identityIsGone
 }

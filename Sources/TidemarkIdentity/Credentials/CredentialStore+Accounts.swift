@@ -1,7 +1,7 @@
 import TidemarkCloudEngine
 
 extension CredentialStore {
-    /// Removes all that the credentials has of an account: its password, sessions, known addresses, and keys of servers that act as it. The audit log
+    /// Removes all that the credentials has of an account: its password, identities, sessions, known addresses, and keys of servers that act as it. The audit log
     /// keeps what was done, under the account's identifier, which leads to nobody once the account is gone.
     ///
     /// - Throws: ``CredentialError`` `storage`, `busy`.

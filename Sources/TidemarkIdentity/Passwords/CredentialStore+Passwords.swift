@@ -36,7 +36,8 @@ extension CredentialStore {
         }
     }
 
-    /// Takes an account's password away, and ends its sessions: nobody signs in to it until it has another one.
+    /// Takes an account's password away, and ends its sessions: nobody signs in to it until it has another one, but with an identity that is
+    /// connected with it.
     ///
     /// - Throws: ``CredentialError`` `storage`, `busy`.
     public func removePassword(of account: String) async throws(CredentialError) {

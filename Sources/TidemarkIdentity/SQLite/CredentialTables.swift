@@ -58,11 +58,14 @@ enum CredentialTables {
         CREATE INDEX IF NOT EXISTS console_sessions_by_account ON console_sessions (account);
         CREATE TABLE IF NOT EXISTS second_factors (account TEXT PRIMARY KEY, secret BLOB NOT NULL, recovery BLOB NOT NULL,
             step INTEGER NOT NULL, added INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+        CREATE TABLE IF NOT EXISTS identities (issuer TEXT NOT NULL, subject TEXT NOT NULL, account TEXT NOT NULL,
+            label TEXT NOT NULL, added INTEGER NOT NULL, PRIMARY KEY (issuer, subject)) STRICT, WITHOUT ROWID;
+        CREATE INDEX IF NOT EXISTS identities_by_account ON identities (account);
         """
     private static let addedNames: Set = [
         "known_addresses", "audit", "audit_by_at", "audit_by_account", "audit_by_actor", "audit_by_container", "audit_of_consent",
         "audit_of_consent_by_actor", "audit_is_not_changed", "audit_is_kept", "operators", "console_sessions",
-        "console_sessions_by_account", "second_factors",
+        "console_sessions_by_account", "second_factors", "identities", "identities_by_account",
     ]
 
     /// Columns that came later: files that were made before get them when they are opened.

@@ -42,24 +42,35 @@ extension SQLiteCredentialStorage {
         _ session: StoredConsoleSession, ifPasswordIs password: StoredPassword, auditing event: StoredAuditEvent
     ) async throws -> ConsoleSessionAddition {
         try await writer.write { db in
-            let isOperator = try Bool.fetchOne(
-                db, sql: "SELECT EXISTS (SELECT 1 FROM operators WHERE account = ?)", arguments: [session.account])
-            guard isOperator == true || session.kind == .account else { return .isNoOperator }
+            guard try Self.mayBegin(session, db) else { return .isNoOperator }
             guard try StoredPassword(of: session.account, db) == password else { return .passwordIsAnother }
-            try Self.keepKnown(session.address, to: session.account, at: session.began, db)
-            try Self.record(event, at: session.began, db)
-            try db.execute(sql: "DELETE FROM console_sessions WHERE expires <= ?", arguments: [session.began])
-            try db.execute(
-                sql: """
-                    INSERT INTO console_sessions (id, account, began, expires, used, confirmed, device, address, kind)
-                    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
-                    """,
-                arguments: [
-                    Data(session.id), session.account, session.began, session.expires, session.used, session.confirmed,
-                    session.device, session.address, session.kind.rawValue,
-                ])
+            try Self.insert(session, auditing: event, db)
             return .added
         }
+    }
+
+    /// Whether the account may have a session of pages of that kind.
+    static func mayBegin(_ session: StoredConsoleSession, _ db: Database) throws -> Bool {
+        guard session.kind == .console else { return true }
+        let isOperator = try Bool.fetchOne(
+            db, sql: "SELECT EXISTS (SELECT 1 FROM operators WHERE account = ?)", arguments: [session.account])
+        return isOperator == true
+    }
+
+    /// Adds a session of pages in a transaction that has looked at all that has to be so.
+    static func insert(_ session: StoredConsoleSession, auditing event: StoredAuditEvent, _ db: Database) throws {
+        try keepKnown(session.address, to: session.account, at: session.began, db)
+        try record(event, at: session.began, db)
+        try db.execute(sql: "DELETE FROM console_sessions WHERE expires <= ?", arguments: [session.began])
+        try db.execute(
+            sql: """
+                INSERT INTO console_sessions (id, account, began, expires, used, confirmed, device, address, kind)
+                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+                """,
+            arguments: [
+                Data(session.id), session.account, session.began, session.expires, session.used, session.confirmed,
+                session.device, session.address, session.kind.rawValue,
+            ])
     }
 
     func consoleSession(_ id: [UInt8]) async throws -> StoredConsoleSession? {

@@ -60,19 +60,24 @@ extension SQLiteCredentialStorage {
                 guard try StoredPassword(of: session.account, db) == password else { return .passwordIsAnother }
                 try Self.keepKnown(session.address, to: session.account, at: session.began, db)
             }
-            if let event { try Self.record(event, at: session.began, db) }
-            try db.execute(sql: "DELETE FROM sessions WHERE kept < ?", arguments: [session.began])
-            try db.execute(
-                sql: """
-                    INSERT INTO sessions (id, account, container, environment, kind, began, kept, device, used, address)
-                    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-                    """,
-                arguments: [
-                    Data(session.id), session.account, session.container, session.environment.rawValue, session.kind,
-                    session.began, session.kept, session.device, session.used, session.address,
-                ])
+            try Self.insert(session, auditing: event, db)
             return .added
         }
+    }
+
+    /// Adds a session in a transaction that has looked at all that has to be so.
+    static func insert(_ session: StoredSession, auditing event: StoredAuditEvent?, _ db: Database) throws {
+        if let event { try record(event, at: session.began, db) }
+        try db.execute(sql: "DELETE FROM sessions WHERE kept < ?", arguments: [session.began])
+        try db.execute(
+            sql: """
+                INSERT INTO sessions (id, account, container, environment, kind, began, kept, device, used, address)
+                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                """,
+            arguments: [
+                Data(session.id), session.account, session.container, session.environment.rawValue, session.kind,
+                session.began, session.kept, session.device, session.used, session.address,
+            ])
     }
 
     func keepSession(_ id: [UInt8], until kept: Int64) async throws {
@@ -140,7 +145,10 @@ extension SQLiteCredentialStorage {
 
     func removeAccount(_ account: String) async throws {
         try await writer.write { db in
-            for table in ["passwords", "sessions", "known_addresses", "keys", "operators", "console_sessions", "second_factors"] {
+            for table in [
+                "passwords", "identities", "sessions", "known_addresses", "keys", "operators", "console_sessions",
+                "second_factors",
+            ] {
                 try db.execute(sql: "DELETE FROM \(table) WHERE account = ?", arguments: [account])
             }
             try CredentialTables.bump(db)

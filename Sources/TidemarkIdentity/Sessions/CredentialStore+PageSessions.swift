@@ -60,20 +60,30 @@ extension CredentialStore {
             try await audit(event)
             return .needsCode
         }
-        let (secret, began) = (random(32), now())
-        let row = StoredConsoleSession(
-            id: Self.id(of: secret, kind), kind: kind, account: account, began: began, expires: began + Self.consoleLifetime,
-            used: began, confirmed: began, device: Self.line(device), address: Self.line(address))
+        let (secret, row) = newPageSession(kind, of: account, isConfirmed: true, device: device, address: address)
         (event.actor, event.outcome) = (account, "done")
         let (kept, entry) = (hash.stored, event.stored)
         switch try await stored({ try await storage.add(row, ifPasswordIs: kept, auditing: entry) }) {
         case .added: return .signedIn(Base64URL.text(secret))
         case .isNoOperator: event.outcome = "the account is no operator"
-        case .passwordIsAnother: event.outcome = "the password was changed meanwhile"
+        case .passwordIsAnother, .identityIsGone: event.outcome = "the password was changed meanwhile"
         }
         event.actor = ""
         try await audit(event)
         return .refused
+    }
+
+    /// Makes a row of a session of pages that begins now, and what its cookie has.
+    ///
+    /// - Parameter isConfirmed: Whether the account's password was entered for it.
+    func newPageSession(
+        _ kind: StoredConsoleSession.Kind, of account: String, isConfirmed: Bool, device: String, address: String
+    ) -> (secret: [UInt8], row: StoredConsoleSession) {
+        let (secret, began) = (random(32), now())
+        let row = StoredConsoleSession(
+            id: Self.id(of: secret, kind), kind: kind, account: account, began: began, expires: began + Self.consoleLifetime,
+            used: began, confirmed: isConfirmed ? began : 0, device: Self.line(device), address: Self.line(address))
+        return (secret, row)
     }
 
     /// Returns the session of a person's pages of a cookie, and notes that it is used; `nil` where it lets nobody in.

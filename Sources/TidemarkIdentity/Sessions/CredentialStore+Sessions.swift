@@ -29,18 +29,31 @@ extension CredentialStore {
         account: String, container: String, environment: StoreEnvironment, kind: Session.Kind, device: String = "",
         address: String = "", hash: PasswordHash?, event: AuditEvent? = nil
     ) async throws(CredentialError) -> SessionToken? {
+        try await makeSession(
+            account: account, container: container, environment: environment, kind: kind, device: device, address: address
+        ) { row, session throws(CredentialError) in
+            var event = event
+            event?.subject = session
+            let (password, entry) = (hash?.stored, event?.stored)
+            return try await stored { try await storage.add(row, ifPasswordIs: password, auditing: entry) }
+        }
+    }
+
+    /// - Parameter add: Adds the row to the storage; it gets what the audit log calls the session, too.
+    /// - Returns: `nil` when what let the account in has changed meanwhile.
+    func makeSession(
+        account: String, container: String, environment: StoreEnvironment, kind: Session.Kind, device: String,
+        address: String, add: (StoredSession, String) async throws(CredentialError) -> SessionAddition
+    ) async throws(CredentialError) -> SessionToken? {
         let began = now()
         let expires = began + kind.lifetime
         let row = StoredSession(
             id: random(16), account: account, container: container, environment: environment, kind: kind.stored, began: began,
             kept: Self.kept(kind, expires), device: Self.line(device), used: began, address: Self.line(address))
-        var event = event
-        event?.subject = "session \(Hexadecimal.text(row.id))"
-        let (password, entry) = (hash?.stored, event?.stored)
-        switch try await stored({ try await storage.add(row, ifPasswordIs: password, auditing: entry) }) {
+        switch try await add(row, "session \(Hexadecimal.text(row.id))") {
         case .added: break
         case .containerIsNotServed: throw Self.noContainer(container)
-        case .passwordIsAnother: return nil
+        case .passwordIsAnother, .identityIsGone: return nil
         }
         return token(try SessionRow(row).session(issued: began, expires: expires))
     }

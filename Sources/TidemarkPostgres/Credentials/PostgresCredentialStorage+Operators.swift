@@ -49,15 +49,22 @@ extension PostgresCredentialStorage {
             ])
             guard !rows[0].isEmpty || session.kind == .account else { return .isNoOperator }
             guard try rows[1].first.flatMap({ try Self.password($0) }) == password else { return .passwordIsAnother }
-            try Self.keepKnown(session.address, to: "$1", session.account, at: session.began, transaction)
-            try Self.record(event, at: session.began, transaction)
-            try transaction.enqueue("DELETE FROM console_sessions WHERE expires <= $1", session.began)
-            try transaction.enqueue(
-                "INSERT INTO console_sessions (\(Self.consoleColumns)) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
-                Data(session.id), session.account, session.began, session.expires, session.used, session.confirmed,
-                session.device, session.address, session.kind.rawValue)
+            try Self.insert(session, auditing: event, transaction)
             return .added
         }
+    }
+
+    /// Adds a session of pages in a transaction that has looked at all that has to be so.
+    static func insert(
+        _ session: StoredConsoleSession, auditing event: StoredAuditEvent, _ transaction: PostgresTransaction
+    ) throws {
+        try keepKnown(session.address, to: "$1", session.account, at: session.began, transaction)
+        try record(event, at: session.began, transaction)
+        try transaction.enqueue("DELETE FROM console_sessions WHERE expires <= $1", session.began)
+        try transaction.enqueue(
+            "INSERT INTO console_sessions (\(consoleColumns)) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
+            Data(session.id), session.account, session.began, session.expires, session.used, session.confirmed,
+            session.device, session.address, session.kind.rawValue)
     }
 
     package func consoleSession(_ id: [UInt8]) async throws -> StoredConsoleSession? {

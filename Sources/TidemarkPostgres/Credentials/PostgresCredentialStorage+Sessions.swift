@@ -90,19 +90,24 @@ extension PostgresCredentialStorage {
                 guard try rows[1].first.flatMap({ try Self.password($0) }) == password else { return .passwordIsAnother }
                 try Self.keepKnown(session.address, to: "$1", session.account, at: session.began, transaction)
             }
-            if let event { try Self.record(event, at: session.began, transaction) }
-            try transaction.enqueue(
-                """
-                DELETE FROM sessions WHERE id IN (
-                    SELECT id FROM sessions WHERE kept < $1 ORDER BY kept LIMIT 100 FOR UPDATE SKIP LOCKED)
-                """, session.began)
-            try transaction.enqueue(
-                """
-                INSERT INTO sessions (\(PostgresCredentialTables.sessionColumns)) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
-                """, Data(session.id), session.account, session.container, session.environment.rawValue, session.kind,
-                session.began, session.kept, session.device, session.used, session.address)
+            try Self.insert(session, auditing: event, transaction)
             return .added
         }
+    }
+
+    /// Adds a session in a transaction that has looked at all that has to be so.
+    static func insert(_ session: StoredSession, auditing event: StoredAuditEvent?, _ transaction: PostgresTransaction) throws {
+        if let event { try record(event, at: session.began, transaction) }
+        try transaction.enqueue(
+            """
+            DELETE FROM sessions WHERE id IN (
+                SELECT id FROM sessions WHERE kept < $1 ORDER BY kept LIMIT 100 FOR UPDATE SKIP LOCKED)
+            """, session.began)
+        try transaction.enqueue(
+            """
+            INSERT INTO sessions (\(PostgresCredentialTables.sessionColumns)) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
+            """, Data(session.id), session.account, session.container, session.environment.rawValue, session.kind,
+            session.began, session.kept, session.device, session.used, session.address)
     }
 
     package func keepSession(_ id: [UInt8], until kept: Int64) async throws {
@@ -155,7 +160,10 @@ extension PostgresCredentialStorage {
     package func removeAccount(_ account: String) async throws {
         guard account.isStorable else { return }
         try await change { transaction in
-            for table in ["operators", "passwords", "sessions", "known_addresses", "console_sessions", "second_factors"] {
+            // What a sign-in holds comes before its session.
+            for table in [
+                "operators", "passwords", "identities", "sessions", "known_addresses", "console_sessions", "second_factors",
+            ] {
                 try transaction.enqueue("DELETE FROM \(table) WHERE account = $1", account)
             }
             let keys = try transaction.query("DELETE FROM server_keys WHERE account = $1", account)

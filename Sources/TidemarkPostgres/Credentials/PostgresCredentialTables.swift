@@ -111,6 +111,16 @@ enum PostgresCredentialTables {
                     "CREATE INDEX audit_log_of_consent ON audit_log (account, number) WHERE action = 'account.consent'",
                     "CREATE INDEX audit_log_of_consent_by_actor ON audit_log (actor, number) WHERE action = 'account.consent'",
                 ]),
+            PostgresMigration(
+                5, "identities", oldestUser: 1,
+                [
+                    """
+                    CREATE TABLE identities (
+                        issuer text COLLATE "C", subject text COLLATE "C", account text COLLATE "C" NOT NULL, label text NOT NULL,
+                        added int8 NOT NULL, PRIMARY KEY (issuer, subject))
+                    """,
+                    "CREATE INDEX identities_by_account ON identities (account)",
+                ]),
         ], of: "credentials")
 
     // Rows

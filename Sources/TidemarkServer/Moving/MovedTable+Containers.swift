@@ -174,6 +174,10 @@ extension MovedTable {
             columns: [
                 text("account"), .init("secret", .bytes), .init("recovery", .bytes), integer("step"), integer("added"),
             ], sqliteKey: ["account"], postgresKey: ["account"]),
+        MovedTable(
+            name: "identities", postgres: "identities",
+            columns: [text("issuer"), text("subject"), text("account"), text("label"), integer("added")],
+            sqliteKey: ["issuer", "subject"], postgresKey: ["issuer", "subject"]),
     ]
 
     static let ofSubscriptions: [MovedTable] = [

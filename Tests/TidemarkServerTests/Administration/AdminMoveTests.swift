@@ -2,6 +2,9 @@ import Foundation
 import TestServers
 import TestSupport
 import Testing
+import TidemarkCloudEngine
+import TidemarkEmbeddedCloud
+import TidemarkIdentity
 
 /// Goal: a cloud goes from a directory into a database and back, and devices notice nothing; whatever ends a move, it goes on. Method: the
 /// built tool and server as processes, machines that sync before and after, a move that is killed again and again, places that are wrong.
@@ -65,6 +68,10 @@ struct AdminMoveTests {
         try await place.sync("laptop")
         try await place.run("records", "set", place.path("phone"), "r5", "caption=of the phone")
         await place.stop()
+        // An identity of an identity provider, which signs in to an account.
+        let key = IdentityKey(issuer: "https://id.example.org", subject: "anna-1")
+        let account = try #require(try await EmbeddedCloud(at: cloud).account("anna@example.org")).id
+        #expect(try await CredentialStore(at: cloud).connect(key, label: "Anna ä", to: account) == .connected)
 
         let database = try database(place.scratch)
         let before = try contents(cloud)
@@ -104,6 +111,8 @@ struct AdminMoveTests {
 
         let back = try await move(place.tool, database.address, place.scratch["back"].path, database.assets)
         #expect(back.status == 0, "\(back.errors)")
+        let identities = try await CredentialStore(at: place.scratch["back"]).identities(of: account)
+        #expect(identities.map(\.key) == [key] && identities.first?.label == "Anna ä")
         let verified = try await place.tool.run(["admin", "verify", "--data", place.scratch["back"].path])
         #expect(verified.status == 0, "\(verified.output)")
         try await place.serve(["--data", place.scratch["back"].path])
