@@ -201,7 +201,7 @@ let package = Package(
             name: "TidemarkConsole",
             dependencies: [
                 "TidemarkAdministration", "TidemarkCloud", "TidemarkCloudEngine", "TidemarkEmbeddedCloud", "TidemarkIdentity",
-                "TidemarkModel", "TidemarkWire",
+                "TidemarkModel", "TidemarkOpenID", "TidemarkWire",
             ],
             swiftSettings: layered),
         // A cloud behind HTTP.
@@ -218,12 +218,16 @@ let package = Package(
             swiftSettings: layered),
         // Letters to people.
         .target(name: "TidemarkMail", dependencies: ["CCurl", "TidemarkModel"], swiftSettings: layered),
+        // Sign-in of people with an identity provider.
+        .target(
+            name: "TidemarkOpenID", dependencies: ["COpenSSL", "TidemarkCloud", "TidemarkHTTP", "TidemarkModel"],
+            swiftSettings: layered),
         // Serves an embedded cloud.
         .target(
             name: "TidemarkServer",
             dependencies: [
                 "TidemarkAdministration", "TidemarkConsole", "TidemarkIdentity", "TidemarkCloud", "TidemarkCloudEngine",
-                "TidemarkEmbeddedCloud", "TidemarkMail", "TidemarkModel",
+                "TidemarkEmbeddedCloud", "TidemarkMail", "TidemarkModel", "TidemarkOpenID",
                 "TidemarkPostgres", "TidemarkS3", "TidemarkSQLite",
                 "TidemarkWire", .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "HTTPTypes", package: "swift-http-types", condition: served),
@@ -295,7 +299,7 @@ let package = Package(
         .executableTarget(
             name: "tidemark-server",
             dependencies: [
-                "CMalloc", "TidemarkCommands", "TidemarkEmbeddedCloud", "TidemarkMail", "TidemarkServer",
+                "CMalloc", "TidemarkCommands", "TidemarkEmbeddedCloud", "TidemarkMail", "TidemarkOpenID", "TidemarkServer",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "NIOCore", package: "swift-nio", condition: served),
@@ -373,7 +377,7 @@ let package = Package(
                 "TidemarkSQLite",
                 "TidemarkContainers", "TidemarkStore",
                 "TidemarkSync",
-                "TidemarkHTTP", "TidemarkTesting", "TidemarkTransfer", .product(name: "GRDB", package: "GRDB.swift"),
+                "COpenSSL", "TidemarkHTTP", "TidemarkTesting", "TidemarkTransfer", .product(name: "GRDB", package: "GRDB.swift"),
             ],
             path: "Tests/TestSupport",
             swiftSettings: strict),
@@ -478,10 +482,12 @@ let package = Package(
             ],
             swiftSettings: strict),
         .testTarget(
+            name: "TidemarkOpenIDTests", dependencies: ["TestSupport", "TidemarkModel", "TidemarkOpenID"], swiftSettings: strict),
+        .testTarget(
             name: "TidemarkConsoleTests",
             dependencies: [
                 "TestSupport", "TidemarkAdministration", "TidemarkCloud", "TidemarkCloudEngine", "TidemarkConsole",
-                "TidemarkEmbeddedCloud", "TidemarkIdentity", "TidemarkModel",
+                "TidemarkEmbeddedCloud", "TidemarkIdentity", "TidemarkModel", "TidemarkOpenID",
             ],
             swiftSettings: strict),
         .testTarget(
@@ -490,8 +496,8 @@ let package = Package(
                 "COpenSSL", "ReaderFuzz", "TestServers", "TestSupport", "TidemarkConsole", "TidemarkIdentity", "TidemarkCloud",
                 "TidemarkCloudEngine",
                 "TidemarkEmbeddedCloud", "TidemarkHTTP", "TidemarkMail", "TidemarkPostgres",
-                "TidemarkModel", "TidemarkServer", "TidemarkSQLite", "TidemarkStore", "TidemarkSync", "TidemarkTesting",
-                "TidemarkWire",
+                "TidemarkModel", "TidemarkOpenID", "TidemarkServer", "TidemarkSQLite", "TidemarkStore", "TidemarkSync",
+                "TidemarkTesting", "TidemarkWire",
                 "sharing-probe", "tidemark", "tidemark-server",
                 .product(name: "AsyncHTTPClient", package: "async-http-client", condition: served),
                 .product(name: "HTTPTypes", package: "swift-http-types", condition: served),

@@ -1,0 +1,135 @@
+import Foundation
+import TidemarkModel
+
+/// An ID token (OpenID Connect Core 1.0, section 2): what a provider says of who has signed in, signed.
+struct IDToken: Sendable {
+    /// What a token has to fit to.
+    struct Expectation: Sendable {
+        let issuer, clientID, nonce: String
+        /// Seconds since 1970 UTC, of now.
+        let now: Double
+        /// Since when the person has to have signed in at the provider, in seconds since 1970 UTC; `nil` for whenever.
+        var signedInSince: Double?
+    }
+
+    private struct Header: Decodable {
+        let algorithm: String
+        let keyID: String?
+        /// Extensions that have to be understood. None is known here.
+        let extensions: [String]?
+
+        enum CodingKeys: String, CodingKey {
+            case algorithm = "alg"
+            case keyID = "kid"
+            case extensions = "crit"
+        }
+    }
+
+    struct Claims: Decodable, Sendable {
+        let issuer, subject: String
+        let audience: Audience
+        let authorizedParty, nonce: String?
+        /// Seconds since 1970 UTC, as all times.
+        let expires, issued: Double
+        /// When the person has signed in at the provider.
+        let signedIn: Double?
+        let email, name, userName: String?
+        let isEmailVerified: Flag?
+
+        enum CodingKeys: String, CodingKey {
+            case issuer = "iss"
+            case subject = "sub"
+            case audience = "aud"
+            case authorizedParty = "azp"
+            case expires = "exp"
+            case issued = "iat"
+            case signedIn = "auth_time"
+            case userName = "preferred_username"
+            case isEmailVerified = "email_verified"
+            case nonce, email, name
+        }
+    }
+
+    /// One client, or several.
+    struct Audience: Decodable, Sendable {
+        let clients: [String]
+
+        init(from decoder: any Decoder) throws {
+            let container = try decoder.singleValueContainer()
+            if let one = try? container.decode(String.self) {
+                clients = [one]
+            } else {
+                clients = try container.decode([String].self)
+            }
+        }
+    }
+
+    /// A truth value, which some providers write as a text.
+    struct Flag: Decodable, Sendable {
+        let isTrue: Bool
+
+        init(from decoder: any Decoder) throws {
+            let container = try decoder.singleValueContainer()
+            if let flag = try? container.decode(Bool.self) {
+                isTrue = flag
+            } else {
+                isTrue = try container.decode(String.self) == "true"
+            }
+        }
+    }
+
+    let algorithm: SigningAlgorithm
+    let keyID: String?
+    private let claims: Claims
+    private let signedBytes, signature: [UInt8]
+
+    /// Bytes of a token. Those of providers have some thousand.
+    private static let sizeMax = 64 << 10
+    /// Seconds that the clocks of two machines may differ by.
+    static let leeway: Double = 60
+    /// Seconds since a token was issued: it comes from the provider itself, just now.
+    private static let ageMax: Double = 10 * 60
+
+    /// Takes a token apart. Nothing of it is known to be true before ``checked(_:with:)``.
+    init(_ text: String) throws(IDTokenDefect) {
+        let parts = text.utf8.count <= Self.sizeMax ? text.split(separator: ".", omittingEmptySubsequences: false) : []
+        guard parts.count == 3, let header = Base64URL.bytes(parts[0]), let content = Base64URL.bytes(parts[1]),
+            let signature = Base64URL.bytes(parts[2]),
+            let head = try? JSONDecoder().decode(Header.self, from: Data(header))
+        else { throw .malformed }
+        guard let algorithm = SigningAlgorithm(rawValue: head.algorithm) else { throw .algorithm }
+        guard head.extensions == nil else { throw .critical }
+        guard let claims = try? JSONDecoder().decode(Claims.self, from: Data(content)) else { throw .malformed }
+        (self.algorithm, keyID, self.claims, self.signature) = (algorithm, head.keyID, claims, signature)
+        signedBytes = Array("\(parts[0]).\(parts[1])".utf8)
+    }
+
+    /// Whether two texts have the same bytes: `==` takes some letters for others.
+    private static func areSame(_ left: String, _ right: String) -> Bool { left.utf8.elementsEqual(right.utf8) }
+
+    /// Checks all of a token.
+    ///
+    /// - Returns: What it says, which is the provider's word.
+    func checked(_ expected: Expectation, with keys: JSONWebKeySet) throws(IDTokenDefect) -> Claims {
+        guard let key = keys.key(keyID, for: algorithm) else { throw .unknownKey }
+        guard key.verifies(signature, of: signedBytes) else { throw .signature }
+        guard Self.areSame(claims.issuer, expected.issuer) else { throw .issuer }
+        let isAlone = claims.audience.clients.count == 1
+        guard claims.audience.clients.contains(where: { Self.areSame($0, expected.clientID) }) else { throw .audience }
+        // One that is for others as well says to which of them it was issued.
+        guard claims.authorizedParty.map({ Self.areSame($0, expected.clientID) }) ?? isAlone else { throw .authorizedParty }
+        guard claims.expires > expected.now - Self.leeway else { throw .expired }
+        guard claims.issued < expected.now + Self.leeway else { throw .notYetValid }
+        guard claims.issued > expected.now - Self.ageMax else { throw .old }
+        guard let nonce = claims.nonce, Self.areSame(nonce, expected.nonce) else { throw .nonce }
+        guard (1...255).contains(claims.subject.utf8.count),
+            claims.subject.unicodeScalars.allSatisfy({ $0.properties.generalCategory != .control })
+        else { throw .subject }
+        if let since = expected.signedInSince {
+            guard let time = claims.signedIn, time > since - Self.leeway, time < expected.now + Self.leeway else {
+                throw .authenticationTime
+            }
+        }
+        return claims
+    }
+}
