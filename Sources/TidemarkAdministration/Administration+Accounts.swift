@@ -25,6 +25,8 @@ extension Administration {
         package let usage: [EmbeddedCloud.Usage]
         package let sessions: [Session]
         package let hasPassword: Bool
+        /// Those of identity providers that sign in to it.
+        package let identities: [Identity]
         package let role: Operator?
         /// Sign-ins and what was done to the account, the newest first.
         package let entries: [AuditEntry]
@@ -38,7 +40,8 @@ extension Administration {
             AccountDetails(
                 account: account, usage: try await cloud.usage(of: account),
                 sessions: try await credentials.sessions(of: account.id),
-                hasPassword: try await credentials.accountsWithPassword().contains(account.id),
+                hasPassword: try await credentials.hasPassword(account.id),
+                identities: try await credentials.identities(of: account.id),
                 role: try await credentials.operatorRole(of: account.id),
                 entries: try await credentials.auditLog(account: account.id, limit: 50))
         }
@@ -106,7 +109,7 @@ extension Administration {
 
     /// Gives an account another password, and ends its sessions.
     ///
-    /// - Parameter password: `nil` takes the password away: nobody can sign in then.
+    /// - Parameter password: `nil` takes the password away: nobody can sign in with one then.
     /// - Returns: The account.
     package func setPassword(_ password: String?, of name: String) async throws(AdministrationError) -> StoredAccount {
         try demandOperator("setting passwords")

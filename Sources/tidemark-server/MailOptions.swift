@@ -55,13 +55,6 @@ struct MailOptions: ParsableArguments {
             }
             return given
         }
-        guard let file = FileHandle(forReadingAtPath: smtpPasswordFile), let bytes = try? file.read(upToCount: 4_097) else {
-            throw ServerError(.io, "\(smtpPasswordFile), the file of --smtp-password-file, can't be read")
-        }
-        let password = String(decoding: bytes, as: UTF8.self).trimmingCharacters(in: .newlines)
-        guard (1...4_096).contains(password.utf8.count), !password.contains(where: \.isNewline) else {
-            throw ServerError(.options, "\(smtpPasswordFile) has no password: one line")
-        }
-        return password
+        return try SecretFile.line(of: smtpPasswordFile, option: "--smtp-password-file", what: "password")
     }
 }

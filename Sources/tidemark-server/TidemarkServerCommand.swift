@@ -137,6 +137,9 @@ struct TidemarkServerCommand: AsyncParsableCommand {
     @OptionGroup(title: "Letters")
     var mail: MailOptions
 
+    @OptionGroup(title: "Identity provider")
+    var identity: IdentityOptions
+
     @OptionGroup(title: "Limits")
     var limits: LimitOptions
 
@@ -159,6 +162,10 @@ struct TidemarkServerCommand: AsyncParsableCommand {
         try mail.validate()
         guard mail.smtpServer == nil || publicURL != nil else {
             throw ValidationError("--smtp-server needs --public-url: links in letters begin with it")
+        }
+        try identity.validate()
+        guard identity.identityProvider == nil || publicURL != nil else {
+            throw ValidationError("--identity-provider needs --public-url: the provider sends browsers there")
         }
         guard data != nil || storage.database != nil else {
             throw ValidationError("say which cloud: --data <directory>, or --database and --assets")
@@ -187,9 +194,12 @@ struct TidemarkServerCommand: AsyncParsableCommand {
             try checkData()
             configuration.metricsToken = try metricsToken()
             configuration.mail = try mail.server()
+            configuration.identityProvider = try identity.provider()
+            let redirectURI = configuration.identityRedirectURI
             let listening: @Sendable (Int) -> Void = { port in
                 let reached = isPublic ? address : "\(address):\(port)"
                 Self.tell("listening on \(reached)")
+                if let redirectURI { Self.tell("the identity provider sends browsers to \(redirectURI)") }
                 if prints { Self.print(Listening(address: reached, port: port)) }
             }
             configuration.database = storage.place()

@@ -20,10 +20,12 @@ struct PeopleFixture {
     var cloud: EmbeddedCloud { console.cloud }
     var credentials: CredentialStore { console.credentials }
 
-    init(mail: PeopleMail? = nil) async throws {
+    init(
+        mail: PeopleMail? = nil, provider: (ConsoleFixture) throws -> PeopleProvider? = { _ in nil }
+    ) async throws {
         let console = try await ConsoleFixture()
         self.console = console
-        pages = PeoplePages(console.cloud, console.credentials, mail: mail) {
+        pages = PeoplePages(console.cloud, console.credentials, mail: mail, provider: try provider(console)) {
             [cloud = console.cloud, attempts = console.attempts] email, _ in
             let count = attempts.withLock { attempts in
                 attempts.append(email)

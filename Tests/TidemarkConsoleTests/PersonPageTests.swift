@@ -229,7 +229,7 @@ import TidemarkModel
     }
 
     /// Bytes of base32.
-    private static func bytes(_ text: String) throws -> [UInt8] {
+    static func bytes(_ text: String) throws -> [UInt8] {
         let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZ234567")
         var (bytes, kept, bits) = ([UInt8](), 0, 0)
         for character in text {

@@ -119,4 +119,36 @@ import Testing
         let bytes = try await tool.run(["--config", scratch["bytes"].path])
         #expect(bytes.status == 66 && bytes.errors.contains("its bytes are not UTF-8"), "\(bytes.errors)")
     }
+
+    @Test func `options of an identity provider that can't be are told, and its secret comes from no argument`() async throws {
+        let (scratch, tool) = (try Scratch(), try Tool(named: "tidemark-server"))
+        let place = ["--data", scratch["none"].path, "--public-url", "https://cloud.example.org"]
+        let provider = ["--identity-provider", "https://id.example.org", "--identity-client-id", "tidemark"]
+        let (secret, empty) = (try scratch.write("geheim\n", to: "secret"), try scratch.write("a\nb\n", to: "two-lines"))
+        let wrong: [([String], Int32, String)] = [
+            (place + ["--identity-provider", "https://id.example.org"], 64, "go together"),
+            (place + ["--identity-client-id", "tidemark"], 64, "go together"),
+            (place + ["--identity-sign-up"], 64, "need --identity-provider"),
+            (place + ["--identity-name", "A"], 64, "need --identity-provider"),
+            (["--data", scratch["none"].path] + provider, 64, "needs --public-url"),
+            (
+                place + ["--identity-provider", "http://id.example.org", "--identity-client-id", "a"], 64,
+                "is no identity provider"
+            ),
+            (place + provider + ["--identity-client-secret-file", scratch["no-file"].path], 74, "can't be read"),
+            (place + provider + ["--identity-client-secret-file", empty.path], 64, "has no secret: one line"),
+            (place + provider + ["--identity-ca", secret.path], 64, "no certificate in PEM"),
+            (place + provider + ["--identity-name", ""], 64, "1 to 100 bytes"),
+            (place + provider + ["--identity-client-secret", "geheim"], 64, "--identity-client-secret"),
+            // What is missing is the cloud.
+            (place + provider + ["--identity-client-secret-file", secret.path, "--identity-sign-up"], 66, "has no cloud"),
+        ]
+        for (options, status, reason) in wrong {
+            let result = try await tool.run(options)
+            #expect(result.status == status && result.errors.contains(reason), "\(options): \(result.status) \(result.errors)")
+        }
+        let given = try await tool.run(
+            place + ["--identity-client-id", "tidemark"], environment: ["TIDEMARK_IDENTITY_PROVIDER": "https://id.example.org/"])
+        #expect(given.status == 66, "\(given.errors)")
+    }
 }

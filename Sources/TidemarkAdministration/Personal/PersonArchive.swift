@@ -107,6 +107,16 @@ package actor PersonArchive {
                 }
             }
         }
+        for identity in try await credentials.identities(of: account.id) {
+            try line("identities.jsonl") { json in
+                json.object {
+                    $0.member("issuer", identity.key.issuer)
+                    $0.member("subject", identity.key.subject)
+                    $0.member("label", identity.label)
+                    $0.member("added", Timestamp.text(microseconds: identity.added))
+                }
+            }
+        }
         for entry in try await credentials.auditLog(account: account.id, limit: 1_000_000).reversed() {
             try line("audit.jsonl") { json in
                 json.object {

@@ -8,7 +8,7 @@ package import TidemarkModel
 /// What persons do with their own accounts, each with its entry in the audit log. Who calls it has made sure who they are.
 package struct PersonalAccount: Sendable {
     private let cloud: EmbeddedCloud
-    private let credentials: CredentialStore
+    let credentials: CredentialStore
     package let account: StoredAccount
     /// From where the person asks, for the audit log.
     private let address: String
@@ -230,7 +230,7 @@ package struct PersonalAccount: Sendable {
     // What each of these does
 
     /// - Parameter isSignedIn: Whether it is known that the person does it; otherwise a link is all that the client has shown, or nothing.
-    private func audit(
+    func audit(
         _ action: String, subject: String = "", before: String = "", after: String = "", isSignedIn: Bool = true
     ) async throws(AdministrationError) {
         try await wrapped {
@@ -242,7 +242,7 @@ package struct PersonalAccount: Sendable {
         }
     }
 
-    private func wrapped<Result>(_ body: () async throws -> Result) async throws(AdministrationError) -> Result {
+    func wrapped<Result>(_ body: () async throws -> Result) async throws(AdministrationError) -> Result {
         do {
             return try await body()
         } catch {

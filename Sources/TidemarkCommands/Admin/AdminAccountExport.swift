@@ -11,8 +11,8 @@ struct AdminAccountExport: AsyncParsableCommand {
         commandName: "export", abstract: "Exports all data of an account to a folder.",
         discussion: """
             The folder gets account.json; for each container and environment records.jsonl, a line for each record of the person with \
-            its database and zone, and shares.jsonl; the assets by their SHA-256; sessions.jsonl and audit.jsonl. Records have the form \
-            of CloudKit Web Services. Records that other owners share with the account are left out.
+            its database and zone, and shares.jsonl; the assets by their SHA-256; sessions.jsonl, identities.jsonl and audit.jsonl. \
+            Records have the form of CloudKit Web Services. Records that other owners share with the account are left out.
 
             The command names damaged records, exports the rest, and exits with 1.
 

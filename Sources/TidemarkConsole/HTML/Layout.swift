@@ -59,27 +59,33 @@ enum Layout {
 
     /// A whole document.
     ///
-    /// - Parameter hasModule: Whether it loads ``LiveModule``.
-    static func document(_ title: String, of site: Site = .console, hasModule: Bool = false, _ body: HTML) -> HTML {
-        """
-        <!DOCTYPE html>
-        <html lang="en">
-        <head>
-        <meta charset="utf-8">
-        <meta name="viewport" content="width=device-width, initial-scale=1">
-        <meta name="color-scheme" content="light dark">
-        <title>\(title) – \(site.title)</title>
-        <link rel="stylesheet" href="\(Address(["style.css"], under: site.root))">
-        <link rel="icon" type="image/svg+xml" href="\(Address(["icon.svg"], under: site.root))">
-        \(HTML.when(hasModule, "<script type=\"module\" src=\"\(Address([LiveModule.name]))\"></script>"))
-        </head>
-        <body>
-        <a class="skip" href="#content">Skip to the content</a>
-        \(body)
-        </body>
-        </html>
+    /// - Parameters:
+    ///   - hasModule: Whether it loads ``LiveModule``.
+    ///   - refresh: An address that the browser goes to by itself.
+    static func document(
+        _ title: String, of site: Site = .console, hasModule: Bool = false, refresh: String? = nil, _ body: HTML
+    ) -> HTML {
+        let going: HTML = refresh.map { "<meta http-equiv=\"refresh\" content=\"0; url=\($0)\">" } ?? .none
+        return """
+            <!DOCTYPE html>
+            <html lang="en">
+            <head>
+            <meta charset="utf-8">
+            <meta name="viewport" content="width=device-width, initial-scale=1">
+            <meta name="color-scheme" content="light dark">
+            \(going)
+            <title>\(title) – \(site.title)</title>
+            <link rel="stylesheet" href="\(Address(["style.css"], under: site.root))">
+            <link rel="icon" type="image/svg+xml" href="\(Address(["icon.svg"], under: site.root))">
+            \(HTML.when(hasModule, "<script type=\"module\" src=\"\(Address([LiveModule.name]))\"></script>"))
+            </head>
+            <body>
+            <a class="skip" href="#content">Skip to the content</a>
+            \(body)
+            </body>
+            </html>
 
-        """
+            """
     }
 
     /// The page of an error.

@@ -64,7 +64,8 @@ struct AccountPage {
             <div class="card"><dl class="facts">
             <dt>Name</dt><dd>\(account.name?.title ?? "–")</dd>
             <dt>Phone</dt><dd>\(account.phone ?? "–")</dd>
-            <dt>Password</dt><dd>\(details.hasPassword ? "set" : "none: nobody can sign in")</dd>
+            <dt>Password</dt><dd>\(details.hasPassword ? "set" : details.identities.isEmpty ? "none: nobody can sign in" : "none")</dd>
+            \(details.identities.html { "<dt>Signs in with</dt><dd>\($0.label) at \($0.key.issuer)</dd>" })
             <dt>Console</dt><dd>\(details.role.map { $0.role.rawValue } ?? "no role")</dd>
             <dt>Identifier</dt><dd><code>\(account.id)</code></dd>
             </dl></div>

@@ -34,25 +34,27 @@ package final class PeoplePages: Sendable {
     let countAttempt: @Sendable (_ email: String, _ address: String) async throws -> Void
     /// Sends letters; `nil` where the server has no mail server.
     let mail: PeopleMail?
+    /// The identity provider with which people sign in; `nil` where there is none.
+    let provider: PeopleProvider?
     /// Tells the server's log of a fault.
     let report: @Sendable (String) -> Void
     private let archives = ArchiveTurns()
 
     package init(
-        _ cloud: EmbeddedCloud, _ credentials: CredentialStore, mail: PeopleMail? = nil,
+        _ cloud: EmbeddedCloud, _ credentials: CredentialStore, mail: PeopleMail? = nil, provider: PeopleProvider? = nil,
         attempt: @escaping @Sendable (_ email: String, _ address: String) async throws -> Console.Attempt,
         report: @escaping @Sendable (String) -> Void,
         countAttempt: (@Sendable (_ email: String, _ address: String) async throws -> Void)? = nil
     ) {
-        (self.cloud, self.credentials, self.mail) = (cloud, credentials, mail)
+        (self.cloud, self.credentials, self.mail, self.provider) = (cloud, credentials, mail, provider)
         (self.attempt, self.report) = (attempt, report)
         self.countAttempt = countAttempt ?? { _ = try await attempt($0, $1) }
     }
 
     /// The pages of accounts, by their names in the path.
     package static let pages = [
-        "", "sign-in", "sign-out", "second-factor", "export", "delete", "password", "forgotten", "address", "style.css",
-        "icon.svg",
+        "", "sign-in", "sign-out", "second-factor", "export", "delete", "password", "forgotten", "address", "provider",
+        "callback", "style.css", "icon.svg",
     ]
 
     /// Answers a request. Nothing is thrown: an error is a page.
@@ -66,7 +68,7 @@ package final class PeoplePages: Sendable {
             reply = Self.failure(error, nil)
             if error.isForLog { report("\(error)") }
         } catch let delay as Console.Delay {
-            reply = PersonSignInPage.form(request, error: Self.text(delay), sendsMail: mail != nil, status: 429)
+            reply = PersonSignInPage.form(request, self, error: Self.text(delay), status: 429)
             reply.headers.append(("Retry-After", String(delay.seconds)))
         } catch {
             report("\(error)")
@@ -103,13 +105,14 @@ package final class PeoplePages: Sendable {
         case "sign-in":
             if request.isPost { return try await signIn(request) }
             guard person == nil else { return .redirect(to: PersonSignInPage.destination(request.query["to"] ?? "")) }
-            return PersonSignInPage.form(request, sendsMail: mail != nil)
+            return PersonSignInPage.form(request, self)
+        case "provider", "callback":
+            if let provider { return try await ProviderPages(request, person, self, provider).reply() }
         default: break
         }
         guard let person else {
             guard !request.isPost else {
-                return PersonSignInPage.form(
-                    request, error: "Your session has ended. Sign in again.", sendsMail: mail != nil, status: 403)
+                return PersonSignInPage.form(request, self, error: "Your session has ended. Sign in again.", status: 403)
             }
             return .redirect(to: Address(["sign-in"], under: Address.peopleRoot))
         }
@@ -148,8 +151,13 @@ package final class PeoplePages: Sendable {
             let session = try await credentials.personSession(cookie),
             let account = try await cloud.account(id: session.account), account.status == .available
         else { return nil }
+        var confirmation = Person.Confirmation.password
+        if let provider, try await !credentials.hasPassword(account.id) {
+            confirmation = .provider(provider.name, isDone: credentials.isConfirmed(session))
+        }
         return Person(
-            request: request, session: session, own: PersonalAccount(cloud, credentials, account, from: request.address))
+            request: request, session: session, own: PersonalAccount(cloud, credentials, account, from: request.address),
+            confirmation: confirmation)
     }
 
     private func signIn(_ request: ConsoleRequest) async throws -> ConsoleReply {
@@ -165,7 +173,7 @@ package final class PeoplePages: Sendable {
                 signedIn == .needsCode
                 ? "Enter the code that your app shows, or a recovery code." : "The e-mail address or the password is wrong."
             return PersonSignInPage.form(
-                request, email: email, error: error, needsCode: signedIn == .needsCode, sendsMail: mail != nil, status: 403)
+                request, self, email: email, error: error, needsCode: signedIn == .needsCode, status: 403)
         }
         var reply = ConsoleReply.redirect(to: PersonSignInPage.destination(request.form["to"] ?? ""))
         reply.headers.append(("Set-Cookie", ConsoleHeaders.personCookie(cookie, request)))
@@ -187,10 +195,12 @@ package final class PeoplePages: Sendable {
         return reply
     }
 
-    /// Whether a person has entered their password, in this form or not long ago. An attempt is counted.
+    /// Whether a person has entered their password, in this form or not long ago. An attempt is counted. Who has no password has to have shown
+    /// who they are at the identity provider, not long ago.
     ///
     /// - Returns: What is wrong; `nil` where nothing is.
     func refusal(_ person: Person, isAlwaysAsked: Bool = true) async throws -> String? {
+        if case .provider(let name, let isDone) = person.confirmation { return isDone ? nil : "Confirm with \(name) first." }
         if !isAlwaysAsked, credentials.isConfirmed(person.session) { return nil }
         do {
             _ = try await attempt(person.account.email, person.request.address)
@@ -218,7 +228,31 @@ struct Person: Sendable {
     let request: ConsoleRequest
     let session: PersonSession
     let own: PersonalAccount
+    let confirmation: Confirmation
     var account: StoredAccount { own.account }
+
+    /// How the person shows again who they are, before something that matters.
+    enum Confirmation: Hashable {
+        case password
+        /// At the identity provider, by its name: the account has no password.
+        case provider(String, isDone: Bool)
+    }
+
+    /// The part of a form with which the person shows again who they are.
+    var confirmationField: HTML {
+        switch confirmation {
+        case .password:
+            return """
+                <div class="field"><label>Your password now
+                <input name="password" type="password" autocomplete="current-password" maxlength="1024" required></label></div>
+                """
+        case .provider(let name, isDone: true):
+            return "<p class=\"hint\">You have shown at \(name) who you are. It counts for ten minutes.</p>"
+        case .provider(let name, isDone: false):
+            let address = Address(["provider"], under: Address.peopleRoot).with("confirm", request.page)
+            return "<p><a class=\"button quiet\" href=\"\(address)\">Confirm with \(name) first</a></p>"
+        }
+    }
 
     /// A value of the form; `nil` where it is empty.
     func value(_ name: String) -> String? { request.form[name].flatMap { $0.isEmpty ? nil : $0 } }
@@ -234,7 +268,10 @@ struct Person: Sendable {
 
 /// What all pages of people have around them.
 enum PeopleLayout {
-    static func page(_ person: Person?, title: String, status: Int = 200, _ content: HTML) -> ConsoleReply {
+    /// - Parameter refresh: An address that the browser goes to by itself.
+    static func page(
+        _ person: Person?, title: String, status: Int = 200, refresh: String? = nil, _ content: HTML
+    ) -> ConsoleReply {
         let top: HTML =
             person.map { person in
                 """
@@ -246,7 +283,7 @@ enum PeopleLayout {
         return ConsoleReply(
             status,
             Layout.document(
-                title, of: .people,
+                title, of: .people, refresh: refresh,
                 """
                 \(top)
                 <main id="content" class="\(person == nil ? "narrow" : "single")" tabindex="-1">
@@ -255,11 +292,6 @@ enum PeopleLayout {
                 </main>
                 """))
     }
-
-    static let passwordField: HTML = """
-        <div class="field"><label>Your password now
-        <input name="password" type="password" autocomplete="current-password" maxlength="1024" required></label></div>
-        """
 }
 
 /// The page where people sign in to their own pages.
@@ -273,16 +305,21 @@ enum PersonSignInPage {
     /// - Parameters:
     ///   - email: What was typed.
     ///   - to: Where it leads afterwards; by default as the request says.
-    ///   - sendsMail: Whether the server sends a link to who has forgotten the password.
     static func form(
-        _ request: ConsoleRequest, email: String = "", to: String? = nil, error: String? = nil, needsCode: Bool = false,
-        sendsMail: Bool = false, status: Int = 200
+        _ request: ConsoleRequest, _ pages: PeoplePages, email: String = "", to: String? = nil, error: String? = nil,
+        needsCode: Bool = false, status: Int = 200
     ) -> ConsoleReply {
         let help: HTML =
-            sendsMail
+            pages.mail != nil
             ? "<a href=\"\(ForgottenPasswordPage.address)\">Forgotten your password?</a>"
             : "Who runs this server helps if you have forgotten them."
         let to = to ?? (request.isPost ? request.form["to"] : request.query["to"]) ?? ""
+        let provider: HTML =
+            pages.provider.map { provider in
+                """
+                <p><a class="button quiet" href="\(PeopleProvider.address(to: to))">Sign in with \(provider.name)</a></p>
+                """
+            } ?? .none
         let note = request.query["note"].flatMap { notes[$0] }
         return PeopleLayout.page(
             nil, title: "Your account", status: status,
@@ -294,6 +331,7 @@ enum PersonSignInPage {
             \(SignInPage.fields(email, isWrong: error != nil, needsCode: needsCode))
             <button>Sign in</button>
             </form>
+            \(provider)
             <p class="hint">With the address and the password of your devices. \(help)</p>
             """)
     }

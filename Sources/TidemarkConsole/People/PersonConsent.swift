@@ -32,7 +32,7 @@ struct PersonConsent {
             \(containers.html { Layout.option($0, isChosen: false) })</select></div>
             <div class="field"><label for="days">For</label><select id="days" name="days">
             \(Consent.days.html { Layout.option(String($0), $0 == 1 ? "a day" : "\($0) days", isChosen: $0 == 1) })</select></div>
-            \(PeopleLayout.passwordField)<button class="quiet">Allow it</button>
+            \(person.confirmationField)<button class="quiet">Allow it</button>
             """)
         return """
             <h2>Help from developers</h2>

@@ -8,7 +8,7 @@ import TidemarkModel
 /// A person's own account: who they are, where they are signed in, and what they can do about that.
 struct PersonPage {
     /// A part of the page that something may be wrong with.
-    enum Part { case profile, password, export, consent }
+    enum Part { case profile, password, identity, export, consent }
 
     private let person: Person
     private let pages: PeoplePages
@@ -26,6 +26,9 @@ struct PersonPage {
             "Your account has the address that you have confirmed. Sign in with it from now on, here and on your devices.",
         "consent": "Developers may see and change your records until then.",
         "no-consent": "Developers see nothing of yours any more.",
+        "identity": "The identity signs in to your account from now on.",
+        "no-identity": "The identity signs in to your account no longer. Sessions go on until they are ended.",
+        "confirmed": "You have shown who you are. It counts for ten minutes.",
     ]
 
     func reply(error: (part: Part, text: String)? = nil) async throws -> ConsoleReply {
@@ -50,7 +53,7 @@ struct PersonPage {
                 <input id="name" name="name" autocomplete="name" maxlength="255" value="\(name)"></div>
                 <div class="field"><label for="email">E-mail address <span class="hint">to sign in with, and for invitations</span></label>
                 <input id="email" name="email" type="email" autocomplete="email" maxlength="255" required value="\(email)"></div>
-                \(PeopleLayout.passwordField)<button>Save</button>
+                \(person.confirmationField)<button>Save</button>
                 """))
             <h2>Password</h2>
             \(alert(.password))
@@ -58,13 +61,14 @@ struct PersonPage {
                 Self.here, "password", card: true,
                 """
                 <p class="hint">Another password ends all sessions: you sign in again, here and on your devices.</p>
-                \(PeopleLayout.passwordField)
+                \(person.confirmationField)
                 <div class="field"><label for="new">New password <span class="hint">at least 8 characters</span></label>
                 <input id="new" name="new" type="password" autocomplete="new-password" minlength="8" maxlength="1024" required></div>
                 <div class="field"><label for="again">New password again</label>
                 <input id="again" name="again" type="password" autocomplete="new-password" minlength="8" maxlength="1024" required></div>
                 <button>Change the password</button>
                 """))
+            \(try await identities(alert(.identity)))
             <h2>Second factor</h2>
             <div class="card"><p>\(hasFactor ? "These pages ask for a code of your phone as well." : "None: the password alone lets you in here.")</p>
             \(person.form(
@@ -82,10 +86,15 @@ struct PersonPage {
                 Address(["export"], under: Address.peopleRoot), "export", card: true,
                 """
                 <p>All that is yours as one file: account, records, shares, pictures and other contents, sessions, and what happened.</p>
-                \(PeopleLayout.passwordField)<button class="quiet">Download the archive</button>
+                \(person.confirmationField)<button class="quiet">Download the archive</button>
                 """))
             <div class="actions"><a class="button danger" href="\(Address(["delete"], under: Address.peopleRoot))">Delete the account…</a></div>
             """)
+    }
+
+    private func identities(_ alert: HTML) async throws -> HTML {
+        guard let provider = pages.provider else { return .none }
+        return try await PersonIdentities(person, provider).section(alert)
     }
 
     private func sessions() async throws -> HTML {
@@ -147,6 +156,18 @@ struct PersonPage {
                 return try await reply(error: (.password, Layout.message(of: error)))
             }
             return pages.signedOut(person.request, "password")
+        case "connect":
+            guard let provider = pages.provider else { throw AdministrationError(.notFound, "there is no identity provider") }
+            if let refusal = try await pages.refusal(person) { return try await reply(error: (.identity, refusal)) }
+            return try await ProviderPages.bridge(person, pages, provider)
+        case "disconnect":
+            do throws(AdministrationError) {
+                try await person.own.disconnect(person.value("id") ?? "")
+            } catch {
+                guard error.code == .invalid else { throw error }
+                return try await reply(error: (.identity, Layout.message(of: error)))
+            }
+            return .redirect(to: Self.here.with("done", "no-identity"))
         case "consent":
             if let refusal = try await pages.refusal(person) { return try await reply(error: (.consent, refusal)) }
             try await person.own.consent(to: person.value("container") ?? "", days: person.value("days").flatMap { Int($0) } ?? 0)
@@ -217,7 +238,7 @@ struct PersonDeletionPage {
             \(person.form(
                 here, "delete",
                 """
-                \(PeopleLayout.passwordField)<div class="actions"><button class="danger">Delete the account and its data</button>
+                \(person.confirmationField)<div class="actions"><button class="danger">Delete the account and its data</button>
                 <a class="button quiet" href="\(Address(under: Address.peopleRoot))">Cancel</a></div>
                 """))</div>
             """)
@@ -287,7 +308,7 @@ struct PersonFactorPage {
             \(person.form(
                 Self.here, action,
                 """
-                <input type="hidden" name="confirmed" value="1">\(PeopleLayout.passwordField)
+                <input type="hidden" name="confirmed" value="1">\(person.confirmationField)
                 <div class="actions"><button>\(button)</button><a class="button quiet" href="\(Address(under: Address.peopleRoot))">Cancel</a></div>
                 """))</div>
             """, status: error == nil ? 200 : 403)

@@ -25,7 +25,8 @@ struct SharePage {
         if request.isPost {
             guard let person else {
                 return PersonSignInPage.form(
-                    request, to: PersonSignInPage.destination(link), error: "Your session has ended. Sign in again.", status: 403)
+                    request, pages, to: PersonSignInPage.destination(link), error: "Your session has ended. Sign in again.",
+                    status: 403)
             }
             do throws(AdministrationError) {
                 try await person.own.acceptLink(link.token, in: link.container, link.environment)

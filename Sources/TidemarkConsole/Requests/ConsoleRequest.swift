@@ -44,6 +44,11 @@ package struct ConsoleRequest: Sendable {
         (self.userAgent, self.address, self.baseURL) = (userAgent, address, baseURL)
     }
 
+    /// The browser as a line, for the audit log.
+    var userAgentLine: String {
+        String(userAgent.unicodeScalars.prefix(200).map { $0.properties.generalCategory == .control ? " " : Character($0) })
+    }
+
     /// Whether the browser reached the server by TLS.
     var isSecure: Bool { baseURL.lowercased().hasPrefix("https:") }
 
@@ -87,7 +92,7 @@ package struct ConsoleReply: Sendable {
     }
 
     package var status: Int
-    /// In the order in which they are sent; no name comes twice.
+    /// In the order in which they are sent; no name but `Set-Cookie` comes twice.
     package var headers: [(name: String, value: String)] = []
     /// The header `Content-Type`.
     package var type = "text/html; charset=utf-8"
@@ -101,6 +106,15 @@ package struct ConsoleReply: Sendable {
     static func redirect(to address: Address) -> ConsoleReply {
         var reply = ConsoleReply(303, type: "text/plain; charset=utf-8", .text(""))
         reply.headers.append(("Location", address.text))
+        return reply
+    }
+
+    /// Sends the browser to an address of another server, or of this one outside of the pages, by a GET.
+    ///
+    /// - Parameter address: Of ASCII, with nothing in it that ends a header.
+    static func redirect(toOther address: String) -> ConsoleReply {
+        var reply = ConsoleReply(303, type: "text/plain; charset=utf-8", .text(""))
+        reply.headers.append(("Location", address))
         return reply
     }
 

@@ -31,7 +31,9 @@ extension Reply {
 
     init(_ reply: ConsoleReply) {
         var headers = HTTPFields()
-        for (name, value) in reply.headers { if let name = HTTPField.Name(name) { headers[name] = value } }
+        for (name, value) in reply.headers {
+            if let name = HTTPField.Name(name) { headers.append(HTTPField(name: name, value: value)) }
+        }
         let body: Body
         switch reply.body {
         case .text(let text): body = .text(text, type: reply.type)

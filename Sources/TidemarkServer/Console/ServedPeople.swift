@@ -12,9 +12,9 @@ struct ServedPeople: Sendable {
     /// Names and values of a form.
     private static let formValues = 50
 
-    init(signIn: SignIn, mail: PeopleMail?, logger: Logger) {
+    init(signIn: SignIn, mail: PeopleMail?, provider: PeopleProvider?, logger: Logger) {
         pages = PeoplePages(
-            signIn.cloud, signIn.access, mail: mail, attempt: signIn.countPageAttempt,
+            signIn.cloud, signIn.access, mail: mail, provider: provider, attempt: signIn.countPageAttempt,
             report: { reason in logger.error("a page has failed", metadata: ["error": "\(reason)"]) },
             countAttempt: signIn.countOnly)
     }

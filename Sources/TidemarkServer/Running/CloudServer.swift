@@ -9,6 +9,7 @@ import NIOSSL
 public import ServiceLifecycle
 import TidemarkEmbeddedCloud
 import TidemarkIdentity
+import TidemarkOpenID
 import UnixSignals
 
 /// Serves an embedded cloud over HTTP.
@@ -123,9 +124,12 @@ public final class CloudServer: Service {
             metrics: metrics, bodies: bodies, readiness: readiness, metricsToken: configuration.metricsToken)
         let history = RequestHistory()
         responder = CloudResponder(
-            operations: operations + signIn.operations + SignInPage(signIn: signIn).operations
+            operations: operations + signIn.operations
+                + SignInPage(signIn: signIn, providerName: configuration.identityProvider?.name).operations
                 + ServedConsole(signIn: signIn, history: history, dispatcher: dispatcher, logger: logger).operations
-                + ServedPeople(signIn: signIn, mail: configuration.peopleMail, logger: logger).operations + pages.operations,
+                + ServedPeople(
+                    signIn: signIn, mail: configuration.peopleMail, provider: configuration.peopleProvider, logger: logger
+                ).operations + pages.operations,
             signIn: signIn,
             bodies: bodies, configuration: configuration, history: history, logger: logger)
         // A proxy has all of them.

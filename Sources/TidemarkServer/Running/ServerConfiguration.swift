@@ -3,6 +3,7 @@ public import Logging
 import TidemarkConsole
 public import TidemarkEmbeddedCloud
 package import TidemarkMail
+package import TidemarkOpenID
 
 /// What a server of a cloud is told when it starts.
 public struct ServerConfiguration: Sendable {
@@ -76,6 +77,8 @@ public struct ServerConfiguration: Sendable {
     public var metricsHost = "127.0.0.1"
     /// What letters to people are handed to; `nil` where none are sent. It needs ``publicURL``.
     package var mail: MailServer?
+    /// The identity provider with which people sign in to pages; `nil` for passwords alone. It needs ``publicURL``.
+    package var identityProvider: OpenIDProvider?
     /// The server's limits.
     public var limits: ServerLimits
     /// The lowest level of the log's lines.
@@ -92,6 +95,17 @@ public struct ServerConfiguration: Sendable {
         return PeopleMail(serverURL: publicURL, isTemporary: isTemporary) { recipient, subject, text in
             try await sender.send(MailMessage(to: recipient, subject: subject, text: text))
         }
+    }
+
+    /// Makes how the pages of people ask the identity provider.
+    var peopleProvider: PeopleProvider? {
+        guard let identityProvider, let publicURL else { return nil }
+        return PeopleProvider(OpenIDClient(identityProvider), serverURL: publicURL)
+    }
+
+    /// Where the identity provider sends browsers, as this server has to be registered there; `nil` without one.
+    package var identityRedirectURI: String? {
+        identityProvider == nil ? nil : publicURL.map { PeopleProvider.redirectURI($0) }
     }
 
     /// Makes a configuration; see the properties for the meaning of each parameter.

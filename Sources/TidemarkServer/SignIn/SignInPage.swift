@@ -1,7 +1,9 @@
 import Foundation
 import HTTPTypes
 import TidemarkCloud
+import TidemarkCloudEngine
 import TidemarkConsole
+import TidemarkEmbeddedCloud
 import TidemarkIdentity
 import TidemarkModel
 import TidemarkWire
@@ -9,6 +11,8 @@ import TidemarkWire
 /// The page where people sign in for a program, in a browser.
 struct SignInPage: Sendable {
     let signIn: SignIn
+    /// What people know the identity provider by; `nil` where there is none.
+    var providerName: String?
 
     var operations: [Operation] {
         [
@@ -17,6 +21,7 @@ struct SignInPage: Sendable {
                 return form(purpose, token)
             },
             Operation("signin", .post, "/signin", body: .bytes(most: 64 << 10), isChanging: true) { try await send($0) },
+            Operation("signin.provider", .get, AppSignIn.path, body: .none) { try await goOn($0) },
         ]
     }
 
@@ -47,6 +52,9 @@ struct SignInPage: Sendable {
         guard Self.isOwn(call) else { return Self.foreign }
         let fields = TextCoding.pairs(Substring(String(decoding: call.body, as: UTF8.self)))
         guard let (purpose, apiToken) = try await purpose(fields["form"], "signin-form") else { return Self.gone }
+        if fields["with"] == "provider", let providerName {
+            return Self.bridge(to: providerName, form: fields["form"] ?? "", staysSignedIn: fields["stay"] == "1")
+        }
         let email = (fields["email"] ?? "").trimmingCharacters(in: .whitespacesAndNewlines)
         do {
             guard
@@ -58,9 +66,7 @@ struct SignInPage: Sendable {
                 return form(
                     purpose, apiToken, email: email, error: "The e-mail address or the password is wrong.", status: .forbidden)
             }
-            var reply = finish(apiToken, token)
-            reply.headers[.setCookie] = Self.cookie(signIn.access.deviceToken(of: token.session.account), call)
-            return reply
+            return finish(apiToken, token, call)
         } catch let refusal as Refusal where refusal.status == .tooManyRequests {
             let seconds = refusal.error.retryAfter?.components.seconds ?? 1
             let wait = "wait \(seconds) second\(seconds == 1 ? "" : "s"), then try again"
@@ -73,14 +79,53 @@ struct SignInPage: Sendable {
         }
     }
 
+    // The identity provider. It sends browsers back to the pages of people, which hand them on to here.
+
+    /// The page that leads to the provider from the form. The form itself may lead nowhere else: browsers hold its redirects to the policy, too.
+    private static func bridge(to name: String, form: String, staysSignedIn: Bool) -> Reply {
+        let address = Address(
+            ["provider"], under: Address.peopleRoot, query: [("app", form), ("stay", staysSignedIn ? "1" : nil)])
+        return page("Sign in", "<p><a href=\"\(address)\">Go on to \(name)</a></p>", refresh: address)
+    }
+
+    /// Signs in whom the provider has vouched for.
+    private func goOn(_ call: Call) async throws -> Reply {
+        let isSecure = call.baseURL.hasPrefix("https:")
+        try await signIn.access.refresh()
+        guard let text = Self.cookieValue(AppSignIn.cookieName(isSecure: isSecure), call),
+            let app = try AppSignIn(text, signIn.access),
+            let (purpose, apiToken) = try await purpose(app.form, "signin-form")
+        else { return Self.gone }
+        let token: SessionToken?
+        if try await signIn.cloud.account(id: app.account)?.status == .available {
+            token = try await signIn.access.signIn(
+                with: app.key, account: app.account, container: purpose.container, environment: purpose.environment,
+                kind: .web(staysSignedIn: app.staysSignedIn), device: call.headers[.userAgent] ?? "", address: call.address)
+        } else {
+            token = nil
+        }
+        token == nil ? signIn.metrics.signInRefused() : signIn.metrics.signedIn()
+        var reply =
+            if let token {
+                finish(apiToken, token, call)
+            } else {
+                form(
+                    purpose, apiToken, error: "Your account can't be used, or the identity was disconnected.", status: .forbidden)
+            }
+        reply.headers.append(HTTPField(name: .setCookie, value: AppSignIn.cookie(nil, isSecure: isSecure)))
+        return reply
+    }
+
     // A browser on which somebody signed in shows that the next time.
 
     private static func cookieName(_ call: Call) -> String {
         call.baseURL.hasPrefix("https:") ? "__Host-tidemark-device" : "tidemark-device"
     }
 
-    private static func deviceToken(_ call: Call) -> String? {
-        let name = cookieName(call) + "="
+    private static func deviceToken(_ call: Call) -> String? { cookieValue(cookieName(call), call) }
+
+    private static func cookieValue(_ name: String, _ call: Call) -> String? {
+        let name = name + "="
         for cookie in (call.headers[.cookie] ?? "").split(separator: ";", maxSplits: 100) {
             let cookie = cookie.trimmingPrefix { $0 == " " }
             if cookie.hasPrefix(name) { return String(cookie.dropFirst(name.count)) }
@@ -91,6 +136,12 @@ struct SignInPage: Sendable {
     private static func cookie(_ token: String, _ call: Call) -> String {
         let secure = call.baseURL.hasPrefix("https:") ? "; Secure" : ""
         return "\(cookieName(call))=\(token); Path=/; Max-Age=34560000; HttpOnly; SameSite=Strict\(secure)"
+    }
+
+    private func finish(_ apiToken: APIToken, _ token: SessionToken, _ call: Call) -> Reply {
+        var reply = finish(apiToken, token)
+        reply.headers[.setCookie] = Self.cookie(signIn.access.deviceToken(of: token.session.account), call)
+        return reply
     }
 
     private func finish(_ apiToken: APIToken, _ token: SessionToken) -> Reply {
@@ -124,6 +175,10 @@ struct SignInPage: Sendable {
         let alert: HTML = error.map { "<p id=\"error\" class=\"error\" role=\"alert\">\($0)</p>" } ?? .none
         let described: HTML = error == nil ? .none : " aria-invalid=\"true\" aria-describedby=\"error\""
         let focus: HTML = " autofocus"
+        let other: HTML =
+            providerName.map { name in
+                "<p><button type=\"submit\" name=\"with\" value=\"provider\" formnovalidate>Sign in with \(name)</button></p>"
+            } ?? .none
         var reply = Self.page(
             "Sign in",
             """
@@ -141,6 +196,7 @@ struct SignInPage: Sendable {
             <div class="choice"><input id="stay" name="stay" type="checkbox" value="1">
             <label for="stay">Stay signed in on this computer for two weeks</label></div>
             <button type="submit">Sign in</button>
+            \(other)
             </form>
             """, goesTo: apiToken.callback)
         reply.status = status
@@ -163,7 +219,8 @@ struct SignInPage: Sendable {
     }
 
     private static func page(
-        _ title: String, _ content: HTML, script: String? = nil, goesTo callback: SignInCallback? = nil
+        _ title: String, _ content: HTML, script: String? = nil, refresh: Address? = nil,
+        goesTo callback: SignInCallback? = nil
     ) -> Reply {
         var generator = SystemRandomNumberGenerator()
         let nonce = Hexadecimal.text((0..<16).map { _ in UInt8.random(in: .min ... .max, using: &generator) })
@@ -173,6 +230,7 @@ struct SignInPage: Sendable {
             <head>
             <meta charset="utf-8">
             <meta name="viewport" content="width=device-width, initial-scale=1">
+            \(refresh.map { Self.refresh($0).text } ?? "")
             <title>\(title)</title>
             <style nonce="\(nonce)">
             body { font: 1rem/1.5 system-ui, sans-serif; max-width: 24rem; margin: 10vh auto; padding: 0 1rem; color: #222; background: #fff }
@@ -208,6 +266,8 @@ struct SignInPage: Sendable {
         reply.headers[.cacheControl] = "no-store"
         return reply
     }
+
+    private static func refresh(_ address: Address) -> HTML { "<meta http-equiv=\"refresh\" content=\"0; url=\(address)\">" }
 
     /// Where a form may lead besides this server, for the browser.
     private static func source(_ callback: SignInCallback?) -> String {

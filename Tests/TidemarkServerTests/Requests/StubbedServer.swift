@@ -12,6 +12,7 @@ import TidemarkCloud
 import TidemarkEmbeddedCloud
 import TidemarkIdentity
 import TidemarkModel
+import TidemarkOpenID
 import TidemarkWire
 
 @testable import TidemarkServer
@@ -60,7 +61,8 @@ final class StubbedServer: Sendable {
     /// Runs a server for as long as a test needs it.
     static func with<Result: Sendable>(
         limits: ServerLimits = ServerLimits(), trustsProxy: Bool = false, publicURL: String? = nil, metricsToken: String? = nil,
-        metricsPort: Int? = nil, onMetrics: @escaping @Sendable (Int) -> Void = { _ in }, callback: SignInCallback? = nil,
+        metricsPort: Int? = nil, onMetrics: @escaping @Sendable (Int) -> Void = { _ in },
+        identityProvider: OpenIDProvider? = nil, callback: SignInCallback? = nil,
         origins: [String] = [], signInTime: @escaping @Sendable () -> Double = ServerTime.seconds,
         operations: [TidemarkServer.Operation] = [], _ body: @escaping @Sendable (StubbedServer) async throws -> Result
     ) async throws -> Result {
@@ -90,6 +92,7 @@ final class StubbedServer: Sendable {
         var configuration = ServerConfiguration(
             directory: scratch.url, port: 0, publicURL: publicURL, trustsProxy: trustsProxy, limits: limits)
         (configuration.metricsToken, configuration.metricsPort) = (metricsToken, metricsPort)
+        configuration.identityProvider = identityProvider
         let server = try CloudServer(
             configuration, cloud: cloud, access: access, operations: operations.isEmpty ? StubOperations.all : operations,
             signInTime: signInTime, logger: logger, onMetrics: onMetrics
