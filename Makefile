@@ -11,7 +11,7 @@ PICTURES ?= 2000
 
 # Without the server, nothing that only the server needs is fetched or compiled. Where the server was built, or is about to be, its trait
 # stays on: with another set of traits everything of ours would be compiled again.
-SERVED := server image install deb test test-interop test-console screenshots webjournal test-webjournal test-guides reference prove-faults prove-power prove-damage test-faults prove-server prove-cluster prove-cloud-move prove-bucket cluster prove-sharing prove-relationships prove-simulate bench-server bench-cluster bench-growth prove-storages prove-fuzz-swift
+SERVED := server image install deb test test-interop test-console screenshots webjournal test-webjournal test-guides reference prove-faults prove-power prove-damage test-faults prove-server prove-cluster prove-cloud-move prove-bucket cluster prove-sharing prove-relationships prove-simulate bench-server bench-cluster bench-growth prove-storages prove-fuzz-swift prove-linearizability
 LEAN := $(if $(or $(wildcard .build/checkouts/hummingbird),$(filter $(SERVED),$(MAKECMDGOALS)),$(SERVER)),,--disable-default-traits)
 
 # Release builds have no debug information (DEBUG_INFO=dwarf for it): making it costs a twentieth of the build.
@@ -71,11 +71,15 @@ test: deps ## Passes the tests
 	swift build --build-tests --explicit-target-dependency-import-check error
 	swift test --skip-build $(TESTS_AT_ONCE) --skip '$(CONNECTED_TESTS)'
 	swift test --skip-build $(TESTS_AT_ONCE) --filter '$(CONNECTED_TESTS)'
-	$(MAKE) --no-print-directory test-core
+	$(MAKE) --no-print-directory test-core test-checker
 
 .PHONY: test-core
 test-core: deps ## Passes the tests of the C core under the sanitizers
 	Tests/CoreFuzz/run
+
+.PHONY: test-checker
+test-checker: ## Passes the tests of the checker of histories, which prove-linearizability uses
+	Tests/Prove/Linearizability/test_checking.py
 
 .PHONY: test-interop
 test-interop: deps ## Lets pyicloud, schemathesis and hostile clients at a server; ONLY=pyicloud,signed,browser,hostile,schemathesis; PLACE (directory), postgres or cluster; FAIL_OVER=1
@@ -189,6 +193,12 @@ cluster: build server ## Runs PostgreSQL on three machines, SeaweedFS, HAProxy a
 .PHONY: prove-server
 prove-server: build server ## Kills a server under load; nothing acknowledged may be lost, nothing done twice; KILLS (100)
 	Tests/Prove/server.py --tidemark $(CLI) --server .build/release/tidemark-server --kills $(or $(KILLS),100)
+
+HISTORIES = --tidemark $(CLI) --server .build/release/tidemark-server $(if $(SEED),--seed $(SEED))
+.PHONY: prove-linearizability
+prove-linearizability: build server ## Looks for an order of all that clients of a cloud were answered while it goes wrong, MINUTES (20), CLOUD=database or cluster; SEED, KEEP
+	Tests/Prove/linearizability.py $(HISTORIES) --minutes $(or $(MINUTES),20) $(if $(CLOUD),--cloud $(CLOUD)) $(if $(KEEP),--keep $(KEEP))
+	Tests/Prove/linearizability.py $(HISTORIES) --control
 
 # A product's programs, whose files go wrong: Linux alone, where a library can be loaded before others.
 FAULTY = --tidemark $(CLI) --server .build/release/tidemark-server $(if $(SEED),--seed $(SEED))

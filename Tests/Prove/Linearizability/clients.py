@@ -1,0 +1,387 @@
+"""Clients that change and read a few records of a few zones at once, over HTTP, and note what they asked for and were answered."""
+
+import collections
+import http.client
+import json
+import pathlib
+import random
+import sys
+import threading
+import time
+
+from history import DELETIONS, Operation, Zone
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "Interop"))
+import start_server  # noqa: E402
+
+CONTAINER = start_server.CONTAINER
+TYPE = "Counter"
+NO_ANSWER = (OSError, http.client.HTTPException)
+# Answers of single records that say what became of them; all others say nothing.
+CODES = {"CONFLICT", "NOT_FOUND", "ATOMIC_ERROR", "ACCESS_DENIED"}
+
+
+class Unexpected(Exception):
+    """An answer that no rule allows."""
+
+
+class Lost(Exception):
+    """There is no answer, or none that says what was done."""
+
+
+class NotDone(Exception):
+    """The server has refused to look at a request; nothing was done."""
+
+
+class Link:
+    """A connection to a place where the cloud is served. All of an account use one session; when it has ended, they sign in again."""
+
+    def __init__(self, address, account, timeout):
+        self.address, self.account, self.timeout, self.connection = address, account, timeout, None
+
+    def ask(self, path, body, signs_in=True):
+        """The body of an answer, and its status."""
+        headers = {"Content-Type": "application/json", "X-Tidemark-Extensions": "1"}
+        if signs_in:
+            token = self.account.get("token") or self.sign_in()
+            headers["Authorization"] = f"Bearer {token}"
+        try:
+            if self.connection is None:
+                self.connection = http.client.HTTPConnection(*self.address, timeout=self.timeout)
+            self.connection.request("POST", path, json.dumps(body), headers)
+            answer = self.connection.getresponse()
+            status, data = answer.status, answer.read()
+        except NO_ANSWER as error:
+            self.close()
+            raise Lost(repr(error)) from error
+        if status >= 500:
+            raise Lost(f"{status} {data[:200]!r}")
+        if status in (401, 421):
+            if signs_in and self.account.get("token") == token:
+                self.account["token"] = None
+            raise NotDone(f"{status} {data[:200]!r}")
+        if status in (408, 429):
+            raise NotDone(str(status))
+        return status, json.loads(data)
+
+    def sign_in(self):
+        given = {"email": self.account["email"], "password": self.account["password"]}
+        status, answer = self.ask(f"/tidemark/1/{CONTAINER}/development/session", given, False)
+        if status != 200:
+            raise NotDone(f"{status} {answer}")
+        self.account["token"], self.account["user"] = answer["token"], answer["userRecordName"]
+        return answer["token"]
+
+    def enter(self):
+        """Signs in for the first time."""
+        end = time.monotonic() + 60
+        while True:
+            try:
+                return self.sign_in()
+            except (Lost, NotDone):
+                if time.monotonic() > end:
+                    raise
+
+    def close(self):
+        if self.connection is not None:
+            self.connection.close()
+            self.connection = None
+
+
+class Place:
+    """A zone that clients use: its owner, its records, who may take part in it, and what was done so far."""
+
+    def __init__(self, name, owner, records, participants=()):
+        self.name, self.owner, self.records, self.participants = name, owner, records, list(participants)
+        self.share = None
+        self.participant_ids = {}
+        self.lock, self.operations = threading.Lock(), []
+        # Of each record the value and the tag that a client has seen last, and those of before: what updates go by.
+        self.known, self.seen = {}, {}
+
+    def note(self, operation):
+        with self.lock:
+            self.operations.append(operation)
+
+    def saw(self, name, value, tag):
+        self.known[name] = (value, tag)
+        self.seen.setdefault(name, collections.deque(maxlen=6)).append((value, tag))
+
+    def history(self, seed):
+        return Zone(self.name, self.owner, {account: "readWrite" for account in self.participants}, self.operations, seed).numbered()
+
+
+class Values:
+    """Numbers for values, none of them twice."""
+
+    def __init__(self):
+        self.lock, self.last = threading.Lock(), 0
+
+    def next(self):
+        with self.lock:
+            self.last += 1
+            return self.last
+
+
+class Client:
+    """What an account asks for, from one program, one request after the other."""
+
+    def __init__(self, name, account, accounts, addresses, values, seed, timeout):
+        self.name, self.account, self.accounts, self.values = name, account, accounts, values
+        self.links = [Link(address, accounts[account], timeout) for address in addresses]
+        self.drawn, self.timeout = random.Random(seed), timeout
+        self.tokens = {}
+        # Until when requests without an answer are sent again.
+        self.deadline = None
+
+    def close(self):
+        for link in self.links:
+            link.close()
+
+    # Requests
+
+    def zone_id(self, place):
+        return {"zoneName": place.name} | ({} if place.owner == self.account else {"ownerRecordName": self.accounts[place.owner]["user"]})
+
+    def path(self, place, operation, own=False):
+        database = "private" if place.owner == self.account else "shared"
+        return f"/{'tidemark' if own else 'database'}/1/{CONTAINER}/development/{database}/{operation}"
+
+    def ask(self, place, operation, body, own=False):
+        """The answer; sign-ins are repeated until the deadline."""
+        while True:
+            try:
+                return self.drawn.choice(self.links).ask(self.path(place, operation, own), body)
+            except NotDone:
+                if self.is_late():
+                    raise Lost("never let in") from None
+                time.sleep(0.02)
+
+    def rest(self):
+        time.sleep(self.drawn.uniform(0, 0.3))
+
+    def is_late(self):
+        return self.deadline is not None and time.monotonic() > self.deadline
+
+    def refusal(self, status, answer):
+        """The code with which a request was refused as a whole, where a rule allows it."""
+        code = answer.get("serverErrorCode")
+        if status == 404 and code == "ZONE_NOT_FOUND" or status == 403 and code == "ACCESS_DENIED":
+            return {"refused": code}
+        raise Unexpected(f"{self.name}: {status} {json.dumps(answer)[:500]}")
+
+    @staticmethod
+    def value(record):
+        """A record's value. Both of its fields are written together."""
+        fields = record["fields"]
+        value, again = fields["value"]["value"], fields["again"]["value"]
+        if value != again:
+            raise Unexpected(f"the record is of two writes: {json.dumps(record)[:500]}")
+        return value
+
+    # Reading
+
+    def look_up(self, place, records=None):
+        records = records or self.drawn.sample(place.records, self.drawn.randint(1, len(place.records)))
+        self.read(place, "lookup", {"records": records}, "records/lookup",
+                  {"zoneID": self.zone_id(place), "records": [{"recordName": name} for name in records]}, self.looked_up)
+
+    def looked_up(self, place, given, answer):
+        found = {"records": {}, "tags": {}}
+        for name, record in zip(given["records"], answer["records"], strict=True):
+            code = record.get("serverErrorCode")
+            if code == "NOT_FOUND":
+                found["records"][name] = None
+            elif code is not None:
+                raise self.said_nothing(code, record)
+            else:
+                self.see(place, found, record)
+        return found
+
+    @staticmethod
+    def said_nothing(code, record):
+        return Lost(code) if code in ("TRY_AGAIN_LATER", "INTERNAL_ERROR") else Unexpected(json.dumps(record)[:500])
+
+    def see(self, place, found, record):
+        name, value, tag = record["recordName"], self.value(record), record["recordChangeTag"]
+        found["records"][name], found["tags"][name] = value, tag
+        place.saw(name, value, tag)
+
+    def query(self, place):
+        above = self.drawn.choice([None, max(0, self.values.last - self.drawn.randint(0, 40))])
+        wanted = {"fieldName": "value", "comparator": "GREATER_THAN", "fieldValue": {"value": above, "type": "INT64"}}
+        filters = [] if above is None else [wanted]
+        self.read(place, "query", {"above": above}, "records/query",
+                  {"zoneID": self.zone_id(place), "query": {"recordType": TYPE, "filterBy": filters}}, self.queried)
+
+    def queried(self, place, given, answer):
+        found = {"records": {}, "tags": {}}
+        for record in answer["records"]:
+            self.see(place, found, record)
+        if len(found["records"]) != len(answer["records"]) or "continuationMarker" in answer:
+            raise Unexpected(f"a query finds a record twice: {json.dumps(answer)[:500]}")
+        return found
+
+    def fetch_changes(self, place):
+        # Participants' tokens end when what they see becomes more or less, and the record of the share comes between in pages.
+        is_owner = place.owner == self.account
+        since = self.drawn.choice(self.tokens.get(place.name, [None])[-3:]) if is_owner and self.drawn.random() < 0.9 else None
+        limit = self.drawn.choice([None, 1, 2]) if is_owner and not place.participants else None
+        zone = {"zoneID": self.zone_id(place)} | ({"syncToken": since} if since else {}) | ({"resultsLimit": limit} if limit else {})
+        self.read(place, "changes", {"since": since, "limit": limit}, "changes/zone", {"zones": [zone]}, self.fetched)
+
+    def fetched(self, place, given, answer):
+        zone = answer["zones"][0]
+        code = zone.get("serverErrorCode")
+        if code == "ZONE_NOT_FOUND":
+            return {"refused": code}
+        if code is not None:
+            raise self.said_nothing(code, zone)
+        found = {"records": {}, "tags": {}}
+        changed = []
+        for record in zone["records"]:
+            if record.get("recordType") == "cloudkit.share" or record["recordName"].startswith("cloudkit."):
+                continue
+            if record.get("deleted"):
+                changed.append([record["recordName"], None])
+            else:
+                self.see(place, found, record)
+                changed.append([record["recordName"], found["records"][record["recordName"]]])
+        if place.owner == self.account:
+            self.tokens.setdefault(place.name, []).append(zone["syncToken"])
+        return {"changed": changed, "token": zone["syncToken"], "more": zone["moreComing"], "tags": found["tags"]}
+
+    def read(self, place, kind, given, path, body, understand):
+        operation = Operation(self.name, self.account, kind, given, time.monotonic_ns())
+        try:
+            status, answer = self.ask(place, path, body)
+            end = time.monotonic_ns()
+            found = understand(place, given, answer) if status == 200 else self.refusal(status, answer)
+        except Lost:
+            # A read without an answer says nothing, and changes nothing.
+            self.rest()
+            return
+        operation.end, operation.answer = end, found
+        place.note(operation)
+
+    # Writing
+
+    def item(self, place, name):
+        """One of what can be done to a record, as the history has it, and as a request has it."""
+        known = place.known.get(name)
+        if known is None:
+            do = self.drawn.choice(["create", "create", "forceUpdate", "forceDelete"])
+        else:
+            do = self.drawn.choices(["create", "update", "forceUpdate", "delete", "forceDelete"], [2, 8, 5, 2, 1])[0]
+        if do in ("update", "delete") and self.drawn.random() < 0.1:
+            known = self.drawn.choice(list(place.seen[name]))
+        record = {"recordName": name}
+        expected = value = None
+        if do in ("update", "delete"):
+            expected, record["recordChangeTag"] = known
+        if do not in DELETIONS:
+            value = self.values.next()
+            field = {"value": value, "type": "INT64"}
+            record |= {"recordType": TYPE, "fields": {"value": field, "again": field}}
+        return [do, name, expected, value], {"operationType": do, "record": record}
+
+    def modify(self, place):
+        names = self.drawn.sample(place.records, 2 if self.drawn.random() < 0.35 else 1)
+        items = [self.item(place, name) for name in names]
+        body = {"zoneID": self.zone_id(place), "atomic": True, "operations": [item[1] for item in items]}
+        repeats = self.drawn.random() < 0.5
+        if repeats:
+            body["tidemark"] = {"clientToken": f"{self.name}-{self.drawn.getrandbits(64):016x}"}
+        given = {"items": [item[0] for item in items]}
+        operation = Operation(self.name, self.account, "modify", given, time.monotonic_ns())
+        while True:
+            try:
+                status, answer = self.ask(place, "records/modify", body)
+                end = time.monotonic_ns()
+                found = self.modified(place, given, answer, operation.repeated) if status == 200 else self.refusal(status, answer)
+                # Who is out is not told what became of a request that was sent before.
+                if "refused" not in found or not operation.repeated:
+                    operation.end, operation.answer = end, found
+                break
+            except Lost:
+                self.rest()
+                if not repeats or self.is_late():
+                    break
+                operation.repeated = True
+        place.note(operation)
+
+    def modified(self, place, given, answer, repeated):
+        outcomes = []
+        for (do, name, _, value), record in zip(given["items"], answer["records"], strict=True):
+            code = record.get("serverErrorCode")
+            if code is not None and code not in CODES:
+                raise self.said_nothing(code, record)
+            if code is not None:
+                outcome = {"error": code}
+                current = record.get("tidemark", {}).get("serverRecord")
+                # The answer to a request that was sent before has the record as it is now.
+                if current is not None and not repeated:
+                    outcome["current"] = self.value(current)
+                    place.saw(name, outcome["current"], current["recordChangeTag"])
+            elif do in DELETIONS:
+                if not record.get("deleted"):
+                    raise Unexpected(f"a deletion was answered {json.dumps(record)[:500]}")
+                outcome = {"done": True}
+                place.known.pop(name, None)
+            else:
+                outcome = {"done": True, "tag": record["recordChangeTag"]}
+                if not repeated and self.value(record) != value:
+                    raise Unexpected(f"{value} was written and is answered {json.dumps(record)[:500]}")
+                place.saw(name, value, record["recordChangeTag"])
+            outcomes.append(outcome)
+        return {"items": outcomes}
+
+    # Sharing
+
+    def make_zone(self, place):
+        self.must(place, "zones/modify", {"operations": [{"operationType": "create", "zone": {"zoneID": {"zoneName": place.name}}}]})
+
+    def share_with(self, place, participants):
+        """Shares a zone as a whole; `participants` are clients, one of each account."""
+        share = self.must(place, "shares/create", {"zoneID": {"zoneName": place.name}, "publicPermission": "NONE"}, True)
+        place.share = {"recordName": share["recordName"], "zoneID": {"zoneName": place.name}}
+        for participant in participants:
+            email = self.accounts[participant.account]["email"]
+            share = self.must(place, "shares/change", place.share | {"changes": [
+                {"change": "invite", "lookupInfo": {"emailAddress": email}, "type": "USER", "permission": "READ_WRITE"}]}, True)
+            place.participant_ids[participant.account] = share["participants"][-1]["participantId"]
+            link = self.must(place, "links/make", place.share | {"participantId": place.participant_ids[participant.account]}, True)
+            participant.must(place, "links/accept", {"token": link["token"]}, True)
+
+    def let(self, place, participant, level):
+        """Changes what a participant may do. Without an answer, it is tried again as another operation."""
+        word = {"none": "NONE", "readOnly": "READ_ONLY", "readWrite": "READ_WRITE"}[level]
+        change = {"change": "setPermission", "participantId": place.participant_ids[participant], "permission": word}
+        body, given = place.share | {"changes": [change]}, {"participant": participant, "level": level}
+        while True:
+            operation = Operation(self.name, self.account, "access", given, time.monotonic_ns())
+            try:
+                status, answer = self.ask(place, "shares/change", body, True)
+                operation.end, operation.answer = time.monotonic_ns(), {}
+                if status != 200:
+                    raise Unexpected(f"{self.name}: {status} {json.dumps(answer)[:500]}")
+                place.note(operation)
+                return
+            except Lost:
+                place.note(operation)
+                if self.is_late():
+                    return
+                time.sleep(0.05)
+
+    def must(self, place, operation, body, own=False):
+        """An answer to what is prepared before clients begin; it is asked for until it comes."""
+        for _ in range(100):
+            try:
+                status, answer = self.ask(place, operation, body, own)
+            except Lost:
+                time.sleep(0.2)
+                continue
+            if status != 200:
+                raise Unexpected(f"{operation}: {status} {json.dumps(answer)[:500]}")
+            return answer
+        raise Unexpected(f"{operation} gets no answer")

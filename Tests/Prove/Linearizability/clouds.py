@@ -1,0 +1,170 @@
+"""Clouds to be checked: in a directory behind one server, in a PostgreSQL database behind two, and in a cluster behind three."""
+
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+
+from disturbances import Disturber, LocalServer
+from proxy import Proxy
+
+TOP = pathlib.Path(__file__).resolve().parents[3]
+sys.path += [str(TOP / "Tests" / "Interop"), str(TOP / "Benchmarks"), str(TOP / "Deployment" / "Cluster")]
+import start_server  # noqa: E402
+
+
+class Served:
+    """A cloud that is served: accounts, servers, and what can go wrong."""
+
+    def __init__(self, cloud, accounts):
+        cloud.add_container(start_server.CONTAINER)
+        self.accounts = {name: cloud.add_account(name) for name in accounts}
+        self.cloud, self.servers, self.more = cloud, [], {}
+
+    @property
+    def addresses(self):
+        return [server.proxy.address for server in self.servers]
+
+    def index(self, type, field):
+        """Lets queries for all records of a type, and by values of a field, be answered."""
+        for name in ("recordName", field):
+            self.cloud.admin("schema", "index", "--container", start_server.CONTAINER, "--type", type, "--field", name, "--queryable")
+
+    def disturber(self, drawn, timeout, only):
+        return Disturber(self.servers, drawn, timeout, self.more, only)
+
+    def log(self):
+        logs = {server.folder.name: server.folder / "server.log" for server in self.servers}
+        return "\n".join(f"{name}: {path.read_text(errors='replace')[-1500:]}" for name, path in logs.items())
+
+    def end(self):
+        for server in self.servers:
+            server.end()
+
+
+class InDirectory(Served):
+    """One server over a directory."""
+
+    def __init__(self, options, folder, drawn, accounts, proxy=Proxy):
+        super().__init__(start_server.Cloud(options.tidemark, folder), accounts)
+        seed = drawn.getrandbits(64)
+        self.servers.append(LocalServer(options.server, folder / "server", self.cloud.data, seed, options.clock, proxy=proxy))
+
+
+class InDatabase(Served):
+    """Two servers over one database, each with a network to it. The database and these networks fail as well."""
+
+    def __init__(self, options, folder, drawn, accounts, proxy=Proxy):
+        from runner.postgres import Postgres
+
+        folder.chmod(0o755)
+        self.drawn, self.timeout = drawn, options.timeout
+        self.postgres = Postgres(folder / "postgres")
+        assets = folder / "assets"
+        assets.mkdir()
+        super().__init__(start_server.Cloud(options.tidemark, folder, self.place(self.postgres.port, assets)), accounts)
+        self.networks = {}
+        for number in (1, 2):
+            network = Proxy(("127.0.0.1", self.postgres.port), drawn.getrandbits(64))
+            server = LocalServer(
+                options.server, folder / f"server{number}", self.place(network.address[1], assets), drawn.getrandbits(64),
+                options.clock, proxy=proxy)
+            self.networks[server] = network
+            self.servers.append(server)
+        self.more = {"database": self.kill_database, "lost-database": self.lose_database}
+
+    @staticmethod
+    def place(port, assets):
+        return ["--database", f"postgresql://tidemark@127.0.0.1:{port}/tidemark", "--assets", str(assets)]
+
+    def kill_database(self, server):
+        """The database ends without a checkpoint, and recovers as it starts again."""
+        self.postgres.process.send_signal(signal.SIGQUIT)
+        self.postgres.process.wait()
+        folder = self.postgres.folder
+        # Its children end when they notice; until then the data are in use.
+        for _ in range(100):
+            self.postgres.process = subprocess.Popen(
+                self.postgres.words("postgres", "-D", folder / "data"), stdout=open(folder / "log", "a"), stderr=subprocess.STDOUT)
+            time.sleep(0.1)
+            if self.postgres.process.poll() is None:
+                return
+        raise RuntimeError((folder / "log").read_text()[-1000:])
+
+    def lose_database(self, server):
+        """A server's connections to the database are cut, after a while in which nothing has come through in one direction or in both."""
+        network = self.networks[server]
+        network.hold(*self.drawn.choice([(), ("requests",), ("answers",), ("requests", "answers")]))
+        time.sleep(self.drawn.uniform(0, self.timeout * 1.3))
+        if self.drawn.random() < 0.8:
+            network.cut(keeps=self.drawn.random() < 0.5)
+        network.let_go()
+
+    def end(self):
+        super().end()
+        for network in self.networks.values():
+            network.end()
+        self.postgres.stop()
+
+
+class InCluster(Served):
+    """Three servers over PostgreSQL on three machines, whose primary is killed, behind the cluster's own proxy."""
+
+    def __init__(self, options, folder, drawn, accounts, proxy=Proxy):
+        import cluster as clusters
+
+        os.environ["PATH"] += ":/usr/sbin:/sbin"
+        folder.chmod(0o755)
+        clusters.install_missing()
+        self.drawn = drawn
+        self.cluster = clusters.Cluster(
+            folder / "cluster", options.server, weed=clusters.find_weed(folder), say=lambda text: print(text, flush=True),
+            options=[*start_server.UNLIMITED, "--log-level", "warning"])
+        self.cluster.start()
+        super().__init__(start_server.Cloud(options.tidemark, folder, self.cluster.place, self.cluster.environment), accounts)
+        for machine in self.cluster.servers:
+            self.servers.append(ClusterServer(self.cluster, machine, proxy((machine.address, 8080), drawn.getrandbits(64))))
+        self.more = {"primary": self.kill_primary, "network": self.cut_network}
+
+    def kill_primary(self, server):
+        from nodes import wait_until
+
+        primary = wait_until("a primary", 120, self.cluster.primary)
+        self.cluster.kill_database(primary, etcd=self.drawn.random() < 0.5)
+        time.sleep(self.drawn.uniform(0, 3))
+        self.cluster.start_database(primary)
+        wait_until("a synchronous replica", 240, self.cluster.has_synchronous_replica)
+
+    def cut_network(self, server):
+        """Cuts a server from the database, for a while."""
+        for other in self.cluster.databases:
+            server.machine.cut_from(other)
+        time.sleep(self.drawn.uniform(0.5, 6))
+        for other in self.cluster.databases:
+            server.machine.join_with(other)
+
+    def end(self):
+        for server in self.servers:
+            server.proxy.end()
+        self.cluster.end(kills=True)
+
+
+class ClusterServer:
+    clock = None
+
+    def __init__(self, cluster, machine, proxy):
+        self.cluster, self.machine, self.proxy, self.folder = cluster, machine, proxy, machine.directory
+
+    def start(self):
+        self.cluster.start_server(self.machine)
+
+    def kill(self):
+        self.machine.kill("server")
+
+    def signal(self, number):
+        self.machine.signal("server", number)
+
+
+KINDS = {"directory": InDirectory, "database": InDatabase, "cluster": InCluster}

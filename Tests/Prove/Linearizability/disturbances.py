@@ -1,0 +1,149 @@
+"""What goes wrong while clients work: servers are killed, stopped and started, networks hold back and cut, clocks jump, databases fall."""
+
+import os
+import pathlib
+import signal
+import sys
+import time
+
+from proxy import Proxy
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "Interop"))
+import start_server  # noqa: E402
+
+FAKETIME = sorted(pathlib.Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"))
+SECONDS_OF_DAY = 86_400
+
+
+class Clock:
+    """The wall clock of a process, which libfaketime reads from a file. Clocks that only go forward stay as they are."""
+
+    def __init__(self, path):
+        self.path, self.offset = path, 0
+        self.set(0)
+
+    def set(self, seconds):
+        self.offset = seconds
+        new = self.path.with_suffix(".new")
+        new.write_text(f"{seconds:+d}\n")
+        os.replace(new, self.path)
+
+    @property
+    def environment(self):
+        return {"LD_PRELOAD": str(FAKETIME[0]), "FAKETIME_TIMESTAMP_FILE": str(self.path), "FAKETIME_CACHE_DURATION": "1",
+                "FAKETIME_DONT_FAKE_MONOTONIC": "1", "DONT_FAKE_MONOTONIC": "1"}
+
+    def wrap(self, program):
+        """A program that becomes another one, as which libfaketime is loaded a second time.
+
+        The first time it adds a variable to the environment, after which a Swift program does not find its arguments.
+        """
+        path = self.path.with_name(program.name)
+        path.write_text(f"#!/bin/sh\nexec {program} \"$@\"\n")
+        path.chmod(0o755)
+        return path
+
+    @staticmethod
+    def clean(process):
+        """Removes what libfaketime has left in the shared memory for a process that was killed."""
+        for name in (f"faketime_shm_{process}", f"sem.faketime_sem_{process}"):
+            pathlib.Path("/dev/shm", name).unlink(missing_ok=True)
+
+
+class LocalServer:
+    """A server on this machine behind a proxy, with a clock of its own where `has_clock` says so."""
+
+    def __init__(self, program, folder, where, seed, has_clock, environment=None, proxy=Proxy):
+        folder.mkdir(parents=True, exist_ok=True)
+        self.folder, self.where, self.environment = folder, where, environment or {}
+        self.clock = Clock(folder / "clock") if has_clock and FAKETIME else None
+        self.program = self.clock.wrap(program) if self.clock else program
+        self.port = 0
+        self.start()
+        self.proxy = proxy(("127.0.0.1", self.port), seed)
+
+    def start(self):
+        added = self.environment | (self.clock.environment if self.clock else {})
+        self.server = start_server.Server(
+            self.program, self.folder, self.where, *start_server.UNLIMITED, "--log-level", "warning", port=self.port, environment=added)
+        self.port = self.server.port
+
+    def signal(self, number):
+        self.server.process.send_signal(number)
+
+    def kill(self):
+        self.server.kill()
+        if self.clock:
+            self.clock.clean(self.server.process.pid)
+
+    def end(self):
+        self.proxy.end()
+        if self.server.process.poll() is None:
+            self.signal(signal.SIGCONT)
+            self.kill()
+
+
+class Disturber:
+    """Lets things go wrong at random moments, and mends them. `counts` says what was done.
+
+    - `servers`: each has `proxy`, `start`, `kill`, `signal` and perhaps a `clock`.
+    - `more`: other acts by name: functions that do something and mend it.
+    - `only`: the names of the acts that are wanted; all where it is empty.
+    """
+
+    def __init__(self, servers, drawn, timeout, more=None, only=()):
+        self.servers, self.drawn, self.timeout, self.counts = servers, drawn, timeout, {}
+        acts = {"kill": self.kill, "stop": self.stop, "cut": self.cut, "hold": self.hold, "delay": self.delay}
+        if all(server.clock for server in servers):
+            acts["clock"] = self.jump
+        acts |= more or {}
+        self.acts = {name: act for name, act in acts.items() if not only or name in only}
+
+    def disturb(self, until):
+        """One act after the other until a moment."""
+        try:
+            while True:
+                pause = self.drawn.uniform(0.1, 1.5)
+                if not self.acts or time.monotonic() + pause > until:
+                    break
+                time.sleep(pause)
+                name = self.drawn.choice(list(self.acts))
+                self.acts[name](self.drawn.choice(self.servers))
+                self.counts[name] = self.counts.get(name, 0) + 1
+            time.sleep(max(0, until - time.monotonic()))
+        finally:
+            for server in self.servers:
+                server.proxy.delay = 0
+                server.proxy.let_go()
+
+    def kill(self, server):
+        server.kill()
+        time.sleep(self.drawn.choice([0, self.drawn.uniform(0, 1)]))
+        server.start()
+
+    def stop(self, server):
+        """The server does nothing for a while, shorter or longer than clients wait."""
+        server.signal(signal.SIGSTOP)
+        time.sleep(self.drawn.uniform(0.2, self.timeout * 1.3))
+        server.signal(signal.SIGCONT)
+
+    def cut(self, server):
+        server.proxy.cut()
+
+    def hold(self, server):
+        """Requests or answers are held back for a while. Then they come, also where the connection was cut meanwhile, or are lost."""
+        server.proxy.hold(*self.drawn.choice([("requests",), ("answers",), ("requests", "answers")]))
+        time.sleep(self.drawn.uniform(0.1, self.timeout * 1.3))
+        if self.drawn.random() < 0.5:
+            server.proxy.cut(keeps=self.drawn.random() < 0.7)
+        server.proxy.let_go()
+
+    def delay(self, server):
+        server.proxy.delay = self.drawn.choice([0.002, 0.02, 0.2])
+        time.sleep(self.drawn.uniform(0.2, 2))
+        server.proxy.delay = 0
+
+    def jump(self, server):
+        """The server's wall clock jumps to another time, up to five days from the right one, or to the right one."""
+        far = self.drawn.choice([1, 60, 3600, SECONDS_OF_DAY, 5 * SECONDS_OF_DAY])
+        server.clock.set(self.drawn.choice([0, round(self.drawn.uniform(-far, far))]))

@@ -1,0 +1,134 @@
+"""Rounds: in each, clients use fresh zones for some seconds while something goes wrong, and read at the end what there is.
+
+A round's histories are short, so that they can be checked: a write without an answer may be done at any later time.
+"""
+
+import threading
+import time
+
+from clients import Client, Place, Unexpected, Values
+
+# The accounts, and how many clients of each run at once. The first owns a zone in which the second and the third take part.
+OWNER, PARTICIPANTS = "anna", ("ben", "carla")
+CLIENTS = {"anna": 3, "ben": 2, "carla": 1}
+LEVELS = ("none", "readOnly", "readWrite")
+
+
+class Worker(threading.Thread):
+    """A client that asks for one thing after the other until the round is over."""
+
+    def __init__(self, client, places, pause, stop):
+        super().__init__(name=client.name, daemon=True)
+        self.client, self.places, self.pause, self.stop, self.error = client, places, pause, stop, None
+
+    def run(self):
+        try:
+            while not self.stop.is_set():
+                self.work()
+                if self.pause:
+                    time.sleep(self.client.drawn.uniform(0, self.pause))
+        except Exception as error:
+            self.error = error
+
+    def work(self):
+        client, place = self.client, self.client.drawn.choice(self.places)
+        kind = client.drawn.random()
+        if kind < 0.5:
+            client.modify(place)
+        elif kind < 0.72:
+            client.look_up(place)
+        elif kind < 0.82:
+            client.query(place)
+        else:
+            client.fetch_changes(place)
+
+
+class Changer(Worker):
+    """The owner's client that changes what participants may do."""
+
+    def work(self):
+        client, place = self.client, self.places[0]
+        # Mostly one step, so that each is met by many writes and reads.
+        client.let(place, client.drawn.choice(PARTICIPANTS), client.drawn.choices(LEVELS, [1, 1, 2])[0])
+        self.stop.wait(client.drawn.choice([0.01, 0.1, 0.5, 1.0]))
+
+
+class Rounds:
+    """Clients of a served cloud, and the rounds that they work in."""
+
+    def __init__(self, accounts, addresses, drawn, timeout, pause):
+        self.drawn, self.pause, self.values, self.count = drawn, pause, Values(), 0
+        self.clients = [
+            Client(f"{account}-{number}", account, accounts, addresses, self.values, drawn.getrandbits(64), timeout)
+            for account, count in CLIENTS.items() for number in range(1, count + 1)]
+        self.changer = Client("anna-shares", OWNER, accounts, addresses, self.values, drawn.getrandbits(64), timeout)
+        self.places = []
+        for account in accounts:
+            self.client(account).links[0].enter()
+
+    def client(self, account):
+        return next(client for client in self.clients if client.account == account)
+
+    def prepare(self):
+        """Makes a round's zones: one that is shared, and one of a participant's own."""
+        self.count += 1
+        for client in [*self.clients, self.changer]:
+            client.deadline = None
+        shared = Place(f"shared-{self.count}", OWNER, ["a", "b", "c"], PARTICIPANTS)
+        own = Place(f"own-{self.count}", PARTICIPANTS[0], ["a", "b", "c"])
+        for place in (shared, own):
+            self.client(place.owner).make_zone(place)
+        self.changer.share_with(shared, [self.client(account) for account in PARTICIPANTS])
+        return shared, own
+
+    def run(self, seconds, disturb):
+        """A round; `disturb` is called with a moment until which things may go wrong, and mends them before it returns. The zones."""
+        shared, own = self.prepare()
+        stop = threading.Event()
+        workers = [Worker(client, [shared, own] if client.account == own.owner else [shared], self.pause, stop) for client in self.clients]
+        workers.append(Changer(self.changer, [shared], 0, stop))
+        for worker in workers:
+            worker.start()
+        disturb(time.monotonic() + seconds)
+        stop.set()
+        for client in [*self.clients, self.changer]:
+            client.deadline = time.monotonic() + 20
+        for worker in workers:
+            worker.join(180)
+            if worker.is_alive():
+                raise Unexpected(f"{worker.name} does not end")
+        for worker in workers:
+            if worker.error is not None:
+                raise worker.error
+        for place in (shared, own):
+            self.read_all(place)
+        self.places += [shared, own]
+        return shared, own
+
+    def read_all(self, place):
+        """Reads all that there is, until it is answered."""
+        client = self.client(place.owner)
+        client.deadline = time.monotonic() + 60
+        for read in (lambda: client.look_up(place, place.records), lambda: client.query(place), lambda: client.fetch_changes(place)):
+            count = len(place.operations)
+            while len(place.operations) == count:
+                if client.is_late():
+                    raise Unexpected(f"{place.name} can't be read at the end")
+                read()
+
+    def read_again(self):
+        """Looks up all records of all zones at the end; the zones in which something is another than at the end of their rounds."""
+        changed = []
+        for place in self.places:
+            before = next(
+                operation for operation in reversed(place.operations)
+                if operation.kind == "lookup" and set(operation.given["records"]) == set(place.records))
+            count, client = len(place.operations), self.client(place.owner)
+            client.deadline = time.monotonic() + 60
+            while len(place.operations) == count:
+                if client.is_late():
+                    raise Unexpected(f"{place.name} can't be read at the end")
+                client.look_up(place, place.records)
+            if place.operations[-1].answer != before.answer:
+                changed.append(place)
+        return changed
