@@ -108,7 +108,7 @@ def prepare(options, folder, drawn, proxy):
 def run(options, folder, histories, seed, drawn):
     served, rounds = prepare(options, folder, drawn, Proxy)
     checks = Checks(histories, seed)
-    disturber = served.disturber(drawn, options.timeout, options.only)
+    disturber = served.disturber(options, drawn)
     missing = "" if FAKETIME or not options.clock else "; clocks don't jump: faketime is not installed"
     print(f"{options.cloud}: {', '.join(disturber.acts)}{missing}", flush=True)
     began = time.monotonic()
@@ -186,11 +186,12 @@ def parse_arguments():
     parser.add_argument("--cloud", choices=list(clouds.KINDS), default="directory", help="where the cloud is (directory)")
     parser.add_argument("--minutes", type=float, default=5, help="how long to go on (5)")
     parser.add_argument("--round", type=float, default=8, help="seconds of a round (8)")
-    parser.add_argument("--pause", type=float, default=0.02, help="seconds between two requests of a client, at the most (0.02)")
-    parser.add_argument("--timeout", type=float, default=3, help="seconds that a client waits for an answer (3)")
+    parser.add_argument("--pause", type=float, default=0.01, help="seconds between two requests of a client, at the most (0.01)")
+    parser.add_argument("--timeout", type=float, default=2, help="seconds that a client waits for an answer (2)")
     parser.add_argument(
         "--only", action="append", default=[], metavar="ACT",
         help="let only this go wrong: kill, stop, cut, hold, delay, clock; database, lost-database; primary, network")
+    parser.add_argument("--days", type=float, default=5, help="how far wall clocks jump, at the most (5)")
     parser.add_argument("--no-clock", dest="clock", action="store_false", help="leave the clocks alone")
     parser.add_argument(
         "--control", nargs="?", action="append", const="all", choices=[*LIES, "all"],

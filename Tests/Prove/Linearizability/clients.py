@@ -33,54 +33,68 @@ class NotDone(Exception):
     """The server has refused to look at a request; nothing was done."""
 
 
+class SignedOut(Exception):
+    """The session has ended, or was none."""
+
+
 class Link:
     """A connection to a place where the cloud is served. All of an account use one session; when it has ended, they sign in again."""
 
+    # A server hashes one password after the other, and a machine may be busy.
+    SIGN_IN_TIMEOUT = 30
+
     def __init__(self, address, account, timeout):
         self.address, self.account, self.timeout, self.connection = address, account, timeout, None
+        self.signing_in = account.setdefault("lock", threading.Lock())
 
-    def ask(self, path, body, signs_in=True):
-        """The body of an answer, and its status."""
-        headers = {"Content-Type": "application/json", "X-Tidemark-Extensions": "1"}
-        if signs_in:
-            token = self.account.get("token") or self.sign_in()
-            headers["Authorization"] = f"Bearer {token}"
+    def ask(self, path, body):
+        """The status and the body of an answer."""
+        token = self.account.get("token") or self.sign_in()
+        if self.connection is None:
+            self.connection = http.client.HTTPConnection(*self.address, timeout=self.timeout)
         try:
-            if self.connection is None:
-                self.connection = http.client.HTTPConnection(*self.address, timeout=self.timeout)
-            self.connection.request("POST", path, json.dumps(body), headers)
-            answer = self.connection.getresponse()
+            return self.exchange(self.connection, path, body, {"Authorization": f"Bearer {token}", "X-Tidemark-Extensions": "1"})
+        except Lost:
+            self.close()
+            raise
+        except SignedOut as error:
+            if self.account.get("token") == token:
+                self.account["token"] = None
+            raise NotDone(str(error)) from error
+
+    @staticmethod
+    def exchange(connection, path, body, headers):
+        try:
+            connection.request("POST", path, json.dumps(body), {"Content-Type": "application/json"} | headers)
+            answer = connection.getresponse()
             status, data = answer.status, answer.read()
         except NO_ANSWER as error:
-            self.close()
             raise Lost(repr(error)) from error
         if status >= 500:
             raise Lost(f"{status} {data[:200]!r}")
         if status in (401, 421):
-            if signs_in and self.account.get("token") == token:
-                self.account["token"] = None
-            raise NotDone(f"{status} {data[:200]!r}")
+            raise SignedOut(f"{status} {data[:200]!r}")
         if status in (408, 429):
             raise NotDone(str(status))
         return status, json.loads(data)
 
     def sign_in(self):
-        given = {"email": self.account["email"], "password": self.account["password"]}
-        status, answer = self.ask(f"/tidemark/1/{CONTAINER}/development/session", given, False)
-        if status != 200:
-            raise NotDone(f"{status} {answer}")
-        self.account["token"], self.account["user"] = answer["token"], answer["userRecordName"]
-        return answer["token"]
-
-    def enter(self):
-        """Signs in for the first time."""
-        end = time.monotonic() + 60
-        while True:
+        """The token of a session."""
+        with self.signing_in:
+            if self.account.get("token"):
+                return self.account["token"]
+            given = {"email": self.account["email"], "password": self.account["password"]}
+            connection = http.client.HTTPConnection(*self.address, timeout=self.SIGN_IN_TIMEOUT)
             try:
-                return self.sign_in()
-            except (Lost, NotDone):
-                if time.monotonic() > end:
-                    raise
+                status, answer = self.exchange(connection, f"/tidemark/1/{CONTAINER}/development/session", given, {})
+            except (Lost, SignedOut) as error:
+                raise NotDone(str(error)) from error
+            finally:
+                connection.close()
+            if status != 200:
+                raise NotDone(f"{status} {answer}")
+            self.account["user"], self.account["token"] = answer["userRecordName"], answer["token"]
+            return self.account["token"]
 
     def close(self):
         if self.connection is not None:
@@ -346,31 +360,63 @@ class Client:
         share = self.must(place, "shares/create", {"zoneID": {"zoneName": place.name}, "publicPermission": "NONE"}, True)
         place.share = {"recordName": share["recordName"], "zoneID": {"zoneName": place.name}}
         for participant in participants:
-            email = self.accounts[participant.account]["email"]
-            share = self.must(place, "shares/change", place.share | {"changes": [
-                {"change": "invite", "lookupInfo": {"emailAddress": email}, "type": "USER", "permission": "READ_WRITE"}]}, True)
+            share = self.must(place, "shares/change", place.share | {"changes": [self.invitation(participant.account)]}, True)
             place.participant_ids[participant.account] = share["participants"][-1]["participantId"]
             link = self.must(place, "links/make", place.share | {"participantId": place.participant_ids[participant.account]}, True)
             participant.must(place, "links/accept", {"token": link["token"]}, True)
 
+    def invitation(self, account):
+        lookup = {"emailAddress": self.accounts[account]["email"]}
+        return {"change": "invite", "lookupInfo": lookup, "type": "USER", "permission": "READ_WRITE"}
+
     def let(self, place, participant, level):
-        """Changes what a participant may do. Without an answer, it is tried again as another operation."""
+        """Changes what a participant may do."""
         word = {"none": "NONE", "readOnly": "READ_ONLY", "readWrite": "READ_WRITE"}[level]
         change = {"change": "setPermission", "participantId": place.participant_ids[participant], "permission": word}
-        body, given = place.share | {"changes": [change]}, {"participant": participant, "level": level}
+        self.change_access(place, participant, level, "shares/change", place.share | {"changes": [change]})
+
+    def remove_and_invite(self, place, participant):
+        """Removes a participant and invites that person again, who accepts."""
+        name = participant.account
+        change = {"change": "remove", "participantId": place.participant_ids[name]}
+        if not self.change_access(place, name, "none", "shares/change", place.share | {"changes": [change]}):
+            return
+        invitation = self.invitation(name)
+        try:
+            self.ask(place, "shares/change", place.share | {"changes": [invitation]}, True)
+        except Lost:
+            pass
+        # Whether or not that was answered: who is invited is in the list.
+        share = self.must(place, "shares/list", {"zoneID": {"zoneName": place.name}}, True)["shares"][0]
+        invited = [one for one in share["participants"] if one["acceptanceStatus"] == "INVITED"]
+        if not invited:
+            return
+        place.participant_ids[name] = invited[-1]["participantId"]
+        link = self.must(place, "links/make", place.share | {"participantId": place.participant_ids[name]}, True)
+        participant.change_access(place, name, "readWrite", "links/accept", {"token": link["token"]})
+
+    def change_access(self, place, participant, level, path, body):
+        """Does something after which a participant may do this. Without an answer, it is tried again as another operation.
+
+        Returns whether it is done."""
+        was_lost = False
         while True:
+            given = {"participant": participant, "level": level}
             operation = Operation(self.name, self.account, "access", given, time.monotonic_ns())
             try:
-                status, answer = self.ask(place, "shares/change", body, True)
-                operation.end, operation.answer = time.monotonic_ns(), {}
-                if status != 200:
-                    raise Unexpected(f"{self.name}: {status} {json.dumps(answer)[:500]}")
+                status, answer = self.ask(place, path, body, True)
+                if status == 200:
+                    operation.end, operation.answer = time.monotonic_ns(), {}
+                elif not was_lost:
+                    raise Unexpected(f"{self.name}: {path} {status} {json.dumps(answer)[:500]}")
+                # Where an earlier one was done without an answer, another may be refused.
                 place.note(operation)
-                return
+                return status == 200
             except Lost:
+                was_lost = True
                 place.note(operation)
                 if self.is_late():
-                    return
+                    return False
                 time.sleep(0.05)
 
     def must(self, place, operation, body, own=False):

@@ -32,8 +32,8 @@ class Served:
         for name in ("recordName", field):
             self.cloud.admin("schema", "index", "--container", start_server.CONTAINER, "--type", type, "--field", name, "--queryable")
 
-    def disturber(self, drawn, timeout, only):
-        return Disturber(self.servers, drawn, timeout, self.more, only)
+    def disturber(self, options, drawn):
+        return Disturber(self.servers, drawn, options.timeout, options.days, self.more, options.only)
 
     def log(self):
         logs = {server.folder.name: server.folder / "server.log" for server in self.servers}
@@ -97,7 +97,7 @@ class InDatabase(Served):
         """A server's connections to the database are cut, after a while in which nothing has come through in one direction or in both."""
         network = self.networks[server]
         network.hold(*self.drawn.choice([(), ("requests",), ("answers",), ("requests", "answers")]))
-        time.sleep(self.drawn.uniform(0, self.timeout * 1.3))
+        time.sleep(self.drawn.choice([0, self.drawn.uniform(0, 0.5), self.drawn.uniform(0.5, self.timeout * 1.3)]))
         if self.drawn.random() < 0.8:
             network.cut(keeps=self.drawn.random() < 0.5)
         network.let_go()

@@ -1,9 +1,11 @@
 """What goes wrong while clients work: servers are killed, stopped and started, networks hold back and cut, clocks jump, databases fall."""
 
+import concurrent.futures
 import os
 import pathlib
 import signal
 import sys
+import threading
 import time
 
 from proxy import Proxy
@@ -88,43 +90,58 @@ class Disturber:
 
     - `servers`: each has `proxy`, `start`, `kill`, `signal` and perhaps a `clock`.
     - `more`: other acts by name: functions that do something and mend it.
+    - `days`: how far clocks jump.
     - `only`: the names of the acts that are wanted; all where it is empty.
     """
 
-    def __init__(self, servers, drawn, timeout, more=None, only=()):
-        self.servers, self.drawn, self.timeout, self.counts = servers, drawn, timeout, {}
+    AT_ONCE = 2
+
+    def __init__(self, servers, drawn, timeout, days, more=None, only=()):
+        self.servers, self.drawn, self.timeout, self.days, self.counts = servers, drawn, timeout, days, {}
         acts = {"kill": self.kill, "stop": self.stop, "cut": self.cut, "hold": self.hold, "delay": self.delay}
         if all(server.clock for server in servers):
             acts["clock"] = self.jump
         acts |= more or {}
         self.acts = {name: act for name, act in acts.items() if not only or name in only}
+        self.locks = {name: threading.Lock() for name in self.acts}
 
     def disturb(self, until):
-        """One act after the other until a moment."""
+        """Acts until a moment, one after the other, and beside them others."""
         try:
-            while True:
-                pause = self.drawn.uniform(0.1, 1.5)
-                if not self.acts or time.monotonic() + pause > until:
-                    break
-                time.sleep(pause)
-                name = self.drawn.choice(list(self.acts))
-                self.acts[name](self.drawn.choice(self.servers))
-                self.counts[name] = self.counts.get(name, 0) + 1
+            with concurrent.futures.ThreadPoolExecutor(self.AT_ONCE) as pool:
+                for running in [pool.submit(self.act, until) for _ in range(self.AT_ONCE)]:
+                    running.result()
             time.sleep(max(0, until - time.monotonic()))
         finally:
             for server in self.servers:
                 server.proxy.delay = 0
                 server.proxy.let_go()
 
+    def act(self, until):
+        while self.acts:
+            pause = self.drawn.uniform(0.2, 2.5)
+            if time.monotonic() + pause > until:
+                return
+            time.sleep(pause)
+            name, server = self.drawn.choice(list(self.acts)), self.drawn.choice(self.servers)
+            # Two acts of one kind at once would mend each other's, or start one thing twice.
+            with self.locks[name]:
+                self.acts[name](server)
+            self.counts[name] = self.counts.get(name, 0) + 1
+
     def kill(self, server):
         server.kill()
         time.sleep(self.drawn.choice([0, self.drawn.uniform(0, 1)]))
         server.start()
 
+    def a_while(self):
+        """Seconds: often few, sometimes more than clients wait."""
+        return self.drawn.uniform(0.5, self.timeout * 1.3) if self.drawn.random() < 0.25 else self.drawn.uniform(0.02, 0.5)
+
     def stop(self, server):
-        """The server does nothing for a while, shorter or longer than clients wait."""
+        """The server does nothing for a while."""
         server.signal(signal.SIGSTOP)
-        time.sleep(self.drawn.uniform(0.2, self.timeout * 1.3))
+        time.sleep(self.a_while())
         server.signal(signal.SIGCONT)
 
     def cut(self, server):
@@ -133,7 +150,7 @@ class Disturber:
     def hold(self, server):
         """Requests or answers are held back for a while. Then they come, also where the connection was cut meanwhile, or are lost."""
         server.proxy.hold(*self.drawn.choice([("requests",), ("answers",), ("requests", "answers")]))
-        time.sleep(self.drawn.uniform(0.1, self.timeout * 1.3))
+        time.sleep(self.a_while())
         if self.drawn.random() < 0.5:
             server.proxy.cut(keeps=self.drawn.random() < 0.7)
         server.proxy.let_go()
@@ -144,6 +161,6 @@ class Disturber:
         server.proxy.delay = 0
 
     def jump(self, server):
-        """The server's wall clock jumps to another time, up to five days from the right one, or to the right one."""
-        far = self.drawn.choice([1, 60, 3600, SECONDS_OF_DAY, 5 * SECONDS_OF_DAY])
+        """The server's wall clock jumps to another time, near the right one or far from it, or to the right one."""
+        far = self.drawn.choice([1, 60, 3600, SECONDS_OF_DAY, self.days * SECONDS_OF_DAY])
         server.clock.set(self.drawn.choice([0, round(self.drawn.uniform(-far, far))]))

@@ -44,12 +44,19 @@ class Worker(threading.Thread):
 
 
 class Changer(Worker):
-    """The owner's client that changes what participants may do."""
+    """The owner's client that changes what participants may do. `participants` are clients that accept invitations, of an account each."""
+
+    def __init__(self, client, participants, *arguments):
+        super().__init__(client, *arguments)
+        self.participants = participants
 
     def work(self):
-        client, place = self.client, self.places[0]
-        # Mostly one step, so that each is met by many writes and reads.
-        client.let(place, client.drawn.choice(PARTICIPANTS), client.drawn.choices(LEVELS, [1, 1, 2])[0])
+        client, place, participant = self.client, self.places[0], self.client.drawn.choice(self.participants)
+        if client.drawn.random() < 0.2:
+            client.remove_and_invite(place, participant)
+        else:
+            client.let(place, participant.account, client.drawn.choices(LEVELS, [1, 1, 2])[0])
+        # Each is met by many writes and reads, or by few.
         self.stop.wait(client.drawn.choice([0.01, 0.1, 0.5, 1.0]))
 
 
@@ -62,9 +69,17 @@ class Rounds:
             Client(f"{account}-{number}", account, accounts, addresses, self.values, drawn.getrandbits(64), timeout)
             for account, count in CLIENTS.items() for number in range(1, count + 1)]
         self.changer = Client("anna-shares", OWNER, accounts, addresses, self.values, drawn.getrandbits(64), timeout)
+        # These accept invitations.
+        self.guests = [
+            Client(f"{account}-accepts", account, accounts, addresses, self.values, drawn.getrandbits(64), timeout)
+            for account in PARTICIPANTS]
         self.places = []
         for account in accounts:
-            self.client(account).links[0].enter()
+            self.client(account).links[0].sign_in()
+
+    def set_deadline(self, deadline):
+        for client in [*self.clients, self.changer, *self.guests]:
+            client.deadline = deadline
 
     def client(self, account):
         return next(client for client in self.clients if client.account == account)
@@ -72,8 +87,7 @@ class Rounds:
     def prepare(self):
         """Makes a round's zones: one that is shared, and one of a participant's own."""
         self.count += 1
-        for client in [*self.clients, self.changer]:
-            client.deadline = None
+        self.set_deadline(None)
         shared = Place(f"shared-{self.count}", OWNER, ["a", "b", "c"], PARTICIPANTS)
         own = Place(f"own-{self.count}", PARTICIPANTS[0], ["a", "b", "c"])
         for place in (shared, own):
@@ -86,13 +100,12 @@ class Rounds:
         shared, own = self.prepare()
         stop = threading.Event()
         workers = [Worker(client, [shared, own] if client.account == own.owner else [shared], self.pause, stop) for client in self.clients]
-        workers.append(Changer(self.changer, [shared], 0, stop))
+        workers.append(Changer(self.changer, self.guests, [shared], 0, stop))
         for worker in workers:
             worker.start()
         disturb(time.monotonic() + seconds)
         stop.set()
-        for client in [*self.clients, self.changer]:
-            client.deadline = time.monotonic() + 20
+        self.set_deadline(time.monotonic() + 20)
         for worker in workers:
             worker.join(180)
             if worker.is_alive():
