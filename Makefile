@@ -197,6 +197,7 @@ prove-server: build server ## Kills a server under load; nothing acknowledged ma
 HISTORIES = --tidemark $(CLI) --server .build/release/tidemark-server $(if $(SEED),--seed $(SEED))
 .PHONY: prove-linearizability
 prove-linearizability: build server ## Looks for an order of all that clients of a cloud were answered while it goes wrong, MINUTES (20), CLOUD=database or cluster; SEED, KEEP
+	@.ci/install-missing histories
 	Tests/Prove/linearizability.py $(HISTORIES) --minutes $(or $(MINUTES),20) $(if $(CLOUD),--cloud $(CLOUD)) $(if $(KEEP),--keep $(KEEP))
 	Tests/Prove/linearizability.py $(HISTORIES) --control
 

@@ -370,35 +370,42 @@ class Client:
         return {"change": "invite", "lookupInfo": lookup, "type": "USER", "permission": "READ_WRITE"}
 
     def let(self, place, participant, level):
-        """Changes what a participant may do."""
+        """Changes what a participant may do. One who was removed is invited again."""
         word = {"none": "NONE", "readOnly": "READ_ONLY", "readWrite": "READ_WRITE"}[level]
-        change = {"change": "setPermission", "participantId": place.participant_ids[participant], "permission": word}
-        self.change_access(place, participant, level, "shares/change", place.share | {"changes": [change]})
+        change = {"change": "setPermission", "participantId": place.participant_ids[participant.account], "permission": word}
+        body = place.share | {"changes": [change]}
+        if self.change_access(place, participant.account, level, "shares/change", body) == "removed":
+            self.invite(place, participant)
 
-    def remove_and_invite(self, place, participant):
+    def remove(self, place, participant):
         """Removes a participant and invites that person again, who accepts."""
-        name = participant.account
-        change = {"change": "remove", "participantId": place.participant_ids[name]}
-        if not self.change_access(place, name, "none", "shares/change", place.share | {"changes": [change]}):
-            return
-        invitation = self.invitation(name)
+        change = {"change": "remove", "participantId": place.participant_ids[participant.account]}
+        if self.change_access(place, participant.account, "none", "shares/change", place.share | {"changes": [change]}):
+            self.invite(place, participant)
+
+    def invite(self, place, participant):
         try:
-            self.ask(place, "shares/change", place.share | {"changes": [invitation]}, True)
+            self.ask(place, "shares/change", place.share | {"changes": [self.invitation(participant.account)]}, True)
         except Lost:
             pass
-        # Whether or not that was answered: who is invited is in the list.
+        # Whether or not that was answered: who is invited is in the list. A removal that comes late may have ended the invitation.
         share = self.must(place, "shares/list", {"zoneID": {"zoneName": place.name}}, True)["shares"][0]
         invited = [one for one in share["participants"] if one["acceptanceStatus"] == "INVITED"]
         if not invited:
             return
+        name = participant.account
         place.participant_ids[name] = invited[-1]["participantId"]
-        link = self.must(place, "links/make", place.share | {"participantId": place.participant_ids[name]}, True)
-        participant.change_access(place, name, "readWrite", "links/accept", {"token": link["token"]})
+        try:
+            status, link = self.ask(place, "links/make", place.share | {"participantId": place.participant_ids[name]}, True)
+        except Lost:
+            return
+        if status == 200:
+            participant.change_access(place, name, "readWrite", "links/accept", {"token": link["token"]})
 
     def change_access(self, place, participant, level, path, body):
         """Does something after which a participant may do this. Without an answer, it is tried again as another operation.
 
-        Returns whether it is done."""
+        Returns "done", "removed" where the participant was removed before, or `None`."""
         was_lost = False
         while True:
             given = {"participant": participant, "level": level}
@@ -407,16 +414,19 @@ class Client:
                 status, answer = self.ask(place, path, body, True)
                 if status == 200:
                     operation.end, operation.answer = time.monotonic_ns(), {}
-                elif not was_lost:
-                    raise Unexpected(f"{self.name}: {path} {status} {json.dumps(answer)[:500]}")
-                # Where an earlier one was done without an answer, another may be refused.
-                place.note(operation)
-                return status == 200
+                    place.note(operation)
+                    return "done"
+                if "was removed" in answer.get("reason", ""):
+                    return "removed"
+                if was_lost or path == "links/accept":
+                    # One without an answer has done it, or has removed the participant.
+                    return None
+                raise Unexpected(f"{self.name}: {path} {status} {json.dumps(answer)[:500]}")
             except Lost:
                 was_lost = True
                 place.note(operation)
                 if self.is_late():
-                    return False
+                    return None
                 time.sleep(0.05)
 
     def must(self, place, operation, body, own=False):

@@ -65,9 +65,19 @@ class LocalServer:
         self.proxy = proxy(("127.0.0.1", self.port), seed)
 
     def start(self):
+        """Starts the server, again where it can't start yet: its database may be on its way up."""
         added = self.environment | (self.clock.environment if self.clock else {})
-        self.server = start_server.Server(
-            self.program, self.folder, self.where, *start_server.UNLIMITED, "--log-level", "warning", port=self.port, environment=added)
+        end = time.monotonic() + 60
+        while True:
+            try:
+                self.server = start_server.Server(
+                    self.program, self.folder, self.where, *start_server.UNLIMITED, "--log-level", "warning", port=self.port,
+                    environment=added)
+                break
+            except SystemExit:
+                if time.monotonic() > end:
+                    raise
+                time.sleep(0.2)
         self.port = self.server.port
 
     def signal(self, number):

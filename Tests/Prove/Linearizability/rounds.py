@@ -53,9 +53,9 @@ class Changer(Worker):
     def work(self):
         client, place, participant = self.client, self.places[0], self.client.drawn.choice(self.participants)
         if client.drawn.random() < 0.2:
-            client.remove_and_invite(place, participant)
+            client.remove(place, participant)
         else:
-            client.let(place, participant.account, client.drawn.choices(LEVELS, [1, 1, 2])[0])
+            client.let(place, participant, client.drawn.choices(LEVELS, [1, 1, 2])[0])
         # Each is met by many writes and reads, or by few.
         self.stop.wait(client.drawn.choice([0.01, 0.1, 0.5, 1.0]))
 

@@ -100,6 +100,13 @@ class HandMade(unittest.TestCase):
         self.passes(write("x", 1, 0, 1), write("x", None, 2, None, "forceDelete"), look(5, 6, x=1), look(7, 8, x=None))
         self.fails(write("x", 1, 0, 1), write("x", None, 2, None, "forceDelete"), look(5, 6, x=None), look(7, 8, x=1))
 
+    def test_of_two_deletions_without_an_answer_the_one_is_used_that_is_not_needed_later(self):
+        for first, second in [(2, 3), (3, 2)]:
+            lost = [write("x", None, first, None, "forceDelete"), write("x", None, second, None, "delete", 1)]
+            self.passes(write("x", 1, 0, 1), *lost, look(5, 6, x=None), write("x", 2, 7, 8), look(9, 10, x=None))
+            gone = [look(5, 6, x=None), write("x", 2, 7, 8), look(9, 10, x=None), write("x", 3, 11, 12), look(13, 14, x=None)]
+            self.fails(write("x", 1, 0, 1), *lost, *gone)
+
     def test_nothing_is_done_before_it_began(self):
         self.fails(look(0, 1, x=1), write("x", 1, 2, 3), says="nobody had written it")
 
@@ -136,6 +143,8 @@ class HandMade(unittest.TestCase):
         self.passes(write("y", 2, 0, 1), both, look(6, 7, x=None, y=2))
         self.fails(write("y", 2, 0, 1), both, look(6, 7, x=11, y=2))
         self.fails(both, look(6, 7, x=None, y=None))
+        innocent = {"items": [{"error": "ATOMIC_ERROR"}, {"error": "ATOMIC_ERROR"}]}
+        self.fails(batch(2, 5, ("forceUpdate", "x", None, 11), ("forceUpdate", "y", None, 12), answer=innocent))
 
     def test_queries_find_what_is_there(self):
         self.passes(write("x", 1, 0, 1), write("y", 5, 0, 1), query(2, 3, x=1, y=5), query(4, 5, above=3, y=5))
@@ -169,7 +178,15 @@ class HandMade(unittest.TestCase):
         self.fails(*writes, first, changes(10, 11, "t1", "t2", limit=2))
         self.fails(*writes, changes(8, 9, None, "t1", ("y", 2), ("z", 3), limit=2, more=False))
 
+    def test_a_record_that_changes_twice_is_told_once(self):
+        start = [write("y", 1, 0, 1), write("x", 2, 2, 3), changes(4, 5, None, "t1", ("x", 2), ("y", 1))]
+        twice = [write("x", 3, 6, 7), write("x", 4, 8, 9)]
+        self.passes(*start, *twice, changes(10, 11, "t1", "t2", ("x", 4)))
+        self.fails(*start, *twice, changes(10, 11, "t1", "t2", ("x", 4), ("y", 1)))
+
     def test_one_token_stands_for_one_moment(self):
+        again = [changes(0, 1, None, "t1"), write("x", 1, 2, 3), changes(4, 5, None, "t1", ("x", 1))]
+        self.fails(*again, changes(6, 7, "t1", "t2", ("x", 1)))
         self.fails(changes(0, 1, None, "t1"), write("x", 1, 2, 3), changes(4, 5, None, "t1", ("x", 1)), changes(6, 7, "t1", "t2"))
 
     def test_no_write_counts_after_permission_was_taken(self):
