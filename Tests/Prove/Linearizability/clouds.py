@@ -11,7 +11,8 @@ from disturbances import Disturber, LocalServer
 from proxy import Proxy
 
 TOP = pathlib.Path(__file__).resolve().parents[3]
-sys.path += [str(TOP / "Tests" / "Interop"), str(TOP / "Benchmarks"), str(TOP / "Deployment" / "Cluster")]
+# Both of the last two have a module of the name cluster.
+sys.path += [str(TOP / "Tests" / "Interop"), str(TOP / "Deployment" / "Cluster"), str(TOP / "Benchmarks")]
 import start_server  # noqa: E402
 
 
@@ -61,18 +62,21 @@ class InDatabase(Served):
 
         folder.chmod(0o755)
         self.drawn, self.timeout = drawn, options.timeout
-        self.postgres = Postgres(folder / "postgres")
+        self.postgres, self.networks = Postgres(folder / "postgres"), {}
         assets = folder / "assets"
         assets.mkdir()
-        super().__init__(start_server.Cloud(options.tidemark, folder, self.place(self.postgres.port, assets)), accounts)
-        self.networks = {}
-        for number in (1, 2):
-            network = Proxy(("127.0.0.1", self.postgres.port), drawn.getrandbits(64))
-            server = LocalServer(
-                options.server, folder / f"server{number}", self.place(network.address[1], assets), drawn.getrandbits(64),
-                options.clock, proxy=proxy)
-            self.networks[server] = network
-            self.servers.append(server)
+        try:
+            super().__init__(start_server.Cloud(options.tidemark, folder, self.place(self.postgres.port, assets)), accounts)
+            for number in (1, 2):
+                network = Proxy(("127.0.0.1", self.postgres.port), drawn.getrandbits(64))
+                server = LocalServer(
+                    options.server, folder / f"server{number}", self.place(network.address[1], assets), drawn.getrandbits(64),
+                    options.clock, proxy=proxy)
+                self.networks[server] = network
+                self.servers.append(server)
+        except BaseException:
+            self.postgres.stop()
+            raise
         self.more = {"database": self.kill_database, "lost-database": self.lose_database}
 
     @staticmethod
@@ -122,10 +126,14 @@ class InCluster(Served):
         self.cluster = clusters.Cluster(
             folder / "cluster", options.server, weed=clusters.find_weed(folder), say=lambda text: print(text, flush=True),
             options=[*start_server.UNLIMITED, "--log-level", "warning"])
-        self.cluster.start()
-        super().__init__(start_server.Cloud(options.tidemark, folder, self.cluster.place, self.cluster.environment), accounts)
-        for machine in self.cluster.servers:
-            self.servers.append(ClusterServer(self.cluster, machine, proxy((machine.address, 8080), drawn.getrandbits(64))))
+        try:
+            self.cluster.start()
+            super().__init__(start_server.Cloud(options.tidemark, folder, self.cluster.place, self.cluster.environment), accounts)
+            for machine in self.cluster.servers:
+                self.servers.append(ClusterServer(self.cluster, machine, proxy((machine.address, 8080), drawn.getrandbits(64))))
+        except BaseException:
+            self.cluster.end(kills=True)
+            raise
         self.more = {"primary": self.kill_primary, "network": self.cut_network}
 
     def kill_primary(self, server):
