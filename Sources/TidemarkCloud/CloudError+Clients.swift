@@ -19,8 +19,8 @@ extension CloudError {
         case .networkFailure: return "the server does not know whether it is done; send the same request again"
         // The rules of a cloud have these, and name what the client has sent.
         case .requestRateLimited, .serverRecordChanged, .limitExceeded, .batchRequestFailed, .zoneNotFound, .userDeletedZone,
-            .changeTokenExpired, .referenceViolation, .assetNotAvailable, .quotaExceeded, .notAuthenticated, .permissionFailure,
-            .alreadyShared, .recordDamaged, .unknownItem, .invalidArguments:
+            .changeTokenExpired, .referenceViolation, .assetNotAvailable, .quotaExceeded, .notAuthenticated,
+            .secondFactorRequired, .permissionFailure, .alreadyShared, .recordDamaged, .unknownItem, .invalidArguments:
             return reason
         default: return "the server could not do it; its log has more"
         }

@@ -27,6 +27,7 @@ extension CloudError.Code {
         .assetNotAvailable: "Die Cloud hat den Inhalt der Datei nicht.",
         .quotaExceeded: "Der Speicherplatz des Accounts ist voll.",
         .notAuthenticated: "Die Anmeldung gilt nicht, oder es ist kein Account angemeldet.",
+        .secondFactorRequired: "Zur Anmeldung gehört ein gültiger Code des zweiten Faktors.",
         .permissionFailure: "Dafür fehlt die Berechtigung.",
         .alreadyShared: "Der Datensatz gehört schon zu einer Freigabe.",
         .recordDamaged: "Der Datensatz ist in der Cloud beschädigt.",

@@ -47,6 +47,8 @@ public struct CloudError: Error, Sendable {
         public static let quotaExceeded = Code("quotaExceeded")
         /// No account is signed in, or the cloud does not accept its credentials.
         public static let notAuthenticated = Code("notAuthenticated")
+        /// The password is right, and the account has a second factor whose code is missing, wrong, or was used already.
+        public static let secondFactorRequired = Code("secondFactorRequired")
         /// ``CloudError/denial`` says by which rule, where sharing is what it is about.
         public static let permissionFailure = Code("permissionFailure")
         /// A record is in one share at the most.

@@ -104,20 +104,37 @@ extension HTTPCloud {
 
     /// Signs in with an account of the server, and keeps the session.
     ///
-    /// - Parameter device: What lists of the account's sessions call this device; by default the machine's name.
+    /// An account may have a second factor. Then the sign-in needs a code of its app, or a recovery code, and the server says so once the
+    /// password was right:
+    ///
+    /// ```swift
+    /// do {
+    ///     try await cloud.signIn(email: email, password: password)
+    /// } catch where error.code == .secondFactorRequired {
+    ///     try await cloud.signIn(email: email, password: password, code: await askForCode())
+    /// }
+    /// ```
+    ///
+    /// A code is good once, also where the sign-in fails afterwards. The session needs no code while it lasts.
+    ///
+    /// - Parameters:
+    ///   - code: Of the second factor; an account without one signs in whatever it is.
+    ///   - device: What lists of the account's sessions call this device; by default the machine's name.
     /// - Returns: The account's name in the cloud container.
-    /// - Throws: `CloudError` `notAuthenticated` when the address or the password is not right, `requestRateLimited` after too many tries,
-    ///   `invalidArguments` when it is another account than before and there are databases of that one: make another `HTTPCloud`; and what
-    ///   every call can throw. Who was signed in then still is.
+    /// - Throws: `CloudError` `notAuthenticated` when the address or the password is not right, `secondFactorRequired` when they are and the
+    ///   code is missing, wrong or was used already, `requestRateLimited` after too many tries, `invalidArguments` when it is another
+    ///   account than before and there are databases of that one: make another `HTTPCloud`; and what every call can throw. Who was signed
+    ///   in then still is.
     @discardableResult
     public func signIn(
-        email: String, password: String, device: String = HTTPCloud.deviceName
+        email: String, password: String, code: String? = nil, device: String = HTTPCloud.deviceName
     ) async throws(CloudError) -> String {
         let name = name
         var json = JSONWriter()
         json.object {
             $0.member("email", email)
             $0.member("password", password)
+            $0.member("code", code)
             $0.member("device", device.isEmpty ? nil : device)
             $0.member("deviceToken", store.device(for: name, email: email)?.token)
         }

@@ -41,7 +41,7 @@ package enum ErrorReaction: Hashable, Sendable {
         case .referenceViolation: self = .park
         case .batchRequestFailed: self = .innocent
         case .assetNotAvailable: self = .uploadAssets
-        case .quotaExceeded, .notAuthenticated, .permissionFailure: self = .ask
+        case .quotaExceeded, .notAuthenticated, .secondFactorRequired, .permissionFailure: self = .ask
         default: self = .report
         }
     }

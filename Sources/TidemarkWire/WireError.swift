@@ -12,6 +12,7 @@ extension CloudError.Code {
         case .referenceViolation: ("VALIDATING_REFERENCE_ERROR", 412)
         case .quotaExceeded: ("QUOTA_EXCEEDED", 413)
         case .notAuthenticated: ("AUTHENTICATION_REQUIRED", 421)
+        case .secondFactorRequired: ("AUTHENTICATION_FAILED", 401)
         case .permissionFailure: ("ACCESS_DENIED", 403)
         case .alreadyShared: ("EXISTS", 409)
         case .limitExceeded, .invalidArguments, .changeTokenExpired, .assetNotAvailable: ("BAD_REQUEST", 400)
@@ -48,8 +49,8 @@ extension CloudError.Code {
     private static let known: Set<CloudError.Code> = [
         .networkUnavailable, .networkFailure, .serviceUnavailable, .requestRateLimited, .zoneBusy, .accountTemporarilyUnavailable,
         .serverRecordChanged, .limitExceeded, .batchRequestFailed, .zoneNotFound, .userDeletedZone, .changeTokenExpired,
-        .referenceViolation, .assetNotAvailable, .quotaExceeded, .notAuthenticated, .permissionFailure, .alreadyShared,
-        .unknownItem, .invalidArguments, .internalError, .recordDamaged,
+        .referenceViolation, .assetNotAvailable, .quotaExceeded, .notAuthenticated, .secondFactorRequired, .permissionFailure,
+        .alreadyShared, .unknownItem, .invalidArguments, .internalError, .recordDamaged,
     ]
 
     fileprivate init?(named name: String) {

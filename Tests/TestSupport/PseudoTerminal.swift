@@ -1,4 +1,5 @@
 import Foundation
+import TidemarkModel
 
 /// A terminal for a process, at which a test types.
 public final class PseudoTerminal: Sendable {
@@ -7,6 +8,7 @@ public final class PseudoTerminal: Sendable {
     private let side: Int32
     /// Keeps what was typed and shown while no process has the other side open.
     private let otherSide: Int32
+    private let seen = LockedValue<[UInt8]>([])
 
     /// - Parameter typed: What is typed ahead. `\u{4}` ends the input, as Ctrl-D does.
     public init(typing typed: String) throws {
@@ -34,14 +36,39 @@ public final class PseudoTerminal: Sendable {
         close(side)
     }
 
+    /// Types each answer once its question is shown.
+    ///
+    /// - Returns: Whether all questions came.
+    public func answer(_ questions: [(String, String)]) async throws -> Bool {
+        var rest = 0
+        for (question, answer) in questions {
+            let isAsked = try await eventually {
+                let text = fetch()[rest...]
+                guard let found = text.firstRange(of: Array(question.utf8)) else { return false }
+                rest = found.upperBound
+                return true
+            }
+            guard isAsked, write(side, answer + "\n", answer.utf8.count + 1) == answer.utf8.count + 1 else { return false }
+        }
+        return true
+    }
+
     /// What it has shown since the last call, what was typed among it.
     func shown() -> String {
-        var bytes: [UInt8] = []
-        var buffer = [UInt8](repeating: 0, count: 4096)
-        while true {
-            let count = read(side, &buffer, buffer.count)
-            guard count > 0 else { return String(decoding: bytes, as: UTF8.self) }
-            bytes += buffer[..<count]
+        let bytes = fetch()
+        seen.withLock { $0 = [] }
+        return String(decoding: bytes, as: UTF8.self)
+    }
+
+    /// What it has shown since ``shown()`` was called last.
+    private func fetch() -> [UInt8] {
+        seen.withLock { seen in
+            var buffer = [UInt8](repeating: 0, count: 4096)
+            while true {
+                let count = read(side, &buffer, buffer.count)
+                guard count > 0 else { return seen }
+                seen += buffer[..<count]
+            }
         }
     }
 }

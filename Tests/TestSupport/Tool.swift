@@ -45,9 +45,11 @@ public struct Tool: Sendable {
     ///   - directory: Its current directory; by default the tests'.
     ///   - limit: The greatest size of a file that it may write, in units of 512 bytes; a larger one is refused with EFBIG.
     ///   - terminal: Its standard input, and where it writes its errors.
+    ///   - isControlling: Whether the terminal is the one that it opens as `/dev/tty`; on Linux alone.
     public func run(
         _ arguments: [String], input: URL? = nil, killingAfter delay: Duration? = nil, environment: [String: String] = [:],
-        in directory: URL? = nil, fileSizeLimit limit: Int? = nil, on terminal: PseudoTerminal? = nil
+        in directory: URL? = nil, fileSizeLimit limit: Int? = nil, on terminal: PseudoTerminal? = nil,
+        isControlling: Bool = false
     ) async throws -> Result {
         let scratch = try Scratch()
         let (output, errors) = (scratch["output"], scratch["errors"])
@@ -58,6 +60,7 @@ public struct Tool: Sendable {
         // What has to be so before the process begins, as commands of a shell.
         var before = directory == nil ? "" : "cd \"$0\" && "
         if let limit { before += "trap '' XFSZ && ulimit -f \(limit) && " }
+        if isControlling { before += "exec setsid --ctty --wait \"$@\"; " }
         let process = try ChildProcess(
             before.isEmpty ? executable : URL(fileURLWithPath: "/bin/sh"),
             before.isEmpty ? arguments : ["-c", before + "exec \"$@\"", directory?.path ?? "", executable.path] + arguments,

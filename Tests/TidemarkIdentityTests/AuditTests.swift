@@ -16,7 +16,8 @@ import TidemarkCloudEngine
         try await served.credentials.signIn(
             password, account: account, container: served.container, kind: .device, device: "Phone\u{1b}[31m",
             address: "192.0.2.7",
-            as: name)
+            as: name
+        ).grant
     }
 
     @Test func `sign-ins are logged with account, address and how they ended`() async throws {

@@ -66,13 +66,15 @@ import TidemarkModel
         let served = try await Served()
         try await served.credentials.setPassword("correct horse", of: "anna")
         let token = try #require(
-            try await served.credentials.signIn("correct horse", account: "anna", container: served.container, kind: .device))
+            try await served.credentials.signIn("correct horse", account: "anna", container: served.container, kind: .device)
+                .grant)
         #expect(try await served.credentials.session(token.text).get().account == "anna")
         #expect(
-            try await served.credentials.signIn("correct horse", account: nil, container: served.container, kind: .device) == nil)
+            try await served.credentials.signIn("correct horse", account: nil, container: served.container, kind: .device)
+                == .refused)
         #expect(
-            try await served.credentials.signIn("wrong horse", account: "anna", container: served.container, kind: .device) == nil
-        )
+            try await served.credentials.signIn("wrong horse", account: "anna", container: served.container, kind: .device)
+                == .refused)
         #expect(try await served.credentials.sessions().count == 1)
     }
 
@@ -144,8 +146,8 @@ import TidemarkModel
         // Two at once: neither is refused because the other has replaced the hash.
         async let first = stronger.signIn("correct horse", account: "anna", container: served.container, kind: .device)
         async let second = stronger.signIn("correct horse", account: "anna", container: served.container, kind: .device)
-        #expect(try await first != nil)
-        #expect(try await second != nil)
+        #expect(try await first.grant != nil)
+        #expect(try await second.grant != nil)
         #expect(try await cost() == 6)
         let after = try await served.credentials.writer.read { db in try PasswordHash(of: "anna", db) }
         #expect(before?.salt != after?.salt)

@@ -1,4 +1,5 @@
 import Testing
+import TidemarkCloudEngine
 import TidemarkModel
 
 @testable import TidemarkIdentity
@@ -42,6 +43,104 @@ import TidemarkModel
         #expect(try await !store.useSecondFactor(of: "anna", code: codes[3]))
         try await store.removeSecondFactor(of: "anna")
         #expect(try await store.useSecondFactor(of: "anna", code: ""))
+    }
+
+    @Test func `a device signs in with a code, and one that is signed in needs none`() async throws {
+        let served = try await Served()
+        let store = served.credentials
+        try await store.setPassword("correct horse", of: "anna")
+        let before = try await served.session("anna")
+        let secret = [UInt8](repeating: 7, count: 20)
+        try await store.storage.setSecondFactor(
+            StoredSecondFactor(account: "anna", secret: secret, recovery: [], step: 0, added: served.clock.now), of: "anna")
+        func code() -> String { TimeCode.code(secret, step: TimeCode.step(at: served.clock.now)) }
+        func signIn(_ password: String = "correct horse", code: String = "") async throws -> SignInResult<SessionToken> {
+            try await store.signIn(
+                password, account: "anna", code: code, container: served.container, kind: .device, address: "192.0.2.7")
+        }
+        #expect(try await signIn() == .needsCode)
+        #expect(try await signIn(code: code() == "000000" ? "000001" : "000000") == .needsCode)
+        // Neither a wrong password nor a container that is not served uses the code up, or says that one is needed.
+        #expect(try await signIn("wrong horse", code: code()) == .refused)
+        #expect(try await signIn("wrong horse") == .refused)
+        await #expect(throws: CredentialError(.notFound, "")) {
+            try await store.signIn(
+                "correct horse", account: "anna", code: code(), container: "iCloud.org.other", kind: .device)
+        }
+        #expect(try await !store.isKnown("192.0.2.7", to: "anna"))
+        let token = try #require(try await signIn(code: code()).grant)
+        #expect(try await signIn(code: code()) == .needsCode)
+        #expect(try await store.isKnown("192.0.2.7", to: "anna"))
+        for token in [before, token] { #expect(try await served.failure(token.text) == nil) }
+        let log = try await store.auditLog().map(\.event)
+        #expect(
+            log.map(\.outcome) == [
+                "wrong code", "done", "the container is not served", "wrong password", "wrong password", "wrong code", "no code",
+            ])
+        #expect(log.map(\.actor) == ["", "anna", "anna", "", "", "", ""] && log.allSatisfy { $0.account == "anna" })
+    }
+
+    @Test func `codes can't be guessed, and who guesses keeps nobody out`() async throws {
+        let served = try await Served()
+        let store = served.credentials
+        try await store.setPassword("correct horse", of: "anna")
+        let (secret, recovery) = ([UInt8](repeating: 7, count: 20), "aaaabbbbccccdddd")
+        try await store.storage.setSecondFactor(
+            StoredSecondFactor(
+                account: "anna", secret: secret, recovery: Digest.sha256(Array(recovery.utf8)), step: 0, added: served.clock.now),
+            of: "anna")
+        func code() -> String { TimeCode.code(secret, step: TimeCode.step(at: served.clock.now)) }
+        func signIn(_ password: String = "correct horse", code: String = "") async throws -> SignInResult<SessionToken> {
+            try await store.signIn(password, account: "anna", code: code, container: served.container, kind: .device)
+        }
+        let wrong = code() == "000000" ? "000001" : "000000"
+        // Without the password nothing is counted, nor without a code.
+        for _ in 0..<20 {
+            #expect(try await signIn("wrong horse", code: wrong) == .refused)
+            #expect(try await signIn() == .needsCode)
+        }
+        for _ in 0..<10 { #expect(try await signIn(code: wrong) == .needsCode) }
+        #expect(try await signIn(code: code()) == .tooManyCodes(wait: 361))
+        #expect(try await store.auditLog().first?.event.outcome == "too many codes")
+        // On the pages as well, which have the same code.
+        #expect(
+            try await store.signInToPages("correct horse", account: "anna", code: code(), device: "", address: "", as: "anna")
+                == .tooManyCodes(wait: 361))
+        #expect(try await signIn(code: recovery).grant != nil)
+        served.clock.advance(seconds: 361)
+        #expect(try await signIn(code: wrong) == .needsCode)
+        guard case .tooManyCodes(350...361) = try await signIn(code: code()) else {
+            Issue.record("it was not too many")
+            return
+        }
+        served.clock.advance(seconds: 361)
+        #expect(try await signIn(code: code()).grant != nil)
+        // One that was right ends the count.
+        for _ in 0..<10 { #expect(try await signIn(code: wrong) == .needsCode) }
+    }
+
+    @Test func `of two who sign in with one code at the same time, one is let in`() async throws {
+        let served = try await Served()
+        let (one, two) = (served.credentials, try served.opening())
+        try await one.setPassword("correct horse", of: "anna")
+        let secret = [UInt8](repeating: 7, count: 20)
+        for _ in 0..<10 {
+            served.clock.advance(seconds: 60)
+            try await one.storage.setSecondFactor(
+                StoredSecondFactor(account: "anna", secret: secret, recovery: [], step: 0, added: served.clock.now), of: "anna")
+            let code = TimeCode.code(secret, step: TimeCode.step(at: served.clock.now))
+            let results: [Bool] = try await withThrowingTaskGroup(of: Bool.self) { group in
+                for store in [one, two] {
+                    group.addTask {
+                        try await store.signIn(
+                            "correct horse", account: "anna", code: code, container: served.container, kind: .device
+                        ).grant != nil
+                    }
+                }
+                return try await group.reduce(into: []) { $0.append($1) }
+            }
+            #expect(results.count { $0 } == 1)
+        }
     }
 
     @Test func `a secret waits a quarter of an hour for its first code`() async throws {

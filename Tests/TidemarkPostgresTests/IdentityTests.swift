@@ -31,7 +31,7 @@ struct IdentityTests {
         for round in 0..<20 {
             let (here, there) = round % 2 == 0 ? (one, two) : (two, one)
             let token = try #require(
-                try await here.signIn("correct horse", account: "anna", container: Self.container, kind: .device))
+                try await here.signIn("correct horse", account: "anna", container: Self.container, kind: .device).grant)
             let session = try await there.session(token.text).get()
             #expect(session.account == "anna")
             let renewed = try await there.renewed(session)
@@ -40,7 +40,7 @@ struct IdentityTests {
             await #expect(throws: SessionFailure.revoked) { try await there.session(renewed.text).get() }
             await #expect(throws: SessionFailure.revoked) { try await here.session(token.text).get() }
         }
-        #expect(try await one.signIn("wrong horse", account: "anna", container: Self.container, kind: .device) == nil)
+        #expect(try await one.signIn("wrong horse", account: "anna", container: Self.container, kind: .device) == .refused)
         let outcomes = try await two.auditLog().map(\.event.outcome)
         #expect(outcomes == ["wrong password"] + [String](repeating: "done", count: 20))
     }

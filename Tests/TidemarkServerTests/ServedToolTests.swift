@@ -144,12 +144,71 @@ import TidemarkIdentity
             (["--server", "http://sync.example.org"], 64), (["--server", "sync.example.org"], 64),
             (["--server", "https://a", "--cloud", "b"], 64), (["--cloud", "https://sync.example.org"], 64),
             (["--server", "http://127.0.0.1:1", "--create"], 64), (["--cloud", "cloud", "--password-stdin"], 64),
+            (["--cloud", "cloud", "--code-stdin"], 64), (["--cloud", "cloud", "--code-file", "code"], 64),
+            (["--server", "https://a", "--code-stdin", "--code-file", "code"], 64),
         ] as [([String], Int32)])
     func `what goes together with no server is refused`(words: [String], status: Int32) async throws {
         let result = try await tool.run(["account", "sign-in", path("new"), "--email", "anna@example.org"] + words)
         #expect(result.status == status, "\(result.errors)")
         #expect(!FileManager.default.fileExists(atPath: path("new")))
     }
+
+    @Test func `a code is handed over in each way, and without one nothing is left behind`() async throws {
+        try await TestFactor.add(to: try #require(try await served.fixture.id("anna@example.org")), served.access)
+        func signIn(
+            _ name: String, _ words: [String], input: String = "", environment: [String: String] = [:], status: Int32 = 0
+        ) async throws -> Tool.Result {
+            let input = try scratch.write(Self.password + "\n" + input, to: "password")
+            let result = try await tool.run(
+                [
+                    "account", "sign-in", path(name), "--server", served.address.description, "--email", "anna@example.org",
+                    "--container", FaultyCloudFixture.container, "--password-stdin",
+                ] + words, input: input, environment: environment)
+            #expect(result.status == status, "\(words): \(result.output)\(result.errors)")
+            return result
+        }
+        let asked = try await signIn("anna", [], status: 77)
+        #expect(asked.errors.contains("secondFactorRequired: the account has a second factor"))
+        #expect(asked.errors.contains("--code-stdin, --code-file or TIDEMARK_CODE"))
+        let wrong = try await signIn("anna", ["--code-stdin"], input: "000000\n", status: 77)
+        #expect(wrong.errors.contains("wrong, or was used already") && wrong.errors.contains("take the next one"))
+        #expect(try await signIn("anna", ["--code-stdin"], status: 64).errors.contains("no code was given"))
+        let missing = try await signIn("anna", ["--code-file", scratch["nothing"].path], status: 66)
+        #expect(missing.errors.contains("can't be read"))
+        #expect(!FileManager.default.fileExists(atPath: path("anna")))
+        #expect(try await served.access.sessions().isEmpty)
+
+        _ = try await signIn("anna", ["--code-stdin"], input: TestFactor.code() + "\n")
+        // A session that is there needs no code.
+        try await run("sync", path("anna"))
+        let file = try scratch.write(TestFactor.recovery + "\n", to: "code")
+        _ = try await signIn("phone", ["--code-file", file.path])
+        _ = try await signIn("tablet", [], environment: ["TIDEMARK_CODE": TestFactor.recovery], status: 77)
+        _ = try await signIn("tablet", [], environment: ["TIDEMARK_CODE": TestFactor.code(next: true)])
+        #expect(try await served.access.sessions().count == 3)
+    }
+
+    #if os(Linux)
+        @Test func `on a terminal the code is asked for, and again when it is wrong`() async throws {
+            try await TestFactor.add(to: try #require(try await served.fixture.id("anna@example.org")), served.access)
+            let terminal = try PseudoTerminal(typing: "")
+            async let result = tool.run(
+                [
+                    "account", "sign-in", path("anna"), "--server", served.address.description, "--email", "anna@example.org",
+                    "--container", FaultyCloudFixture.container,
+                ], on: terminal, isControlling: true)
+            let answers = [
+                ("password of anna@example.org at \(served.address): ", Self.password),
+                ("code of anna@example.org at \(served.address): ", "000000"),
+                ("code of anna@example.org at \(served.address): ", TestFactor.recovery),
+            ]
+            #expect(try await terminal.answer(answers))
+            let ended = try await result
+            #expect(ended.status == 0, "\(ended.errors)")
+            #expect(ended.errors.contains("the code of the second factor is wrong, or was used already"))
+            #expect(!ended.errors.contains(Self.password) && ended.output.contains("signed in as anna@example.org"))
+        }
+    #endif
 
     @Test func `without a terminal the password has to be handed over`() async throws {
         let result = try await tool.run([

@@ -29,6 +29,7 @@ import TidemarkStore
                 texts(CloudError(.notAuthenticated, "the session has ended", remedy: .signIn)) == [
                     "Die Anmeldung gilt nicht, oder es ist kein Account angemeldet.", "Erneut anmelden.",
                 ])
+            #expect(texts(CloudError(.secondFactorRequired, "give a code"))[0]?.contains("zweiten Faktors") == true)
             let decision = ShareDecision(operation: .update, rule: .readOnly)
             let denied = PermissionDenied(record: RecordName(type: "Destination", name: "senja"), decision: decision)
             #expect(

@@ -158,7 +158,7 @@ struct AdminOperatorReset: AsyncParsableCommand {
             let account = try await place.administration().removeSecondFactor(of: email)
             try outcome.tell(
                 "admin operator reset", ["account": account.id, "email": account.email],
-                text: "\(account.email) signs in with the password alone")
+                text: "\(account.email) signs in with the password alone, in the console, on the account's pages and on devices")
         }
     }
 }

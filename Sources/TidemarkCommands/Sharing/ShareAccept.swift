@@ -9,13 +9,14 @@ import TidemarkSync
 struct ShareAccept: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "accept", abstract: "Accepts an invitation; the shared records go into the shared store.",
-        usage: LinkArguments.usage("accept", "[--email <address>] [--password-stdin] [--no-sync] [--json]"),
+        usage: LinkArguments.usage(
+            "accept", "[--email <address>] [--password-stdin] [--code-stdin] [--code-file <file>] [--no-sync] [--json]"),
         discussion: """
             \(LinkArguments.discussion)
 
             If no container is signed in there, the command asks for the address and the password of your account on that server, and \
             signs the container in; without a container on the command line it makes one. It asks on a terminal only; elsewhere name \
-            --email and --password-stdin.
+            --email and --password-stdin, and --code-stdin or --code-file if the account has a second factor.
 
             Exit code 66: the link is invalid, revoked, or belongs to another person; the cloud does not say which. Exit code 64: a \
             server's address was given instead of a link, or there is no terminal to ask on.

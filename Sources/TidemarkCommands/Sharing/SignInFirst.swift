@@ -16,6 +16,8 @@ struct SignInFirst: ParsableArguments {
     @Flag(help: "Reads the password from the first line of standard input.")
     var passwordStdin = false
 
+    @OptionGroup var codeEntry: CodeEntry
+
     /// Opens the container that a link is followed with: the one that is named, or that fits, or else one that is signed in now.
     ///
     /// - Throws: The exit code where somebody would have to be asked and there is no terminal, after the reason was told.
@@ -71,7 +73,7 @@ struct SignInFirst: ParsableArguments {
         // What a link says can't be taken for another option.
         var words = ["--server=\(server)", "--container=\(name)", "--email=\(email)", "--before-link"]
         if passwordStdin { words.append("--password-stdin") }
-        words += ["--", path]
+        words += codeEntry.words + ["--", path]
         if isNew, address.environment == .production {
             _ = try RecordStore(container: ContainerDirectory(openingOrCreatingAt: url, environment: .production))
         }

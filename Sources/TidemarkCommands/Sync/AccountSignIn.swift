@@ -16,8 +16,10 @@ struct AccountSignIn: AsyncParsableCommand {
         discussion: """
             The cloud is a directory or a server, and all devices of a person name the same cloud, address and container. --create \
             creates the directory and its account if they do not exist; without it both have to exist. A server's administrator creates \
-            its accounts ('tidemark admin'). The command asks for the password, or reads it from the first line of standard input. It \
-            stores only a session, in the container, readable by its owner. A failed sign-in leaves nothing behind.
+            its accounts ('tidemark admin'). The command asks for the password, or reads it from the first line of standard input. If \
+            the account has a second factor, it asks for its code, unless the password comes from standard input; then the code comes \
+            from --code-stdin, --code-file or TIDEMARK_CODE. It stores only a session, in the container, readable by its owner, which \
+            needs no code. A failed sign-in leaves nothing behind.
 
             Examples:
               tidemark account sign-in MyJournal.tidemark --cloud ~/cloud \\
@@ -44,6 +46,8 @@ struct AccountSignIn: AsyncParsableCommand {
 
     @Flag(help: "Reads the password of a server's account from the first line of standard input.")
     var passwordStdin = false
+
+    @OptionGroup var codeEntry: CodeEntry
 
     @Flag(
         name: .customLong("insecure-http"), help: "Allows http:// to other machines, without encryption.")
@@ -152,8 +156,10 @@ struct AccountSignIn: AsyncParsableCommand {
             Output.error("note: the container in \(place) is '\(name)', as it was in \(before); --container names another")
         }
         if ServerAddress.isAddress(place) { return try await signIn(to: place, name, url, isNew: isNew, known, &made) }
-        guard !passwordStdin, !insecureHTTP, authority == nil else {
-            throw ending("--password-stdin, --insecure-http and --ca are for a server; name it with --server", .usage)
+        guard !passwordStdin, !codeEntry.isNamed, !insecureHTTP, authority == nil else {
+            throw ending(
+                "--password-stdin, --code-stdin, --code-file, --insecure-http and --ca are for a server; name it with --server",
+                .usage)
         }
         let cloudURL = URL(fileURLWithPath: place, isDirectory: true)
         try checkCloud(cloudURL)
@@ -182,15 +188,17 @@ struct AccountSignIn: AsyncParsableCommand {
             address, container: name, environment: environment, session: memory, trustRoots: trustRoots)
         if let device = file.device(for: served.name, email: email) { memory.keep(device) }
         let password = try Password.read(isOnStandardInput: passwordStdin, for: "\(email) at \(place)")
-        do throws(CloudError) {
-            try await served.signIn(email: email, password: password)
-        } catch {
-            if error.remedy == .trustAuthority { throw ending("\(error) (--ca FILE)", error.exitStatus) }
-            guard error.code == .notAuthenticated else { throw error }
-            guard error.containerIsServed else { throw ending("\(error); --container names another", error.exitStatus) }
-            throw ending(
-                "\(error); check the address and the password, and whether the server has the container \(name) (--container)",
-                error.exitStatus)
+        try await codeEntry.signIn(mayAsk: !passwordStdin, for: "\(email) at \(place)") { code in
+            do throws(CloudError) {
+                try await served.signIn(email: email, password: password, code: code)
+            } catch {
+                if error.remedy == .trustAuthority { throw ending("\(error) (--ca FILE)", error.exitStatus) }
+                guard error.code == .notAuthenticated else { throw error }
+                guard error.containerIsServed else { throw ending("\(error); --container names another", error.exitStatus) }
+                throw ending(
+                    "\(error); check the address and the password, and whether the server has the container \(name) (--container)",
+                    error.exitStatus)
+            }
         }
         made.session = served
         guard let session = memory.session() else { return }

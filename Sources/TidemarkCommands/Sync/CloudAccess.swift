@@ -220,7 +220,7 @@ extension CloudError {
         case .invalidArguments, .limitExceeded: .usage
         case .unknownItem, .zoneNotFound: .noInput
         case .alreadyShared: .cannotCreate
-        case .notAuthenticated, .permissionFailure: .noPermission
+        case .notAuthenticated, .secondFactorRequired, .permissionFailure: .noPermission
         case .internalError: .ioError
         default: .temporaryFailure
         }

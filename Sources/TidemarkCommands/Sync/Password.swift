@@ -2,43 +2,63 @@ import Foundation
 
 /// A password that a person gives to a command: never as an argument, which everybody on the machine could read.
 enum Password {
-    private static let sizeLimit = 1024
+    private static let name = EnteredText.Name("password", option: "--password-stdin")
 
     /// - Parameters:
     ///   - isOnStandardInput: Whether it is the first line there; else it is asked for on the terminal.
     ///   - account: Whose it is.
     static func read(isOnStandardInput: Bool, for account: String) throws -> String {
-        let bytes = isOnStandardInput ? try line(of: STDIN_FILENO) : try typed(account)
+        let bytes =
+            isOnStandardInput
+            ? try EnteredText.line(of: STDIN_FILENO, name)
+            : try EnteredText.typed("password of \(account): ", name, isShown: false)
         guard let password = String(validating: bytes, as: UTF8.self), !password.isEmpty else {
             throw ending("no password was given", .usage)
         }
         return password
     }
+}
 
-    private static func line(of descriptor: Int32) throws -> [UInt8] {
+/// What a person enters for a command, on standard input or on the terminal.
+enum EnteredText {
+    /// What messages call it, and how it is handed over without a terminal.
+    struct Name {
+        let text, option: String
+
+        init(_ text: String, option: String) { (self.text, self.option) = (text, option) }
+    }
+
+    private static let sizeLimit = 1024
+
+    /// The next line of a file, and no more of it.
+    static func line(of descriptor: Int32, _ name: Name) throws -> [UInt8] {
         var bytes: [UInt8] = []
-        while let byte = next(descriptor), byte != 0x0a { try add(byte, to: &bytes) }
+        while let byte = next(descriptor), byte != 0x0a { try add(byte, to: &bytes, name) }
         if bytes.last == 0x0d { bytes.removeLast() }
         return bytes
     }
 
-    /// What is typed on the terminal, without showing it.
-    private static func typed(_ account: String) throws -> [UInt8] {
+    /// What is typed on the terminal.
+    static func typed(_ prompt: String, _ name: Name, isShown: Bool) throws -> [UInt8] {
         let terminal = open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY)
         guard terminal >= 0 else {
-            throw ending("there is no terminal to ask for the password on; hand it over with --password-stdin", .usage)
+            throw ending("there is no terminal to ask for the \(name.text) on; hand it over with \(name.option)", .usage)
         }
         defer { close(terminal) }
+        if isShown {
+            tell(prompt, terminal)
+            return try line(of: terminal, name)
+        }
         var before = termios()
         guard tcgetattr(terminal, &before) == 0 else {
-            throw ending("the terminal can't be kept from showing the password; hand it over with --password-stdin", .usage)
+            throw ending("the terminal can't be kept from showing the \(name.text); hand it over with \(name.option)", .usage)
         }
         var silent = before
         // Byte by byte, so that Ctrl-C comes here, and the terminal is never left silent.
         silent.c_lflag &= ~tcflag_t(ECHO | ICANON | ISIG)
         tcsetattr(terminal, TCSAFLUSH, &silent)
         defer { tcsetattr(terminal, TCSAFLUSH, &before) }
-        tell("password of \(account): ", terminal)
+        tell(prompt, terminal)
         defer { tell("\n", terminal) }
         var bytes: [UInt8] = []
         while let byte = next(terminal) {
@@ -48,14 +68,14 @@ enum Password {
             // A character may be several bytes.
             case 0x08, 0x7f: while let last = bytes.popLast(), last & 0xc0 == 0x80 {}
             case 0x15: bytes = []
-            default: try add(byte, to: &bytes)
+            default: try add(byte, to: &bytes, name)
             }
         }
         return bytes
     }
 
-    private static func add(_ byte: UInt8, to bytes: inout [UInt8]) throws {
-        guard bytes.count < sizeLimit else { throw ending("a password has \(sizeLimit) bytes at the most", .usage) }
+    private static func add(_ byte: UInt8, to bytes: inout [UInt8], _ name: Name) throws {
+        guard bytes.count < sizeLimit else { throw ending("a \(name.text) has \(sizeLimit) bytes at the most", .usage) }
         bytes.append(byte)
     }
 

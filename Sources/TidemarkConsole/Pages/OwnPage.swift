@@ -46,7 +46,9 @@ struct OwnPage {
             // Another factor in place of the present one is asked for like its removal.
             let has = try await credentials.hasSecondFactor(account.id)
             if let page = try await console.confirmation(
-                context, "Signing in to the console will need a code of your phone.", "Go on", isAlwaysAsked: has)
+                context,
+                "Signing in to the console will need a code of your phone, and so will your devices at their next sign-in.",
+                "Go on", isAlwaysAsked: has)
             {
                 return page
             }
@@ -65,11 +67,11 @@ struct OwnPage {
             try await context.administration.auditOwn("second-factor.set")
             return page(
                 """
-                \(Layout.notice(.good, "The second factor is set up. From now on the console asks for its code."))
+                \(Layout.notice(.good, "The second factor is set up. From now on the console asks for its code, and so do your devices at their next sign-in. Those that are signed in stay so."))
                 \(SecondFactorPieces.recoveryCodes(codes))
                 """)
         case "remove":
-            let question = "The console will let you in with the password alone."
+            let question = "The console, and your devices, will let you in with the password alone."
             if let page = try await console.confirmation(context, question, "Remove the second factor") { return page }
             try await credentials.removeSecondFactor(of: account.id)
             try await context.administration.auditOwn("second-factor.remove")

@@ -1,4 +1,5 @@
 import Foundation
+import TidemarkIdentity
 
 /// The page where operators sign in.
 enum SignInPage {
@@ -23,6 +24,16 @@ enum SignInPage {
                 <p class="hint">For those who run this cloud. ‘tidemark admin operator add’ lets an account in.</p>
                 </main>
                 """))
+    }
+
+    /// What to do about the code of a second factor; `nil` where the code is not what is amiss.
+    static func code(_ result: PageSignIn) -> String? {
+        switch result {
+        case .needsCode: "Enter the code that your app shows, or a recovery code."
+        case .tooManyCodes(let wait):
+            "Too many codes were wrong: wait \((wait + 59) / 60) minutes, or enter a recovery code."
+        case .signedIn, .refused: nil
+        }
     }
 
     /// What was wrong with what was sent.

@@ -169,11 +169,10 @@ package final class PeoplePages: Sendable {
             request.form["password"] ?? "", account: account, code: request.form["code"] ?? "", device: request.userAgent,
             address: request.address, isKnown: attempt.isKnown, as: email)
         guard case .signedIn(let cookie) = signedIn else {
-            let error =
-                signedIn == .needsCode
-                ? "Enter the code that your app shows, or a recovery code." : "The e-mail address or the password is wrong."
+            let code = SignInPage.code(signedIn)
             return PersonSignInPage.form(
-                request, self, email: email, error: error, needsCode: signedIn == .needsCode, status: 403)
+                request, self, email: email, error: code ?? "The e-mail address or the password is wrong.", needsCode: code != nil,
+                status: 403)
         }
         var reply = ConsoleReply.redirect(to: PersonSignInPage.destination(request.form["to"] ?? ""))
         reply.headers.append(("Set-Cookie", ConsoleHeaders.personCookie(cookie, request)))

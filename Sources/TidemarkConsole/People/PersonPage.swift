@@ -19,7 +19,7 @@ struct PersonPage {
 
     private static let notes = [
         "profile": "Your name and address are as you wrote them.", "session": "The session has ended.",
-        "second-factor": "The second factor is removed.",
+        "second-factor": "The second factor is removed. The password alone lets you in, here and on devices.",
         "address":
             "A letter is on its way to the new address. Open the link in it: until then you sign in with the one that you have.",
         "new-address":
@@ -70,7 +70,7 @@ struct PersonPage {
                 """))
             \(try await identities(alert(.identity)))
             <h2>Second factor</h2>
-            <div class="card"><p>\(hasFactor ? "These pages ask for a code of your phone as well." : "None: the password alone lets you in here.")</p>
+            <div class="card"><p>\(hasFactor ? "These pages, and devices and apps that sign in, ask for a code of your phone as well." : "None: the password alone lets you in, here and on devices.")</p>
             \(person.form(
                 factor, hasFactor ? "remove" : "begin",
                 """
@@ -259,7 +259,8 @@ struct PersonFactorPage {
         let (credentials, account) = (pages.credentials, person.account)
         switch person.value("action") {
         case "begin":
-            let question = "These pages will need a code of your phone besides the password."
+            let question =
+                "These pages will need a code of your phone besides the password, and so will each device at its next sign-in."
             // Another factor in place of the present one is asked for like its removal.
             let has = try await credentials.hasSecondFactor(account.id)
             if let page = try await confirmation("begin", question, "Go on", isAlwaysAsked: has) { return page }
@@ -279,12 +280,12 @@ struct PersonFactorPage {
             try await person.own.auditSecondFactor(isSet: true)
             return page(
                 """
-                \(Layout.notice(.good, "The second factor is set up. From now on these pages ask for its code."))
+                \(Layout.notice(.good, "The second factor is set up. From now on these pages ask for its code, and so do devices and apps at their next sign-in. Those that are signed in stay so; 'Sign out everywhere' ends that."))
                 \(SecondFactorPieces.recoveryCodes(codes))
                 <p><a href="\(Address(under: Address.peopleRoot))">Back to your account</a></p>
                 """)
         case "remove":
-            let question = "These pages, and the console if you use it, will let you in with the password alone."
+            let question = "These pages, devices, and the console if you use it, will let you in with the password alone."
             if let page = try await confirmation("remove", question, "Remove the second factor") { return page }
             try await credentials.removeSecondFactor(of: account.id)
             try await person.own.auditSecondFactor(isSet: false)

@@ -176,11 +176,9 @@ package struct Console: Sendable {
             address: request.address,
             isKnown: attempt.isKnown, as: email)
         guard case .signedIn(let cookie) = signedIn else {
-            let error =
-                signedIn == .needsCode
-                ? "Enter the code that your app shows, or a recovery code."
-                : "The e-mail address or the password is wrong, or the account is no operator."
-            return SignInPage.form(request, email: email, error: error, needsCode: signedIn == .needsCode, status: 403)
+            let code = SignInPage.code(signedIn)
+            let error = code ?? "The e-mail address or the password is wrong, or the account is no operator."
+            return SignInPage.form(request, email: email, error: error, needsCode: code != nil, status: 403)
         }
         var reply = ConsoleReply.redirect(to: SignInPage.destination(request.form["to"] ?? ""))
         reply.headers.append(("Set-Cookie", ConsoleHeaders.cookie(cookie, request)))

@@ -13,7 +13,8 @@ import TidemarkModel
 /// let credentials = try CredentialStore(at: directory)
 /// try await credentials.addContainer("iCloud.org.example.journal")
 /// try await credentials.setPassword("correct horse", of: anna.id)
-/// let token = try await credentials.signIn("correct horse", account: anna.id, container: "iCloud.org.example.journal", kind: .device)
+/// let result = try await credentials.signIn("correct horse", account: anna.id, container: "iCloud.org.example.journal", kind: .device)
+/// let token = result.grant
 /// ```
 ///
 /// What a server asks with each request, ``hasContainer(_:)``, ``apiToken(_:)`` and ``key(_:)``, takes some microseconds and does not wait. They
@@ -27,6 +28,7 @@ public final class CredentialStore: Sendable {
     let hashers: PasswordHashers
     let cost: PasswordHash.Cost
     let uses = LockedValue(SessionUses())
+    let codes = LockedValue(CodeAttempts())
     let now: @Sendable () -> Int64
     let random: @Sendable (Int) -> [UInt8]
 

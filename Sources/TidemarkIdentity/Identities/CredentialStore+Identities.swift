@@ -74,15 +74,10 @@ extension CredentialStore {
     /// - Throws: ``CredentialError`` `busy`, `storage`.
     package func signInToPages(
         with key: IdentityKey, account: String, code: String = "", device: String, address: String
-    ) async throws(CredentialError) -> ConsoleSignIn {
+    ) async throws(CredentialError) -> PageSignIn {
         var event = AuditEvent(
-            .accountSignIn, account: account, address: address, subject: Self.line(device), outcome: "no code",
-            after: "identity \(key.id)")
-        guard try await useSecondFactor(of: account, code: code) else {
-            if !code.isEmpty { event.outcome = "wrong code" }
-            try await audit(event)
-            return .needsCode
-        }
+            .accountSignIn, account: account, address: address, subject: Self.line(device), after: "identity \(key.id)")
+        if let refusal = try await refusal(ofCode: code, of: account, as: event) { return refusal.of() }
         let (secret, row) = newPageSession(.account, of: account, isConfirmed: false, device: device, address: address)
         (event.actor, event.outcome) = (account, "done")
         let entry = event.stored

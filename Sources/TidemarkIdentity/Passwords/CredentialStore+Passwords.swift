@@ -63,40 +63,91 @@ extension CredentialStore {
     /// Signs an account in.
     ///
     /// - Parameters:
+    ///   - code: Of the second factor, where the account has one: what its app shows, or a recovery code.
     ///   - device: What it signs in on, as that says itself.
     ///   - address: From where.
     ///   - isKnown: Whether somebody signed in to the account from there, or on the device, before: such an attempt does not wait for strangers.
     ///   - name: The account as it was typed: where there is none, the audit log gets a digest of it.
-    /// - Returns: `nil` when the password is not the account's. It takes as long as ``checkPassword(_:of:)``.
+    /// - Returns: The token of a session, or why there is none. It takes as long as ``checkPassword(_:of:)``.
     /// - Throws: ``CredentialError`` `notFound` when the container is not served; `busy`, `storage`.
     public func signIn(
-        _ password: String, account: String?, container: String, environment: StoreEnvironment = .development, kind: Session.Kind,
-        device: String = "", address: String = "", isKnown: Bool = false, as name: String = ""
-    ) async throws(CredentialError) -> SessionToken? {
-        // No account has such a password. It costs no hash, so that strangers could fill the audit log with it until older entries go.
-        guard PasswordHash.bytes(of: password) != nil else { return nil }
-        let origin = SignInOrigin(address: address, isKnown: isKnown)
+        _ password: String, account: String?, code: String = "", container: String, environment: StoreEnvironment = .development,
+        kind: Session.Kind, device: String = "", address: String = "", isKnown: Bool = false, as name: String = ""
+    ) async throws(CredentialError) -> SignInResult<SessionToken> {
         var event = AuditEvent(
-            .signIn, account: account ?? unknownAccount(name), address: address, container: container,
-            subject: Self.line(device), outcome: "wrong password")
-        guard let hash = try await matchingHash(password, of: account, from: origin), let account else {
-            try await audit(event)
-            return nil
-        }
-        (event.actor, event.outcome) = (account, "done")
+            .signIn, account: account ?? unknownAccount(name), address: address, container: container, subject: Self.line(device))
         do throws(CredentialError) {
+            let origin = SignInOrigin(address: address, isKnown: isKnown)
+            let verified: (account: String, hash: PasswordHash)
+            switch try await verify(password, code: code, of: account, from: origin, to: container, as: event) {
+            case .signedIn(let found): verified = found
+            case .refused: return .refused
+            case .needsCode: return .needsCode
+            case .tooManyCodes(let wait): return .tooManyCodes(wait: wait)
+            }
+            event.actor = verified.account
             let token = try await makeSession(
-                account: account, container: container, environment: environment, kind: kind, device: device, address: address,
-                hash: hash, event: event)
-            if token != nil { return token }
+                account: verified.account, container: container, environment: environment, kind: kind, device: device,
+                address: address, hash: verified.hash, event: event)
+            if let token { return .signedIn(token) }
             event.outcome = "the password was changed meanwhile"
         } catch {
             guard error.code == .notFound else { throw error }
+            event.actor = account ?? ""
             event.outcome = "the container is not served"
             try await audit(event)
             throw error
         }
         try await audit(event)
+        return .refused
+    }
+
+    /// Checks the password of a sign-in, and then the code, which is used up. The audit log gets what was wrong.
+    ///
+    /// - Parameters:
+    ///   - container: The one that the session is to be for; `nil` where it is for none. Where it is not served no code is used up.
+    ///   - event: What the audit log gets, with what was wrong as the outcome.
+    /// - Returns: The account, and the hash that a session is added with.
+    /// - Throws: ``CredentialError`` `notFound` when the container is not served; `busy`, `storage`.
+    func verify(
+        _ password: String, code: String, of account: String?, from origin: SignInOrigin, to container: String? = nil,
+        as event: AuditEvent
+    ) async throws(CredentialError) -> SignInResult<(account: String, hash: PasswordHash)> {
+        // No account has such a password. It costs no hash, so that strangers could fill the audit log with it until older entries go.
+        guard PasswordHash.bytes(of: password) != nil else { return .refused }
+        var event = event
+        guard let hash = try await matchingHash(password, of: account, from: origin), let account else {
+            event.outcome = "wrong password"
+            try await audit(event)
+            return .refused
+        }
+        if let container {
+            try await refresh()
+            guard try hasContainer(container) else { throw Self.noContainer(container) }
+        }
+        if let refusal = try await refusal(ofCode: code, of: account, as: event) { return refusal.of() }
+        return .signedIn((account, hash))
+    }
+
+    /// Uses up a code of an account's second factor, where it has one. What it refuses is in the audit log.
+    ///
+    /// - Returns: Why it lets nobody in; `nil` where it does.
+    func refusal(
+        ofCode code: String, of account: String, as event: AuditEvent
+    ) async throws(CredentialError) -> CodeRefusal? {
+        var event = event
+        let (canBeGuessed, now) = (Self.isTimeCode(code), now())
+        if canBeGuessed, let wait = codes.withLock({ $0.take(account, at: now) }) {
+            event.outcome = "too many codes"
+            try await audit(event)
+            return .tooMany(wait: Int((wait + 999_999) / 1_000_000))
+        }
+        guard try await useSecondFactor(of: account, code: code) else {
+            event.outcome = code.isEmpty ? "no code" : "wrong code"
+            try await audit(event)
+            return .needed
+        }
+        if canBeGuessed { codes.withLock { $0.forget(account) } }
         return nil
     }
 

@@ -2,7 +2,7 @@ import Foundation
 import TidemarkCloudEngine
 import TidemarkModel
 
-/// Second factors of operators: a code of a device, beside the password.
+/// Second factors of accounts: a code of an app, beside the password.
 extension CredentialStore {
     /// How many recovery codes there are.
     private static let recoveryCodes = 8
@@ -97,6 +97,9 @@ extension CredentialStore {
         let now = TimeCode.step(at: time)
         return (now - 1...now + 1).first { areEqual(TimeCode.code(secret, step: $0), code) }
     }
+
+    /// Whether a text is as short as what an app shows.
+    static func isTimeCode(_ code: String) -> Bool { bare(code).count == 6 }
 
     /// A code without what people type between its parts.
     private static func bare(_ code: String) -> String {

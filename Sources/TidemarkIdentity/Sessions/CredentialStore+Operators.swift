@@ -62,7 +62,7 @@ extension CredentialStore {
     /// - Parameters:
     ///   - device: The browser, as it says itself.
     ///   - address: From where.
-    ///   - isKnown: As for ``signIn(_:account:container:environment:kind:device:address:isKnown:as:)``.
+    ///   - isKnown: As for ``signIn(_:account:code:container:environment:kind:device:address:isKnown:as:)``.
     ///   - name: The account as it was typed: where there is none, the audit log gets a digest of it.
     ///   - code: Of the second factor, where the account has one.
     /// - Returns: What the cookie gets, or why there is none. It takes as long as ``checkPassword(_:of:)``.
@@ -70,10 +70,9 @@ extension CredentialStore {
     package func signInToConsole(
         _ password: String, account: String?, code: String = "", device: String, address: String, isKnown: Bool = false,
         as name: String
-    ) async throws(CredentialError) -> ConsoleSignIn {
-        let cookie = try await signIn(
+    ) async throws(CredentialError) -> PageSignIn {
+        try await signIn(
             password, to: .console, account: account, code: code, device: device, address: address, isKnown: isKnown, as: name)
-        return cookie
     }
 
     /// Returns the session of a cookie, and notes that it is used; `nil` where it lets nobody in.

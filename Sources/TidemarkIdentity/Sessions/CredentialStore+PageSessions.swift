@@ -37,7 +37,7 @@ extension CredentialStore {
     package func signInToPages(
         _ password: String, account: String?, code: String = "", device: String, address: String, isKnown: Bool = false,
         as name: String
-    ) async throws(CredentialError) -> ConsoleSignIn {
+    ) async throws(CredentialError) -> PageSignIn {
         try await signIn(
             password, to: .account, account: account, code: code, device: device, address: address, isKnown: isKnown, as: name)
     }
@@ -45,24 +45,21 @@ extension CredentialStore {
     func signIn(
         _ password: String, to kind: StoredConsoleSession.Kind, account: String?, code: String, device: String, address: String,
         isKnown: Bool, as name: String
-    ) async throws(CredentialError) -> ConsoleSignIn {
-        guard PasswordHash.bytes(of: password) != nil else { return .refused }
-        let origin = SignInOrigin(address: address, isKnown: isKnown)
+    ) async throws(CredentialError) -> PageSignIn {
         var event = AuditEvent(
             kind == .console ? .consoleSignIn : .accountSignIn, account: account ?? unknownAccount(name), address: address,
-            subject: Self.line(device), outcome: "wrong password")
-        guard let hash = try await matchingHash(password, of: account, from: origin), let account else {
-            try await audit(event)
-            return .refused
+            subject: Self.line(device))
+        let origin = SignInOrigin(address: address, isKnown: isKnown)
+        let verified: (account: String, hash: PasswordHash)
+        switch try await verify(password, code: code, of: account, from: origin, as: event) {
+        case .signedIn(let found): verified = found
+        case .refused: return .refused
+        case .needsCode: return .needsCode
+        case .tooManyCodes(let wait): return .tooManyCodes(wait: wait)
         }
-        guard try await useSecondFactor(of: account, code: code) else {
-            event.outcome = code.isEmpty ? "no code" : "wrong code"
-            try await audit(event)
-            return .needsCode
-        }
-        let (secret, row) = newPageSession(kind, of: account, isConfirmed: true, device: device, address: address)
-        (event.actor, event.outcome) = (account, "done")
-        let (kept, entry) = (hash.stored, event.stored)
+        let (secret, row) = newPageSession(kind, of: verified.account, isConfirmed: true, device: device, address: address)
+        event.actor = verified.account
+        let (kept, entry) = (verified.hash.stored, event.stored)
         switch try await stored({ try await storage.add(row, ifPasswordIs: kept, auditing: entry) }) {
         case .added: return .signedIn(Base64URL.text(secret))
         case .isNoOperator: event.outcome = "the account is no operator"

@@ -33,16 +33,6 @@ extension Operator {
     }
 }
 
-/// What became of signing in to the console.
-package enum ConsoleSignIn: Hashable, Sendable {
-    /// What the cookie gets.
-    case signedIn(String)
-    /// The password is not the account's, or the account administers nothing: nobody learns which.
-    case refused
-    /// The password is right, and the code of the second factor is missing or wrong.
-    case needsCode
-}
-
 /// A session of the console, as it is now.
 package struct ConsoleSession: Hashable, Sendable {
     /// SHA-256 of what its cookie has, in hexadecimal digits.

@@ -40,6 +40,22 @@ struct Refusal: Error {
         Refusal(.unauthorized, "AUTHENTICATION_FAILED", CloudError(.notAuthenticated, reason))
     }
 
+    /// The password is right, and the code of the second factor is not.
+    ///
+    /// - Parameter isGiven: Whether there was a code.
+    static func secondFactorRequired(isGiven: Bool) -> Refusal {
+        let reason =
+            isGiven
+            ? "the code of the second factor is wrong, or was used already"
+            : "the account has a second factor: give the code that its app shows, or a recovery code"
+        return Refusal(CloudError(.secondFactorRequired, reason))
+    }
+
+    /// - Parameter wait: Seconds.
+    static func tooManyCodes(_ wait: Int) -> Refusal {
+        throttled(Double(wait), "too many codes of the second factor were wrong; a recovery code still counts")
+    }
+
     static func authenticationRequired(redirectURL: String?) -> Refusal {
         Refusal(CloudError(.notAuthenticated, "request needs authorization"), redirectURL: redirectURL)
     }

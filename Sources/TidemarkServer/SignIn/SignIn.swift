@@ -48,30 +48,35 @@ struct SignIn: Sendable {
         return "\(baseURL)/signin?for=\(sealed)"
     }
 
-    /// Signs in with an e-mail address and a password.
+    /// Signs in with an e-mail address and a password, and a code where the account has a second factor.
     ///
     /// - Parameters:
     ///   - device: What they sign in on, as that says itself.
     ///   - address: From where, as limits know it.
     ///   - deviceToken: What the device, or the browser, was given when somebody signed in on it before.
-    /// - Returns: `nil` when they don't go together, or there is no such account: which of them nobody learns.
+    /// - Returns: `refused` when they don't go together, or there is no such account: which of them nobody learns.
     /// - Throws: ``Refusal``, for too many attempts, and for a container that is not served: only who has the password is told that.
     func token(
-        email: String, password: String, container: String, environment: StoreEnvironment, kind: Session.Kind, device: String,
-        address: String, deviceToken: String? = nil
-    ) async throws -> SessionToken? {
+        email: String, password: String, code: String = "", container: String, environment: StoreEnvironment, kind: Session.Kind,
+        device: String, address: String, deviceToken: String? = nil
+    ) async throws -> SignInResult<SessionToken> {
         let (name, account, isKnown) = try await attempt(email: email, address: address, deviceToken: deviceToken)
-        let token: SessionToken?
+        let result: SignInResult<SessionToken>
         do throws(CredentialError) {
-            token = try await access.signIn(
-                password, account: account?.id, container: container, environment: environment, kind: kind, device: device,
-                address: address, isKnown: isKnown, as: name)
+            result = try await access.signIn(
+                password, account: account?.id, code: code, container: container, environment: environment, kind: kind,
+                device: device, address: address, isKnown: isKnown, as: name)
         } catch {
             guard error.code == .notFound else { throw error }
             throw Refusal.notServed(container)
         }
-        token == nil ? metrics.signInRefused() : metrics.signedIn()
-        return token
+        switch result {
+        case .signedIn: metrics.signedIn()
+        // The usual first step of a client, which learns only now that a code is needed.
+        case .needsCode where code.isEmpty: break
+        case .needsCode, .tooManyCodes, .refused: metrics.signInRefused()
+        }
+        return result
     }
 
     /// Counts an attempt to sign in.
@@ -184,17 +189,22 @@ struct SignIn: Sendable {
     }
 
     private func begin(_ call: Call) async throws -> Reply {
-        let (email, password, device, deviceToken) = try call.read { node throws(CloudError) in
+        let (email, password, code, device, deviceToken) = try call.read { node throws(CloudError) in
             (
-                try node.required("email").asString(), try node.required("password").asString(), try node.string("device"),
-                try node.string("deviceToken")
+                try node.required("email").asString(), try node.required("password").asString(), try node.string("code") ?? "",
+                try node.string("device"), try node.string("deviceToken")
             )
         }
-        guard
-            let token = try await token(
-                email: email, password: password, container: call.container, environment: call.environment,
-                kind: .device, device: device ?? call.headers[.userAgent] ?? "", address: call.address, deviceToken: deviceToken)
-        else { throw Refusal.authenticationFailed("the e-mail address or the password is wrong") }
+        let result = try await self.token(
+            email: email, password: password, code: code, container: call.container, environment: call.environment, kind: .device,
+            device: device ?? call.headers[.userAgent] ?? "", address: call.address, deviceToken: deviceToken)
+        let token: SessionToken
+        switch result {
+        case .signedIn(let made): token = made
+        case .refused: throw Refusal.authenticationFailed("the e-mail address or the password is wrong")
+        case .needsCode: throw Refusal.secondFactorRequired(isGiven: !code.isEmpty)
+        case .tooManyCodes(let wait): throw Refusal.tooManyCodes(wait)
+        }
         let name = EmbeddedCloud.userRecordName(token.session.account, in: call.container)
         return .object {
             $0.member("token", token.text)

@@ -55,26 +55,39 @@ struct SignInPage: Sendable {
         if fields["with"] == "provider", let providerName {
             return Self.bridge(to: providerName, form: fields["form"] ?? "", staysSignedIn: fields["stay"] == "1")
         }
-        let email = (fields["email"] ?? "").trimmingCharacters(in: .whitespacesAndNewlines)
+        var typed = Typed(
+            email: (fields["email"] ?? "").trimmingCharacters(in: .whitespacesAndNewlines), stays: fields["stay"] == "1",
+            hasCode: fields["code"] != nil)
+        let code = (fields["code"] ?? "").trimmingCharacters(in: .whitespacesAndNewlines)
         do {
-            guard
-                let token = try await signIn.token(
-                    email: email, password: fields["password"] ?? "", container: purpose.container,
-                    environment: purpose.environment, kind: .web(staysSignedIn: fields["stay"] == "1"),
-                    device: call.headers[.userAgent] ?? "", address: call.address, deviceToken: Self.deviceToken(call))
-            else {
-                return form(
-                    purpose, apiToken, email: email, error: "The e-mail address or the password is wrong.", status: .forbidden)
+            let result = try await signIn.token(
+                email: typed.email, password: fields["password"] ?? "", code: code, container: purpose.container,
+                environment: purpose.environment, kind: .web(staysSignedIn: typed.stays),
+                device: call.headers[.userAgent] ?? "", address: call.address, deviceToken: Self.deviceToken(call))
+            switch result {
+            case .signedIn(let token):
+                return finish(apiToken, token, call)
+            case .refused:
+                return form(purpose, apiToken, typed, error: "The e-mail address or the password is wrong.", status: .forbidden)
+            case .needsCode:
+                typed.hasCode = true
+                let error =
+                    code.isEmpty
+                    ? "Enter your password again, and the code that your app shows, or a recovery code."
+                    : "The code is wrong, or was used already."
+                return form(purpose, apiToken, typed, error: error, status: .forbidden)
+            case .tooManyCodes(let wait):
+                typed.hasCode = true
+                throw Refusal.tooManyCodes(wait)
             }
-            return finish(apiToken, token, call)
         } catch let refusal as Refusal where refusal.status == .tooManyRequests {
             let seconds = refusal.error.retryAfter?.components.seconds ?? 1
             let wait = "wait \(seconds) second\(seconds == 1 ? "" : "s"), then try again"
             let reason = refusal.error.reasonForClients
             var reply = form(
-                purpose, apiToken, email: email, error: "\(reason.prefix(1).uppercased())\(reason.dropFirst()): \(wait).",
+                purpose, apiToken, typed, error: "\(reason.prefix(1).uppercased())\(reason.dropFirst()): \(wait).",
                 status: refusal.status)
-            reply.headers[.retryAfter] = refusal.headers[.retryAfter]
+            reply.headers[.retryAfter] = String(seconds)
             return reply
         }
     }
@@ -167,8 +180,16 @@ struct SignInPage: Sendable {
         }
     }
 
+    /// What a form that was sent had, and the next one begins with.
+    private struct Typed {
+        var email = ""
+        var stays = false
+        /// Whether the form asks for a code.
+        var hasCode = false
+    }
+
     private func form(
-        _ purpose: SignIn.Purpose, _ apiToken: APIToken, email: String = "", error: String? = nil,
+        _ purpose: SignIn.Purpose, _ apiToken: APIToken, _ typed: Typed = Typed(), error: String? = nil,
         status: HTTPResponse.Status = .ok
     ) -> Reply {
         let sealed = signIn.access.signedText(purpose.payload, for: "signin-form", until: Timestamp.now() + Self.patience)
@@ -179,6 +200,10 @@ struct SignInPage: Sendable {
             providerName.map { name in
                 "<p><button type=\"submit\" name=\"with\" value=\"provider\" formnovalidate>Sign in with \(name)</button></p>"
             } ?? .none
+        let code: HTML = """
+            <label for="code">Code</label>
+            <input id="code" name="code" autocomplete="one-time-code" maxlength="40" required\(described)>
+            """
         var reply = Self.page(
             "Sign in",
             """
@@ -189,11 +214,12 @@ struct SignInPage: Sendable {
             <input type="hidden" name="form" value="\(sealed)">
             <label for="email">E-mail address</label>
             <input id="email" name="email" type="email" autocomplete="username" maxlength="255" required \
-            value="\(email)"\(HTML.when(email.isEmpty, focus))\(described)>
+            value="\(typed.email)"\(HTML.when(typed.email.isEmpty, focus))\(described)>
             <label for="password">Password</label>
             <input id="password" name="password" type="password" autocomplete="current-password" maxlength="1024" required\
-            \(HTML.when(!email.isEmpty, focus))\(described)>
-            <div class="choice"><input id="stay" name="stay" type="checkbox" value="1">
+            \(HTML.when(!typed.email.isEmpty, focus))\(described)>
+            \(HTML.when(typed.hasCode, code))
+            <div class="choice"><input id="stay" name="stay" type="checkbox" value="1"\(HTML.when(typed.stays, " checked"))>
             <label for="stay">Stay signed in on this computer for two weeks</label></div>
             <button type="submit">Sign in</button>
             \(other)
@@ -237,7 +263,7 @@ struct SignInPage: Sendable {
             label { display: block; margin-top: 1rem }
             .choice label { display: inline }
             .choice { margin: 1rem 0 }
-            input[type=email], input[type=password] { font: inherit; width: 100%; box-sizing: border-box; padding: .5rem; border: 1px solid #666; border-radius: .25rem }
+            input:not([type=checkbox]) { font: inherit; width: 100%; box-sizing: border-box; padding: .5rem; border: 1px solid #666; border-radius: .25rem }
             button { font: inherit; padding: .5rem 1.5rem; border: 0; border-radius: .25rem; background: #0b57d0; color: #fff }
             :focus-visible { outline: 3px solid #0b57d0; outline-offset: 2px }
             .error { color: #a00000 }

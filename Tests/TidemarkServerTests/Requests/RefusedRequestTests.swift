@@ -40,7 +40,8 @@ import TidemarkModel
         ) async throws -> Bool {
             try await signIn.token(
                 email: email, password: password, container: "journal", environment: .development, kind: .device, device: "",
-                address: address, deviceToken: deviceToken) != nil
+                address: address, deviceToken: deviceToken
+            ).grant != nil
         }
         let (order, refused) = (Order(), Order())
         try await withThrowingTaskGroup(of: Void.self) { group in

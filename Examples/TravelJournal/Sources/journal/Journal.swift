@@ -36,7 +36,10 @@ struct SignIn: AsyncParsableCommand {
             guard let password = getpass("password: ") else {
                 throw ValidationError("there is no terminal to ask for the password on")
             }
-            return try await folder.journal.signIn(server: server, email: email, password: String(cString: password))
+            return try await folder.journal.signIn(server: server, email: email, password: String(cString: password)) {
+                print("code of the authenticator app: ", terminator: "")
+                return readLine() ?? ""
+            }
         }
         guard let cloud else { throw ValidationError("name the cloud: --cloud or --server") }
         let name = PersonName(givenName: givenName, familyName: familyName)

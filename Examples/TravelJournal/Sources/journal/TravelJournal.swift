@@ -36,8 +36,15 @@ struct TravelJournal {
     }
 
     /// Signs in with an account that the server has; the session lies in the container.
-    func signIn(server: String, email: String, password: String) async throws {
-        try await served(by: server).signIn(email: email, password: password)
+    ///
+    /// - Parameter code: Asks for a code of the account's second factor, where it has one.
+    func signIn(server: String, email: String, password: String, code: () throws -> String) async throws {
+        let cloud = try served(by: server)
+        do {
+            try await cloud.signIn(email: email, password: password)
+        } catch  where error.code == .secondFactorRequired {
+            try await cloud.signIn(email: email, password: password, code: code())
+        }
         try keep(Account(server: server, email: email))
     }
 

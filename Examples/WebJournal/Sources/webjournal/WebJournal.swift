@@ -49,7 +49,7 @@ import TidemarkHTTP
     /// Fills the journals of the demonstration; they go on synchronising.
     static func fill(_ demo: Demo, _ accounts: DemoAccounts, _ sessions: Sessions) async throws {
         for (email, _) in DemoAccounts.people {
-            try await demo.fill(sessions.open(accounts.signIn(email: email, password: "")))
+            try await demo.fill(sessions.open(accounts.signIn(email: email, password: "", code: nil)))
         }
     }
 

@@ -9,17 +9,26 @@ import Testing
 /// A site that is served on a port of its own, with the two people of the demonstration and empty journals.
 struct TestSite: Sendable {
     let port: Int
+    private let accounts: any Accounts
+    private let sessions: Sessions
 
-    static func run(_ body: (TestSite) async throws -> Void) async throws {
+    private init(port: Int, accounts: any Accounts, sessions: Sessions) {
+        (self.port, self.accounts, self.sessions) = (port, accounts, sessions)
+    }
+
+    /// - Parameter makeAccounts: Makes the site's accounts from those of the demonstration.
+    static func run(
+        with makeAccounts: (DemoAccounts) -> any Accounts = { $0 }, _ body: (TestSite) async throws -> Void
+    ) async throws {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent("webjournal-\(UUID().uuidString)")
         defer { try? FileManager.default.removeItem(at: folder) }
-        let accounts = try await DemoAccounts(at: folder.appendingPathComponent("cloud", isDirectory: true))
+        let accounts = makeAccounts(try await DemoAccounts(at: folder.appendingPathComponent("cloud", isDirectory: true)))
         let sessions = Sessions(in: folder.appendingPathComponent("people", isDirectory: true))
         let (ports, port) = AsyncStream.makeStream(of: Int.self)
         try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask { try await WebJournal.serve(accounts, sessions, port: 0) { port.yield($0) } }
             for await port in ports {
-                try await body(TestSite(port: port))
+                try await body(TestSite(port: port, accounts: accounts, sessions: sessions))
                 break
             }
             group.cancelAll()
@@ -36,6 +45,11 @@ struct TestSite: Sendable {
         let answer = try await browser.post("/sign-in", ["email": email])
         try #require(answer.status == .seeOther)
         return browser
+    }
+
+    /// The journal of a person who is signed in.
+    func journal(of email: String) async throws -> webjournal.Journal {
+        try await sessions.open(accounts.signIn(email: email, password: "", code: nil))
     }
 
     static let journal = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()

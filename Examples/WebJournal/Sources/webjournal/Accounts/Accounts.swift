@@ -25,8 +25,10 @@ protocol Accounts: Sendable {
     /// Those who may sign in without a password, because everything is a demonstration on one machine.
     var demonstrators: [Person] { get async throws }
 
-    /// - Throws: `CloudError` `notAuthenticated` where the address or the password is wrong.
-    func signIn(email: String, password: String) async throws -> Member
+    /// - Parameter code: Of the second factor, where the account has one.
+    /// - Throws: `CloudError` `notAuthenticated` where the address or the password is wrong, `secondFactorRequired` where the code is missing or
+    ///   wrong.
+    func signIn(email: String, password: String, code: String?) async throws -> Member
 }
 
 enum CloudContainer { static let name = "iCloud.org.example.webjournal" }
@@ -37,10 +39,10 @@ struct ServedAccounts: Accounts {
 
     var demonstrators: [Person] { [] }
 
-    func signIn(email: String, password: String) async throws -> Member {
+    func signIn(email: String, password: String, code: String?) async throws -> Member {
         // The session lives as long as this process, as the sessions of the browsers do.
         let cloud = HTTPCloud(server, container: CloudContainer.name, session: SessionMemory())
-        let name = try await cloud.signIn(email: email, password: password, device: "Web journal")
+        let name = try await cloud.signIn(email: email, password: password, code: code, device: "Web journal")
         return Member(person: Person(id: name, email: email, name: email), databases: cloud.databases) {
             try await cloud.signOut()
             await cloud.shutdown()
@@ -71,7 +73,7 @@ struct DemoAccounts: Accounts {
         }
     }
 
-    func signIn(email: String, password: String) async throws -> Member { try await member(email) }
+    func signIn(email: String, password: String, code: String?) async throws -> Member { try await member(email) }
 
     private func member(_ email: String) async throws -> Member {
         guard let account = try await cloud.account(email) else {

@@ -9,6 +9,8 @@ struct SignInPage {
     /// The page that they wanted to see.
     let next: String
     var email = ""
+    /// Whether the account has a second factor.
+    var asksForCode = false
     var message: String?
 
     var html: HTML {
@@ -45,7 +47,14 @@ struct SignInPage {
         <form method="post" action="/sign-in">\(hidden)
         <label class="field"><span>E-mail address</span><input type="email" name="email" required autocomplete="username" value="\(email)"></label>
         <label class="field"><span>Password</span><input type="password" name="password" required autocomplete="current-password"></label>
+        \(asksForCode ? codeField : HTML.none)
         <button class="wide">Sign in</button></form>
+        """
+    }
+
+    private var codeField: HTML {
+        """
+        <label class="field"><span>Code</span><input name="code" required maxlength="40" autocomplete="one-time-code"></label>
         """
     }
 }

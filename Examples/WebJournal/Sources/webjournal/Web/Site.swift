@@ -45,12 +45,14 @@ struct Site: Sendable {
     }
 
     private func signInPage(
-        token: String, next: String, email: String = "", status: HTTPResponse.Status = .ok, message: String? = nil
+        token: String, next: String, email: String = "", asksForCode: Bool = false, status: HTTPResponse.Status = .ok,
+        message: String? = nil
     ) async throws -> Response {
         let people = try await accounts.demonstrators
         let layout = Layout(session: nil, notice: nil)
         let signIn = SignInPage(
-            layout: layout, formToken: token, demonstrators: people, next: next, email: email, message: message)
+            layout: layout, formToken: token, demonstrators: people, next: next, email: email, asksForCode: asksForCode,
+            message: message)
         var response = page(signIn.html, status: status)
         response.setCookie(address.cookie(address.formCookie, token, sameSite: .strict))
         return response
@@ -63,11 +65,20 @@ struct Site: Sendable {
         }
         let member: Member
         do {
-            member = try await accounts.signIn(email: form["email"], password: form.texts["password"] ?? "")
-        } catch let error as CloudError where error.code == .notAuthenticated {
+        let code = form["code"]
+            member = try await accounts.signIn(
+                email: form["email"], password: form.texts["password"] ?? "", code: code.isEmpty ? nil : code)
+        } catch let error as CloudError where error.code == .notAuthenticated || error.code == .secondFactorRequired {
+            let isRight = error.code == .secondFactorRequired
+            let message =
+                switch (isRight, code.isEmpty) {
+                case (false, _): "The address or the password is wrong."
+                case (true, true): "Enter your password again, and the code that your authenticator app shows."
+                case (true, false): "The code is wrong, or was used already."
+                }
             return try await signInPage(
-                token: token, next: form["next"], email: form["email"], status: .forbidden,
-                message: "The address or the password is wrong.")
+                token: token, next: form["next"], email: form["email"], asksForCode: isRight || !code.isEmpty, status: .forbidden,
+                message: message)
         }
         if let old = context.session { await sessions.end(old.id) }
         let session = try await sessions.begin(member)

@@ -1,0 +1,76 @@
+import ArgumentParser
+import Foundation
+import TidemarkCloud
+
+/// How the code of an account's second factor is given to a command.
+struct CodeEntry: ParsableArguments {
+    @Flag(help: "Reads the code of the account's second factor from standard input: the line after the password.")
+    var codeStdin = false
+
+    @Option(
+        help: ArgumentHelp(
+            "The file whose first line is the code of the account's second factor. (default: TIDEMARK_CODE in the environment)",
+            valueName: "file"))
+    var codeFile: String?
+
+    private static let variable = "TIDEMARK_CODE"
+    private static let name = EnteredText.Name("code", option: "--code-stdin, --code-file or \(variable)")
+    /// How often it is asked for.
+    private static let entries = 3
+
+    func validate() throws {
+        if codeStdin, codeFile != nil { throw ValidationError("--code-stdin and --code-file exclude each other") }
+    }
+
+    /// Whether an option says how it is given.
+    var isNamed: Bool { codeStdin || codeFile != nil }
+
+    /// The options as they stand on a command line.
+    var words: [String] { (codeStdin ? ["--code-stdin"] : []) + (codeFile.map { ["--code-file=\($0)"] } ?? []) }
+
+    /// Signs in with the code that is handed over, or else asks for it where the server needs one.
+    ///
+    /// - Parameters:
+    ///   - mayAsk: Whether it may be asked for on the terminal.
+    ///   - account: Whose it is.
+    func signIn(
+        mayAsk: Bool, for account: String, _ signIn: (_ code: String?) async throws -> Void
+    ) async throws {
+        var code = try given()
+        var left = code == nil && mayAsk ? Self.entries : 0
+        while true {
+            do {
+                return try await signIn(code)
+            } catch let error as CloudError where error.code == .secondFactorRequired {
+                guard left > 0 else {
+                    let help = code == nil ? "hand it over with \(Self.name.option)" : "take the next one that the app shows"
+                    throw ending("\(error); \(help)", error.exitStatus)
+                }
+                if code != nil { Output.error(error.reason) }
+                left -= 1
+                code = try Self.text(try EnteredText.typed("code of \(account): ", Self.name, isShown: true))
+            }
+        }
+    }
+
+    /// The code that is handed over; `nil` where none is.
+    private func given() throws -> String? {
+        if codeStdin { return try Self.text(try EnteredText.line(of: STDIN_FILENO, Self.name)) }
+        if let codeFile {
+            let url = try fileURL(codeFile, "the file of the code")
+            guard let file = try? FileHandle(forReadingFrom: url) else {
+                throw ending("\(url.path), the file of --code-file, can't be read", .noInput)
+            }
+            defer { try? file.close() }
+            return try Self.text(try EnteredText.line(of: file.fileDescriptor, Self.name))
+        }
+        return ProcessInfo.processInfo.environment[Self.variable].flatMap { $0.isEmpty ? nil : $0 }
+    }
+
+    private static func text(_ bytes: [UInt8]) throws -> String {
+        guard let code = String(validating: bytes, as: UTF8.self), !code.isEmpty else {
+            throw ending("no code was given", .usage)
+        }
+        return code
+    }
+}
