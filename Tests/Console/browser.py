@@ -1,9 +1,14 @@
-"""A real Chromium, driven headless: what a person does at the console's pages, and what the pages are to people who use them otherwise."""
+"""A real Chromium, driven headless: what a person does at pages, and what the pages are to people who use them otherwise.
 
+The drivers of the console and of Examples/WebJournal share it.
+"""
+
+import argparse
 import base64
 import importlib.util
 import pathlib
 import shutil
+import sys
 import time
 
 from selenium import webdriver
@@ -12,7 +17,13 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "Interop"))
+
+from steps import check, equal  # noqa: E402
+
 WIDTHS, SCHEMES = (360, 1280), ("light", "dark")
+# What would do harm if it were not shown as text.
+HOSTILE = "\"><script>document.title='broken'</script><img src=x onerror=\"document.title='broken'\">"
 
 # The rules of axe-core. The package is not imported: it would want a browser of its own.
 AXE = (pathlib.Path(importlib.util.find_spec("axe_playwright_python").origin).parent / "axe.min.js").read_text()
@@ -86,6 +97,35 @@ while (walker.nextNode()) {
 }
 return finds;
 """
+
+
+def parser(description, **programs):
+    """The options of a driver: the programs that it runs, each with what it is."""
+    made = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    for name, what in programs.items():
+        made.add_argument(f"--{name}", required=True, type=lambda path: pathlib.Path(path).resolve(), help=what)
+    made.add_argument("--folder", required=True, type=lambda path: pathlib.Path(path).resolve(), help="a folder, which is emptied first")
+    made.add_argument("--screenshots", type=pathlib.Path, help="where the pictures go; the flows are left out")
+    return made
+
+
+def begin(options):
+    """Empties the folder of a driver, which needs Chromium."""
+    if not shutil.which("chromedriver"):
+        sys.exit("chromedriver is missing: apt-get install chromium chromium-driver")
+    shutil.rmtree(options.folder, ignore_errors=True)
+
+
+def views():
+    """Each width and colour scheme, with the words for both."""
+    for width in WIDTHS:
+        for scheme in SCHEMES:
+            yield width, scheme, f"at {width} pixels, {scheme}"
+
+
+def check_nothing(finds):
+    """Nothing keeps people from using the pages that were examined."""
+    check(not finds, "\n    ".join(finds[:40]))
 
 
 class Browser:
@@ -182,8 +222,38 @@ class Browser:
         return self.driver.execute_async_script(AXE_RUN) + self.driver.execute_script(RULES)
 
     def complaints(self):
-        """What the browser has complained about, such as what the page's policy refuses."""
-        return [entry["message"] for entry in self.driver.get_log("browser") if entry["level"] in ("SEVERE", "WARNING")]
+        """What the browser has complained about, such as what the page's policy refuses. A page that is not found, or not allowed, is none."""
+        messages = [entry["message"] for entry in self.driver.get_log("browser") if entry["level"] in ("SEVERE", "WARNING")]
+        return [message for message in messages if "status of 4" not in message]
+
+    def examine(self, name, path, under, width, scheme, folder=None):
+        """Opens a page at a width and in a colour scheme, and makes a picture of it if there is a folder for that.
+
+        Returns what keeps people from using it, each with the name of the page.
+        """
+        self.look(width, scheme)
+        self.open(path, under)
+        finds = [f"{name}: {find}" for find in self.finds() + self.complaints()]
+        if folder:
+            self.picture(folder / f"{name}-{width}-{scheme}.webp")
+        return finds
+
+    def skip_to_content(self):
+        """Reaches the content of the page by keys, as people do who have no mouse."""
+        self.find("body").send_keys(Keys.TAB)
+        equal(self.driver.switch_to.active_element.text, "Skip to the content")
+        self.driver.switch_to.active_element.send_keys(Keys.ENTER)
+        equal(self.driver.switch_to.active_element.get_attribute("id"), "content")
+
+    def tab(self):
+        """Goes on to the next thing that can be used, whose focus has to be seen; none behind the last one."""
+        self.driver.switch_to.active_element.send_keys(Keys.TAB)
+        now = self.driver.switch_to.active_element
+        if now.tag_name == "body":
+            return None
+        is_seen = self.driver.execute_script("const style = getComputedStyle(arguments[0]); return style.outlineStyle !== 'none' && style.outlineWidth !== '0px'", now)
+        check(is_seen, f"no focus to be seen: {now.get_attribute('outerHTML')[:100]}")
+        return now
 
     def picture(self, path):
         """The page as a file, WebP, down to a length that still shows something in a guide, and of 60 kB at the most."""

@@ -11,8 +11,7 @@ import subprocess
 import tarfile
 import time
 
-import sample
-from browser import SCHEMES, WIDTHS, Browser
+from browser import HOSTILE, Browser, check_nothing, views
 from steps import check, equal
 
 UNDER = "/account"
@@ -111,11 +110,11 @@ def account(step, server, cloud, given, folder):
             equal(it.title, "Your account")
             check("these pages, here" in it.text, it.text)
         with step("the name is changed with the password, and shown as text"):
-            it.type("name", sample.HOSTILE)
+            it.type("name", HOSTILE)
             it.find("form.card [name=password]").send_keys(dora["password"])
             it.press("Save")
             check("are as you wrote them" in it.text, it.text)
-            equal(it.find("#name").get_property("value"), sample.HOSTILE)
+            equal(it.find("#name").get_property("value"), HOSTILE)
             check("broken" not in it.driver.title and not it.all("main script, main img"), it.driver.title)
         with step("a device is seen, and its session is ended"):
             server.sign_in(dora)
@@ -205,22 +204,16 @@ def without_scripts(step, url, given):
 def looks(step, url, given, folder):
     pages = {"person": ("", UNDER), "person-delete": ("/delete", UNDER), "share": (f"/{given['container']}/development/{given['links']['open']['token']}", "/share"),
              "share-nowhere": (f"/{given['container']}/development/{'A' * 32}", "/share")}
-    for width in WIDTHS:
-        for scheme in SCHEMES:
-            finds = {}
-            for signed_in in (False, True):
-                with Browser(url, width, scheme) as it:
-                    if signed_in:
-                        it.sign_in(given["accounts"]["ben"], under=UNDER)
-                    for name, (path, under) in pages.items() if signed_in else [("share-signed-out", pages["share"]), ("person-sign-in", ("/sign-in", UNDER))]:
-                        it.look(width, scheme)
-                        it.open(path, under)
-                        finds[name] = it.finds() + [text for text in it.complaints() if "status of 4" not in text]
-                        if folder:
-                            it.picture(folder / f"{name}-{width}-{scheme}.webp")
-            with step(f"nothing keeps people from using their pages at {width} pixels, {scheme}"):
-                found = [f"{name}: {find}" for name, list in finds.items() for find in list]
-                check(not found, "\n    ".join(found[:40]))
+    for width, scheme, words in views():
+        finds = []
+        for signed_in in (False, True):
+            with Browser(url, width, scheme) as it:
+                if signed_in:
+                    it.sign_in(given["accounts"]["ben"], under=UNDER)
+                for name, (path, under) in pages.items() if signed_in else [("share-signed-out", pages["share"]), ("person-sign-in", ("/sign-in", UNDER))]:
+                    finds += it.examine(name, path, under, width, scheme, folder)
+        with step(f"nothing keeps people from using their pages {words}"):
+            check_nothing(finds)
 
 
 def code(secret):

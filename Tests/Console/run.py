@@ -4,9 +4,6 @@
 With --screenshots FOLDER it makes a picture of each page, too.
 """
 
-import argparse
-import pathlib
-import shutil
 import sys
 import urllib.parse
 
@@ -15,8 +12,7 @@ sys.dont_write_bytecode = True
 import mending
 import people
 import sample
-from browser import SCHEMES, WIDTHS, Browser
-from selenium.webdriver.common.keys import Keys
+from browser import HOSTILE, Browser, begin, check_nothing, parser, views
 from steps import Steps, check, equal
 
 CITY = "c=iCloud.org.example.journal&type=City"
@@ -72,7 +68,7 @@ def flows(step, url, cloud, given, tls):
             equal(names[-1], "hostile")
         with step("what others have written is shown as text"):
             it.open(f"/record?{CITY}&name=hostile")
-            check(sample.HOSTILE in it.text, it.text[:500])
+            check(HOSTILE in it.text, it.text[:500])
             check("broken" not in it.driver.title, it.driver.title)
             equal(len(it.all("main script, main img[src=x]")), 0)
         with step("a record is made"):
@@ -117,18 +113,12 @@ def flows(step, url, cloud, given, tls):
             check("Production has the same schema" in it.text, it.text[:500])
         with step("a page is used by keys alone: the content is reached at once, and all that can be used in order"):
             it.open(f"/records?{CITY}")
-            body = it.find("body")
-            body.send_keys(Keys.TAB)
-            equal(it.driver.switch_to.active_element.text, "Skip to the content")
-            it.driver.switch_to.active_element.send_keys(Keys.ENTER)
-            equal(it.driver.switch_to.active_element.get_attribute("id"), "content")
+            it.skip_to_content()
             order = []
             for _ in range(60):
-                it.driver.switch_to.active_element.send_keys(Keys.TAB)
-                now = it.driver.switch_to.active_element
-                if now.tag_name == "body":
+                now = it.tab()
+                if now is None:
                     break
-                check(it.driver.execute_script("const style = getComputedStyle(arguments[0]); return style.outlineStyle !== 'none' && style.outlineWidth !== '0px'", now), f"no focus to be seen: {now.get_attribute('outerHTML')[:100]}")
                 order.append(it.driver.execute_script("const box = arguments[0].getBoundingClientRect(); return Math.round((box.top + scrollY) / 400)", now))
             check(len(order) > 10 and order == sorted(order), f"the order of focus jumps: {order}")
         with step("who signs out is out, also with the old cookie"):
@@ -162,41 +152,25 @@ def without_scripts(step, url, given):
 
 def looks(step, url, given, folder):
     with Browser(url) as it:
-        for width in WIDTHS:
-            for scheme in SCHEMES:
-                it.look(width, scheme)
-                it.open("/sign-in")
-                finds = {"sign-in": it.finds()}
-                if folder:
-                    it.picture(folder / f"sign-in-{width}-{scheme}.webp")
-                it.look(width, scheme)
-                it.sign_in(given["accounts"]["anna"])
-                for name, path in PAGES.items():
-                    it.look(width, scheme)
-                    it.open(path)
-                    finds[name] = it.finds() + [text for text in it.complaints() if "status of 4" not in text]
-                    if folder:
-                        it.picture(folder / f"{name}-{width}-{scheme}.webp")
-                it.look(width, scheme)
-                it.open("")
-                it.press("Sign out")
-                with step(f"nothing keeps people from using the pages at {width} pixels, {scheme}"):
-                    found = [f"{name}: {find}" for name, list in finds.items() for find in list]
-                    check(not found, "\n    ".join(found[:40]))
+        for width, scheme, words in views():
+            finds = it.examine("sign-in", "/sign-in", "/console", width, scheme, folder)
+            it.look(width, scheme)
+            it.sign_in(given["accounts"]["anna"])
+            for name, path in PAGES.items():
+                finds += it.examine(name, path, "/console", width, scheme, folder)
+            it.look(width, scheme)
+            it.open("")
+            it.press("Sign out")
+            with step(f"nothing keeps people from using the pages {words}"):
+                check_nothing(finds)
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--tidemark", required=True, type=pathlib.Path, help="the command-line tool")
-    parser.add_argument("--server", required=True, type=pathlib.Path, help="the server")
-    parser.add_argument("--folder", required=True, type=pathlib.Path, help="a folder that is made anew")
-    parser.add_argument("--screenshots", type=pathlib.Path, help="where the pictures go; the flows are left out")
-    parser.add_argument("--tls", action="store_true", help="over TLS")
-    options = parser.parse_args()
-    if not shutil.which("chromedriver"):
-        sys.exit("chromedriver is missing: apt-get install chromium chromium-driver")
-    shutil.rmtree(options.folder, ignore_errors=True)
-    server, cloud, given = sample.start(options.tidemark.resolve(), options.server.resolve(), options.folder.resolve(), options.tls)
+    given_options = parser(__doc__, tidemark="the command-line tool", server="the server")
+    given_options.add_argument("--tls", action="store_true", help="over TLS")
+    options = given_options.parse_args()
+    begin(options)
+    server, cloud, given = sample.start(options.tidemark, options.server, options.folder, options.tls)
     step = Steps("console", least=8 if options.screenshots else 51)
     try:
         if not options.screenshots:
@@ -207,9 +181,9 @@ def main():
         people.looks(step, server.url, given, options.screenshots)
         if not options.screenshots:
             flows(step, server.url, cloud, given, options.tls)
-            people.shares(step, server, cloud, given, options.folder.resolve(), options.tls)
-            people.account(step, server, cloud, given, options.folder.resolve())
-            mending.flows(step, server.url, cloud, given, options.folder.resolve())
+            people.shares(step, server, cloud, given, options.folder, options.tls)
+            people.account(step, server, cloud, given, options.folder)
+            mending.flows(step, server.url, cloud, given, options.folder)
     finally:
         fell = server.process.poll()
         server.stop()

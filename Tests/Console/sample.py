@@ -8,6 +8,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "Interop"))
 
 import start_server  # noqa: E402
+from browser import HOSTILE  # noqa: E402
 from steps import Client  # noqa: E402
 
 PICTURES = sorted((HERE.parents[1] / "Examples/journal/pictures").glob("*.jpg"))
@@ -18,8 +19,6 @@ CITIES = [
     ("odda", "Odda", 3, (60.07, 6.55), None),
     ("roros", "Røros", 4, (62.57, 11.38), "A town of copper, in the snow."),
 ]
-# What would do harm if it were not shown as text.
-HOSTILE = "\"><script>document.title='broken'</script><img src=x onerror=\"document.title='broken'\">"
 
 
 def fill(client, given):

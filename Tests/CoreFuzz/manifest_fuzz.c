@@ -1,11 +1,11 @@
-// Fuzzes the readers of manifests: the first byte of the input chooses the format and the options, the rest is the source.
+// Fuzzes the readers of manifests, with inputs as manifest_input.h has them.
 
 #include <stdint.h>
 #include <stdlib.h>
 #include <sys/types.h>
 #include <unistd.h>
 
-#include "tide_manifest.h"
+#include "manifest_input.h"
 
 #if defined(__linux__)
 #include <sys/mman.h>
@@ -51,38 +51,14 @@ static uint64_t batch_walk(const tide_batch *batch) {
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-    static const tide_known_field fields[] = {
-        {"i", TIDE_TYPE_INT64, NULL},
-        {"d", TIDE_TYPE_DOUBLE, NULL},
-        {"t", TIDE_TYPE_TIMESTAMP, NULL},
-        {"b", TIDE_TYPE_BYTES, NULL},
-        {"p", TIDE_TYPE_LOCATION, NULL},
-        {"r", TIDE_TYPE_REFERENCE, "T"},
-        {"a", TIDE_TYPE_ASSET, NULL},
-        {"l", TIDE_TYPE_STRING | TIDE_TYPE_LIST, NULL},
-        {"m", TIDE_TYPE_ASSET | TIDE_TYPE_LIST, NULL},
-        {"n", TIDE_TYPE_TIMESTAMP | TIDE_TYPE_LIST, NULL},
-    };
-    static const tide_zone_offset offsets[] = {{0, 3600}, {1711846800, 7200}, {1729990800, 3600}};
-    static const tide_mapping mapping = {"x y", "z"};
     if (size == 0) return 0;
-    uint8_t choice = data[0];
-    // The last byte chooses what was added later, so that the corpus keeps its meaning.
-    uint8_t more = choice & 128 ? data[size - 1] : 0;
     int source = source_open(data + 1, size - 1);
-    tide_manifest_options options = {
-        .format = (tide_format)(choice & 3), .type_name = "T", .name_field = choice & 4 ? "id" : NULL,
-        .name_is_required = (choice & 12) == 12, .mappings = &mapping, .mapping_count = 1,
-        .fields = fields, .field_count = choice & 16 ? sizeof fields / sizeof *fields : 0, .row_limit = choice & 32 ? 64 : 0,
-        .names_have_type = more & 1, .decimal_comma = more & 2, .delimiter = more & 4 ? ';' : 0,
-        .nesting = (tide_nesting)((more >> 3 & 3) % 3), .encoding = more & 32 ? "windows-1252" : NULL,
-        .times = {.offsets = offsets, .offset_count = more & 64 ? 3 : 0, .order = more & 128 ? TIDE_DATE_ORDER_MONTH_FIRST : TIDE_DATE_ORDER_NONE},
-    };
+    tide_manifest_options options = manifest_input_options(data, size);
     tide_manifest *manifest = NULL;
     tide_batch *batch = NULL;
     tide_error error;
     uint64_t sum = 0;
-    if (tide_batch_create(choice & 64 ? 3 : 1000, 1 << 20, &batch) == TIDE_OK &&
+    if (tide_batch_create(manifest_input_row_limit(data), 1 << 20, &batch) == TIDE_OK &&
         tide_manifest_create(source, &options, &manifest, &error) == TIDE_OK) {
         tide_status status;
         uint64_t offset = 0;

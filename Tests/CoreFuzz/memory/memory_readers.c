@@ -11,6 +11,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "../manifest_input.h"
 #include "memory.h"
 #include "tide_archive.h"
 #include "tide_exif.h"
@@ -59,40 +60,12 @@ static void batch_add(outcome *out, const tide_batch *batch) {
 
 // Manifests
 
-static const tide_known_field fields[] = {
-    {"i", TIDE_TYPE_INT64, NULL},
-    {"d", TIDE_TYPE_DOUBLE, NULL},
-    {"t", TIDE_TYPE_TIMESTAMP, NULL},
-    {"b", TIDE_TYPE_BYTES, NULL},
-    {"p", TIDE_TYPE_LOCATION, NULL},
-    {"r", TIDE_TYPE_REFERENCE, "T"},
-    {"a", TIDE_TYPE_ASSET, NULL},
-    {"l", TIDE_TYPE_STRING | TIDE_TYPE_LIST, NULL},
-    {"m", TIDE_TYPE_ASSET | TIDE_TYPE_LIST, NULL},
-    {"n", TIDE_TYPE_TIMESTAMP | TIDE_TYPE_LIST, NULL},
-};
-
-/// The options that manifest_fuzz makes of an input's first and last byte.
-static tide_manifest_options options_of(const use *use) {
-    static const tide_zone_offset offsets[] = {{0, 3600}, {1711846800, 7200}, {1729990800, 3600}};
-    static const tide_mapping mapping = {"x y", "z"};
-    uint8_t choice = use->bytes[0], more = choice & 128 ? use->bytes[use->length - 1] : 0;
-    return (tide_manifest_options){
-        .format = (tide_format)(choice & 3), .type_name = "T", .name_field = choice & 4 ? "id" : NULL,
-        .name_is_required = (choice & 12) == 12, .mappings = &mapping, .mapping_count = 1,
-        .fields = fields, .field_count = choice & 16 ? sizeof fields / sizeof *fields : 0, .row_limit = choice & 32 ? 64 : 0,
-        .names_have_type = more & 1, .decimal_comma = more & 2, .delimiter = more & 4 ? ';' : 0,
-        .nesting = (tide_nesting)((more >> 3 & 3) % 3), .encoding = more & 32 ? "windows-1252" : NULL,
-        .times = {.offsets = offsets, .offset_count = more & 64 ? 3 : 0, .order = more & 128 ? TIDE_DATE_ORDER_MONTH_FIRST : TIDE_DATE_ORDER_NONE},
-    };
-}
-
 /// Reads a manifest to its end; from a position on, if one is given. The position behind the first batch is noted in `first`.
 static void manifest_read(const use *use, outcome *out, uint32_t row_limit, const tide_position *from, tide_position *first) {
     faults_pause();
     int source = descriptor_of(use->bytes + 1, use->length - 1);
     faults_resume();
-    tide_manifest_options options = options_of(use);
+    tide_manifest_options options = manifest_input_options(use->bytes, use->length);
     tide_manifest *manifest = NULL;
     tide_batch *batch = NULL;
     if (outcome_note(out, tide_batch_create(row_limit, 1 << 20, &batch))) {
@@ -130,7 +103,7 @@ static void manifest_read(const use *use, outcome *out, uint32_t row_limit, cons
     close(source);
 }
 
-static void manifest_use(const use *use, outcome *out) { manifest_read(use, out, use->bytes[0] & 64 ? 3 : 1000, NULL, NULL); }
+static void manifest_use(const use *use, outcome *out) { manifest_read(use, out, manifest_input_row_limit(use->bytes), NULL, NULL); }
 
 static void manifest_resume_use(const use *use, outcome *out) {
     tide_position position = {0};
@@ -142,7 +115,7 @@ static void manifest_resume_use(const use *use, outcome *out) {
 
 static void texts_use(const use *use, outcome *out) {
     (void)use;
-    tide_manifest_options options = {.type_name = "T", .fields = fields, .field_count = sizeof fields / sizeof *fields};
+    tide_manifest_options options = {.type_name = "T", .fields = manifest_input_fields, .field_count = MANIFEST_INPUT_FIELD_COUNT};
     const tide_field_text texts[] = {
         {"i", "42", 2}, {"d", "1.5", 3}, {"t", "2024-05-06T07:08:09Z", 20}, {"b", "aGVsbG8=", 8},
         {"p", "{\"latitude\": 1.5, \"longitude\": 2}", 33}, {"r", "home", 4}, {"a", "x.jpg", 5}, {"l", "[\"a\", \"b\"]", 10},
