@@ -32,18 +32,31 @@ actor Journal {
 
     // Reading
 
-    static let limit = 200
+    /// Rows of two, three and four are full.
+    static let pageSize = 48
 
-    /// One's own destinations and those of others, newest first, with what the person may do: all of one moment.
-    nonisolated func cards() async throws -> [Card] {
+    /// A page of one's own destinations and those of others, newest first, with what the person may do: all of one moment.
+    ///
+    /// - Parameter cursor: What the page before says of the next one; `nil` for the first page.
+    /// - Throws: `PageError` for what is no cursor of this list.
+    nonisolated func gallery(after cursor: String?) async throws -> Gallery {
         let now = try container.snapshot()
-        let destinations = try await now.fetchAll(
-            Destination.self, sortedBy: [.descending(\.createdAt), .ascending(\.caption)], limit: Self.limit)
-        var permissions: [String: RecordPermission] = [:]
-        for try await permission in now.permissions.report(on: Destination.self) {
-            permissions[permission.record.name] = permission
+        let page: RecordPage<Destination>
+        do {
+            page = try await now.fetchPage(
+                Destination.self, sortedBy: [.descending(\.createdAt), .ascending(\.caption)],
+                after: cursor.map { text in
+                    guard let cursor = PageCursor(text) else { throw PageError.noPage }
+                    return cursor
+                }, limit: Self.pageSize)
+        } catch let error as StoreError where error.code == .invalid {
+            throw PageError.noPage
         }
-        return destinations.map { Card(destination: $0, permission: permissions[$0.recordName]) }
+        var cards: [Card] = []
+        for destination in page.records {
+            cards.append(Card(destination: destination, permission: try await now.permissions.permission(of: destination)))
+        }
+        return Gallery(cards: cards, isFirst: cursor == nil, next: page.next?.description)
     }
 
     /// A destination, what the person may do with it, and who takes part.
@@ -121,6 +134,14 @@ actor Journal {
             return .conflict(fields: conflicts.records.flatMap(\.fields).sorted(), theirs: theirs)
         }
     }
+}
+
+/// A page of destinations.
+struct Gallery: Sendable {
+    let cards: [Card]
+    let isFirst: Bool
+    /// Where the next page begins; `nil` behind the last one.
+    let next: String?
 }
 
 /// A destination in a list, and what the person may do with it.

@@ -1,9 +1,9 @@
 import Foundation
 import Tidemark
 
-/// All destinations, newest first.
+/// Destinations, newest first, page by page.
 struct GalleryPage {
-    let cards: [Card]
+    let gallery: Gallery
     let layout: Layout
 
     var html: HTML {
@@ -11,12 +11,24 @@ struct GalleryPage {
             "Places", isLive: true,
             """
             <div class="heading"><h1>Places</h1><a class="button" href="/destinations/new">Add a place</a></div>
-            <div id="gallery" data-live>\(cards.isEmpty ? Self.empty : grid)</div>
+            <div id="gallery" data-live>\(content)</div>
+            <nav id="pages" class="pages" aria-label="Pages" data-live>\(links)</nav>
             """)
     }
 
-    private var grid: HTML {
-        "<ul class=\"grid\">\(cards.map(Self.card))</ul>"
+    private var content: HTML {
+        if !gallery.cards.isEmpty { return "<ul class=\"grid\">\(gallery.cards.map(Self.card))</ul>" }
+        return gallery.isFirst ? Self.empty : "<p class=\"quiet-text\">There are no older places any more.</p>"
+    }
+
+    /// The cursor names a place in the list, so nothing is shown twice or left out when others add and delete meanwhile. It leads one way: back are the
+    /// browser's own button, and the first page.
+    private var links: HTML {
+        let newest: HTML = "<a class=\"button quiet\" href=\"/\">Newest places</a>"
+        let older = gallery.next.map { cursor -> HTML in
+            "<a class=\"button quiet\" rel=\"next\" href=\"/?after=\(cursor)\">Older places</a>"
+        }
+        return "\(HTML.when(!gallery.isFirst, newest))\(older ?? HTML.none)"
     }
 
     private static let empty: HTML = """

@@ -14,6 +14,8 @@ struct PageError: Error {
 
     static let gone = PageError(404, "Not here", "There is no such destination: it was deleted, or is shared with you no more.")
     static let missing = PageError(404, "Not here", "There is no such page.")
+    static let noPage = PageError(
+        400, "No such page", "The address of this page is not whole. The newest places are on the first page.")
     static let foreignForm = PageError(
         403, "Not accepted",
         "The form is older than your sign-in, or is not from here. Go back, load the page again, and repeat it.")

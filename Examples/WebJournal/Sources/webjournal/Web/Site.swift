@@ -29,7 +29,8 @@ struct Site: Sendable {
         router.get("/changes") { request, context in try await changes(context) }
         router.get("/") { request, context in
             let session = try context.signedIn
-            return try await page(GalleryPage(cards: session.journal.cards(), layout: layout(request, context)).html)
+            let gallery = try await session.journal.gallery(after: Form.pairs(request.uri.query ?? "")["after"])
+            return try await page(GalleryPage(gallery: gallery, layout: layout(request, context)).html)
         }
         addDestinations(router.group("/destinations"))
         addSharing(router)
@@ -64,8 +65,8 @@ struct Site: Sendable {
             throw PageError.foreignForm
         }
         let member: Member
-        do {
         let code = form["code"]
+        do {
             member = try await accounts.signIn(
                 email: form["email"], password: form.texts["password"] ?? "", code: code.isEmpty ? nil : code)
         } catch let error as CloudError where error.code == .notAuthenticated || error.code == .secondFactorRequired {
