@@ -11,7 +11,7 @@ PICTURES ?= 2000
 
 # Without the server, nothing that only the server needs is fetched or compiled. Where the server was built, or is about to be, its trait
 # stays on: with another set of traits everything of ours would be compiled again.
-SERVED := server image install deb test test-interop test-console screenshots webjournal test-webjournal test-guides reference prove-faults prove-power prove-damage test-faults prove-server prove-cluster prove-cloud-move prove-bucket cluster prove-sharing prove-relationships prove-simulate bench-server bench-cluster bench-growth prove-storages prove-fuzz-swift prove-linearizability
+SERVED := server image install deb test test-interop test-console screenshots webjournal test-webjournal test-guides reference prove-faults prove-power prove-damage test-faults prove-server prove-cluster prove-cloud-move prove-bucket cluster prove-sharing prove-relationships prove-simulate bench-server bench-cluster bench-growth prove-storages prove-fuzz-swift prove-linearizability bench-console
 LEAN := $(if $(or $(wildcard .build/checkouts/hummingbird),$(filter $(SERVED),$(MAKECMDGOALS)),$(SERVER)),,--disable-default-traits)
 
 # Release builds have no debug information (DEBUG_INFO=dwarf for it): making it costs a twentieth of the build.
@@ -339,6 +339,11 @@ bench-growth: build server ## Measures how requests' times grow with owners and 
 	python3 Benchmarks/growth.py --tidemark $(CLI) --server .build/release/tidemark-server --data $(DATA) --runs $(or $(RUNS),7) \
 		$(if $(OWNERS),--owners $(OWNERS)) $(if $(LARGE),--large $(LARGE))
 
+.PHONY: bench-console
+bench-console: build server ## Measures the console's pages over a zone with 1,000,000 records; N (records), RUNS (7), DATA
+	python3 Benchmarks/console.py --tidemark $(CLI) --server .build/release/tidemark-server --data $(DATA) --runs $(or $(RUNS),7) \
+		--records $(if $(filter command line environment,$(origin N)),$(N),1000000)
+
 # Debug products: all that is asked is that every contestant runs, and that the benchmarks know the store's tables as they are.
 SMOKE := .build/bench-smoke
 .PHONY: bench-smoke
@@ -355,6 +360,7 @@ bench-smoke: ## Runs every contestant and floor of all benchmarks with a few rec
 	python3 Benchmarks/server.py --smoke --tidemark .build/debug/tidemark --server .build/debug/tidemark-server --data $(SMOKE)
 	python3 Benchmarks/cluster.py --smoke --tidemark .build/debug/tidemark --server .build/debug/tidemark-server --data $(SMOKE)
 	python3 Benchmarks/growth.py --smoke --tidemark .build/debug/tidemark --server .build/debug/tidemark-server --data $(SMOKE)
+	python3 Benchmarks/console.py --smoke --tidemark .build/debug/tidemark --server .build/debug/tidemark-server --data $(SMOKE)
 
 .PHONY: clean
 clean: ## Removes what builds and imports have made

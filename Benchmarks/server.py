@@ -62,7 +62,7 @@ class Bench:
         shutil.rmtree(place, ignore_errors=True)
         place.mkdir(parents=True)
         self.options, self.load, self.place = options, load, place
-        cloud = cloud or start_server.Cloud(options.tidemark, place)
+        self.cloud = cloud = cloud or start_server.Cloud(options.tidemark, place)
         cloud.add_container(start_server.CONTAINER)
         account = cloud.add_account("anna")
         self.server = start_server.Server(

@@ -3,23 +3,20 @@
 import json
 import socket
 import time
+import urllib.parse
 
 from runner.measuring import Failure
 
 
-class Asker:
+class Connection:
     """A connection that sends one request after the other."""
 
-    def __init__(self, port, base):
-        self.base = base
+    def __init__(self, port):
         self.socket = socket.create_connection(("127.0.0.1", port), timeout=60)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
-    def ask(self, operation, body, token):
-        """The answer, and the milliseconds that it took."""
-        content = json.dumps(body).encode()
-        request = (f"POST {self.base}{operation} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\nContent-Type: application/json\r\n"
-                   f"Content-Length: {len(content)}\r\n\r\n").encode() + content
+    def exchange(self, request):
+        """The head and the body of the answer, and the milliseconds that it took to read all of it."""
         began = time.perf_counter()
         self.socket.sendall(request)
         answer = b""
@@ -30,14 +27,52 @@ class Asker:
         parts = [rest]
         while (left := size - sum(map(len, parts))) > 0:
             parts.append(self.more(min(left, 1 << 20)))
-        took = (time.perf_counter() - began) * 1e3
-        found = json.loads(b"".join(parts))
-        if b" 200 " not in head.split(b"\r\n")[0] or "serverErrorCode" in str(found)[:3000]:
-            raise Failure(f"{operation}: {head[:200]} {str(found)[:500]}")
-        return found, took
+        return head, b"".join(parts), (time.perf_counter() - began) * 1e3
 
     def more(self, size=65536):
         some = self.socket.recv(size)
         if not some:
             raise Failure("the server has closed a connection")
         return some
+
+
+class Asker(Connection):
+    """Asks for operations of the protocol."""
+
+    def __init__(self, port, base):
+        super().__init__(port)
+        self.base = base
+
+    def ask(self, operation, body, token):
+        """The answer, and the milliseconds that it took."""
+        content = json.dumps(body).encode()
+        head, answer, took = self.exchange(
+            f"POST {self.base}{operation} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\nContent-Type: application/json\r\n"
+            f"Content-Length: {len(content)}\r\n\r\n".encode() + content)
+        found = json.loads(answer)
+        if b" 200 " not in head.split(b"\r\n")[0] or "serverErrorCode" in str(found)[:3000]:
+            raise Failure(f"{operation}: {head[:200]} {str(found)[:500]}")
+        return found, took
+
+
+class Visitor(Connection):
+    """Opens pages, as a browser that is signed in does."""
+
+    def __init__(self, port, account):
+        super().__init__(port)
+        self.host = f"127.0.0.1:{port}"
+        form = urllib.parse.urlencode({"email": account["email"], "password": account["password"]})
+        head, body, _ = self.exchange(
+            f"POST /console/sign-in HTTP/1.1\r\nHost: {self.host}\r\nContent-Type: application/x-www-form-urlencoded\r\n"
+            f"Content-Length: {len(form)}\r\n\r\n{form}".encode())
+        cookie = next((line.split(b":", 1)[1] for line in head.split(b"\r\n") if line.lower().startswith(b"set-cookie:")), None)
+        if not cookie or b" 303 " not in head.split(b"\r\n")[0]:
+            raise Failure(f"nobody is signed in: {head[:300]} {body[:300]}")
+        self.cookie = cookie.split(b";")[0].strip().decode()
+
+    def open(self, path):
+        """The page, and the milliseconds that it took."""
+        head, body, took = self.exchange(f"GET /console{path} HTTP/1.1\r\nHost: {self.host}\r\nCookie: {self.cookie}\r\n\r\n".encode())
+        if b" 200 " not in head.split(b"\r\n")[0]:
+            raise Failure(f"{path}: {head[:300]} {body[:500]}")
+        return body.decode(), took
