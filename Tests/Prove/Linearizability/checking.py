@@ -266,7 +266,18 @@ def describe(zone, names, part, count):
     more = " or …" if len(states) > 4 else ""
     return (f"{of}zone {zone.name} (owner {zone.owner}): {len(part)} of {count} operations can't have been done one after the "
             f"other, each between its begin and its answer\n{lines(part, zero)}"
+            + (f"\n  What is shown there was written by\n{lines(writers, zero)}" if (writers := writers_of(zone, part)) else "")
             + (f"\n  Before the last answer the records could be {' or '.join(states[:4])}{more}." if states else ""))
+
+
+def writers_of(zone, part):
+    """Operations that are not in a part of a history, and wrote what its answers show."""
+    shown = {seen for operation in part for seen in operation.seen()}
+    there = {(operation.client, operation.begin) for operation in part}
+    return [
+        operation for operation in zone.operations
+        if operation.kind == "modify" and (operation.client, operation.begin) not in there
+        and any((name, value) in shown for _, name, _, value in operation.given["items"])]
 
 
 def shown_state(state):

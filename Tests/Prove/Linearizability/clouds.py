@@ -68,10 +68,12 @@ class InDatabase(Served):
         try:
             super().__init__(start_server.Cloud(options.tidemark, folder, self.place(self.postgres.port, assets)), accounts)
             for number in (1, 2):
+                uploads = folder / f"uploads{number}"
+                uploads.mkdir()
                 network = Proxy(("127.0.0.1", self.postgres.port), drawn.getrandbits(64))
                 server = LocalServer(
-                    options.server, folder / f"server{number}", self.place(network.address[1], assets), drawn.getrandbits(64),
-                    options.clock, proxy=proxy)
+                    options.server, folder / f"server{number}", self.place(network.address[1], assets) + ["--data", str(uploads)],
+                    drawn.getrandbits(64), options.clock, proxy=proxy)
                 self.networks[server] = network
                 self.servers.append(server)
         except BaseException:

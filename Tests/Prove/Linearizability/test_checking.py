@@ -117,6 +117,13 @@ class HandMade(unittest.TestCase):
         self.passes(write("x", 1, 0, 1), first, conflict)
         self.fails(write("x", 1, 0, 1), first, failed("x", 3, 3, 8, "update", "CONFLICT", 1, current=1))
 
+    def test_a_request_that_is_done_again_is_found_with_its_answer(self):
+        twice = failed("x", 1, 0, 9, "create", "CONFLICT")
+        twice.repeated = True
+        problem = self.fails(twice, failed("x", 2, 4, 5, "create", "CONFLICT", current=1))
+        self.assertIn("was written by", problem)
+        self.assertIn("create x = 1, sent again until answered", problem)
+
     def test_codes_fit_what_is_there(self):
         created = write("x", 2, 2, 3, "create")
         self.passes(failed("x", 1, 0, 1, "update", "NOT_FOUND", 7), created, failed("x", 3, 4, 5, "create", "CONFLICT", current=2))
