@@ -360,7 +360,7 @@ let package = Package(
         .testTarget(
             name: "WebJournalTests",
             dependencies: [
-                "webjournal",
+                "webjournal", "Tidemark",
                 .product(name: "AsyncHTTPClient", package: "async-http-client", condition: served),
                 .product(name: "NIOCore", package: "swift-nio", condition: served),
                 .product(name: "NIOHTTP1", package: "swift-nio", condition: served),

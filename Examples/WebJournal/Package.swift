@@ -41,6 +41,7 @@ let package = Package(
             name: "WebJournalTests",
             dependencies: [
                 "webjournal",
+                .product(name: "Tidemark", package: "tidemark"),
                 .product(name: "AsyncHTTPClient", package: "async-http-client"),
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOHTTP1", package: "swift-nio"),

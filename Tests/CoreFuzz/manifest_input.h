@@ -1,5 +1,5 @@
-// What an input of the fuzzer of manifests says: its first and last byte choose the format and the options of the reader, and all behind the first is the
-// source. The fuzzer and the harness that lets allocations fail read the same inputs.
+// What an input of the fuzzer of manifests says: its first and last byte choose the format and the options of the reader, and all behind the first
+// is the source. The fuzzer and the harness that lets allocations fail read the same inputs.
 
 #ifndef MANIFEST_INPUT_H
 #define MANIFEST_INPUT_H

@@ -240,7 +240,8 @@ struct ProviderPages {
             var reply = ConsoleReply.redirect(to: PersonSignInPage.destination(to))
             reply.headers.append(("Set-Cookie", ConsoleHeaders.personCookie(cookie, request)))
             return reply
-        case .needsCode: return codeForm(proof(key, to), isWrong: !code.isEmpty)
+        case .needsCode: return codeForm(proof(key, to), error: code.isEmpty ? nil : "The code is wrong.")
+        case .tooManyCodes: return codeForm(proof(key, to), error: SignInPage.code(result))
         case .refused:
             return page("The identity was disconnected", status: 403, "It was disconnected from your account meanwhile.")
         }
@@ -276,11 +277,11 @@ struct ProviderPages {
         return try await signIn(key, account, code: code.isEmpty ? " " : code, to: parts[2])
     }
 
-    private func codeForm(_ proof: String, isWrong: Bool) -> ConsoleReply {
+    private func codeForm(_ proof: String, error: String?) -> ConsoleReply {
         PeopleLayout.page(
-            nil, title: "Your code", status: isWrong ? 403 : 200,
+            nil, title: "Your code", status: error == nil ? 200 : 403,
             """
-            \(SignInPage.alert(isWrong ? "The code is wrong." : nil))
+            \(SignInPage.alert(error))
             <form method="post" action="\(Address(["provider"], under: Address.peopleRoot))">
             <input type="hidden" name="proof" value="\(proof)">
             <div class="field"><label for="code">The code that your app shows, or a recovery code</label>
