@@ -255,7 +255,7 @@ import TidemarkModel
             try await group.waitForAll()
         }
         #expect(host.count(path) == 2)
-        host.change { $0.replies[path] = .broken }
+        host.change { $0.replies[path] = .page("503 Service Unavailable") }
         time.change { $0 += 2 * 3_600_000_000 }
         _ = try await client.authorizationAddress(SignInSecret(), redirectURI: Self.redirectURI)
         #expect(host.count(path) == 3)

@@ -65,7 +65,7 @@ enum Layout {
     static func document(
         _ title: String, of site: Site = .console, hasModule: Bool = false, refresh: String? = nil, _ body: HTML
     ) -> HTML {
-        let going: HTML = refresh.map { "<meta http-equiv=\"refresh\" content=\"0; url=\($0)\">" } ?? .none
+        let going: HTML = refresh.map { "<meta http-equiv=\"refresh\" content=\"\("0; url=" + $0)\">" } ?? .none
         return """
             <!DOCTYPE html>
             <html lang="en">

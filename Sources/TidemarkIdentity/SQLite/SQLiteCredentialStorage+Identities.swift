@@ -78,6 +78,8 @@ extension StoredIdentity {
 
     /// The row of an identity.
     fileprivate init?(_ key: IdentityKey, _ db: Database) throws {
+        // A text ends at a zero byte for SQLite: it would be another identity.
+        guard !key.issuer.utf8.contains(0), !key.subject.utf8.contains(0) else { return nil }
         guard
             let row = try Row.fetchOne(
                 db, sql: "SELECT * FROM identities WHERE issuer = ? AND subject = ?", arguments: [key.issuer, key.subject])
