@@ -168,7 +168,15 @@ class ClusterServer:
         self.cluster, self.machine, self.proxy, self.folder = cluster, machine, proxy, machine.directory
 
     def start(self):
+        """Starts the server, again where the database has no primary yet."""
+        end = time.monotonic() + 180
         self.cluster.start_server(self.machine)
+        while not self.cluster.is_ready(self.machine):
+            if time.monotonic() > end:
+                raise RuntimeError(f"{self.machine.name} does not start: {self.machine.log('server')}")
+            if not self.machine.is_running("server"):
+                self.cluster.start_server(self.machine)
+            time.sleep(0.2)
 
     def kill(self):
         self.machine.kill("server")
