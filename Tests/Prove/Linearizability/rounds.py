@@ -63,6 +63,9 @@ class Changer(Worker):
 class Rounds:
     """Clients of a served cloud, and the rounds that they work in."""
 
+    # Seconds in which what there is can be read at the end: a database may have to find a new primary.
+    READING = 180
+
     def __init__(self, accounts, addresses, drawn, timeout, pause):
         self.drawn, self.pause, self.values, self.count = drawn, pause, Values(), 0
         self.clients = [
@@ -121,7 +124,7 @@ class Rounds:
     def read_all(self, place):
         """Reads all that there is, until it is answered."""
         client = self.client(place.owner)
-        client.deadline = time.monotonic() + 60
+        client.deadline = time.monotonic() + self.READING
         for read in (lambda: client.look_up(place, place.records), lambda: client.query(place), lambda: client.fetch_changes(place)):
             count = len(place.operations)
             while len(place.operations) == count:
@@ -137,7 +140,7 @@ class Rounds:
                 operation for operation in reversed(place.operations)
                 if operation.kind == "lookup" and set(operation.given["records"]) == set(place.records))
             count, client = len(place.operations), self.client(place.owner)
-            client.deadline = time.monotonic() + 60
+            client.deadline = time.monotonic() + self.READING
             while len(place.operations) == count:
                 if client.is_late():
                     raise Unexpected(f"{place.name} can't be read at the end")
