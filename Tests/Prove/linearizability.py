@@ -157,7 +157,7 @@ def control(options, folder, histories, seed, drawn):
         served, rounds = prepare(options, folder / lie, drawn, proxy)
         checks = Checks(histories, seed)
         try:
-            while not checks.problems and rounds.count < 12:
+            while not checks.problems and rounds.count < 40:
                 for place in rounds.run(min(options.round, 4), lambda until: time.sleep(max(0, until - time.monotonic()))):
                     checks.add(place)
                 checks.gather(waits=True)

@@ -91,9 +91,11 @@ class LyingProxy(Proxy):
         if lies and self.lie == "torn" and len(operations) == 2:
             self.told += 1
             request.pop("tidemark", None)
-            answers = [json.loads(ask(json.dumps(request | {"operations": [operation]}))[1]) for operation in operations]
-            return 200, json.dumps({"records": [answer["records"][0] for answer in answers]}).encode() if all(
-                "records" in answer for answer in answers) else json.dumps(answers[0]).encode()
+            answers = [ask(json.dumps(request | {"operations": [operation]})) for operation in operations]
+            refused = [answer for answer in answers if answer[0] != 200]
+            if refused:
+                return refused[0]
+            return 200, json.dumps({"records": [json.loads(data)["records"][0] for _, data in answers]}).encode()
         is_plain = len(operations) == 1 and operations[0]["operationType"] == "forceUpdate"
         if lies and is_plain and self.lie == "dropped" and self.saved:
             self.told += 1
