@@ -132,4 +132,41 @@ import TidemarkTransfer
         try scratch.write(Data(contentsOf: file), to: "\(folder)/\(AssetDigest.asset(of: Data(contentsOf: file)).digest)")
         #expect(try await a.engine.sync().isComplete)
     }
+
+    @Test func `what a store fetches is not removed when the container's other store is set aside`() async throws {
+        let scratch = try Scratch()
+        let cloud = try await TestCloud(scratch)
+        let content = large(1, bytes: 9_000_000)
+        try await importing(scratch, into: scratch["a.tidemark"], pictures: [content])
+        let a = try Device(scratch["a.tidemark"], database: cloud.database())
+        #expect(try await a.engine.sync().isComplete)
+        let recording = RecordingDatabase(try cloud.database())
+        let b = try Device(scratch["b.tidemark"], database: recording)
+        let other = try RecordStore(container: b.container, scope: .shared, notifier: nil, now: SyncEnvironment.system.now)
+        let downloads = b.container.url.appendingPathComponent("downloads")
+        let names = LockedValue<[[String]]>([])
+        recording.beforeDownload { piece in
+            guard piece.offset > 0 else { return }
+            // The shared store has a file on its way, too, from an account before.
+            _ = try? Data(count: 8).write(to: downloads.appendingPathComponent("\(piece.digest).shared"))
+            try? await other.wipe()
+            names.withLock { $0.append((try? FileManager.default.contentsOfDirectory(atPath: downloads.path)) ?? []) }
+        }
+        #expect(try await b.engine.sync().isComplete)
+        let digest = AssetDigest.asset(of: content).digest
+        #expect(names.withLock(\.self) == [[digest], [digest]])
+        #expect(recording.downloads.count { $0.offset == 0 } == 1)
+        guard case .asset(let id)? = try b.records()["r0"]?["image"] else { throw CocoaError(.coderInvalidValue) }
+        #expect(try Data(contentsOf: #require(b.store.file(of: id))) == content)
+    }
+
+    @Test func `a store that is set aside removes what it was fetching`() async throws {
+        let scratch = try Scratch()
+        let device = try Device(scratch["a.tidemark"], database: await TestCloud(scratch).database())
+        let downloads = device.container.url.appendingPathComponent("downloads")
+        try FileManager.default.createDirectory(at: downloads, withIntermediateDirectories: true)
+        for name in ["abc", "abc.shared"] { try Data(count: 8).write(to: downloads.appendingPathComponent(name)) }
+        try await device.store.wipe()
+        #expect(try FileManager.default.contentsOfDirectory(atPath: downloads.path) == ["abc.shared"])
+    }
 }

@@ -1,5 +1,5 @@
 package import Foundation
-import TidemarkModel
+package import TidemarkModel
 package import TidemarkSQLite
 
 /// What lies in a container's folder: what is the container's own, and what is not.
@@ -25,6 +25,14 @@ package struct ContainerContents {
     package static let syncLock = "sync-lock"
     /// Assets on their way from the cloud.
     package static let downloads = "downloads"
+    /// Returns the name of a content on its way from the cloud. Each store has its own files: both may fetch one content at a time.
+    package static func download(of digest: String, for scope: StoreScope) -> String {
+        scope == .private ? digest : "\(digest).\(scope.name)"
+    }
+    /// Returns the store that a file on its way from the cloud is for.
+    static func scope(ofDownload name: String) -> StoreScope {
+        StoreScope.allCases.first { $0 != .private && name.hasSuffix(".\($0.name)") } ?? .private
+    }
     /// What a served cloud knows the container by. It moves with the container, and is in no copy of it.
     package static let session = "cloud-session"
     /// What shows to a served cloud that an account was signed in to here before. It outlasts the session, and goes where that goes.

@@ -47,13 +47,16 @@ extension RecordStore {
         return quarantine
     }
 
-    /// Removes assets that no record names any more, and those that were on their way, unless a process ingests files: then they stay,
-    /// and a verification reports them.
+    /// Removes assets that no record names any more, unless a process ingests files: then they stay, and a verification reports them.
+    /// Removes this store's assets on their way, too. The container's other store may be fetching its own.
     private func removeUnnamedAssets() throws(StoreError) {
         let downloads = container.url.appendingPathComponent(ContainerContents.downloads, isDirectory: true)
         if FileManager.default.fileExists(atPath: downloads.path) {
             let folder = try Folder(at: downloads)
-            for entry in try folder.entries() where entry.kind == .file { try folder.remove(entry.name) }
+            for entry in try folder.entries()
+            where entry.kind == .file && ContainerContents.scope(ofDownload: entry.name) == scope {
+                try folder.remove(entry.name)
+            }
         }
         guard FileManager.default.fileExists(atPath: container.staging.path) else { return }
         let lock = try StoreLock(at: container.staging.appendingPathComponent("lock"))

@@ -309,8 +309,7 @@ actor AssetTransfer {
             throw CloudError(
                 .assetNotAvailable, "the asset \(asset.digest) has \(asset.size) bytes, which is more than a cloud takes")
         }
-        // Each store has its own files: both may fetch one content at a time.
-        let file = folder.appendingPathComponent(asset.digest + (store.scope == .private ? "" : ".\(store.scope.name)"))
+        let file = folder.appendingPathComponent(ContainerContents.download(of: asset.digest, for: store.scope))
         for isAgain in [false, true] {
             let descriptor = open(file.path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | (isAgain ? O_TRUNC : 0), 0o600)
             guard descriptor >= 0 else { throw Folder.failure("open", file.path) }
