@@ -43,7 +43,8 @@ import TidemarkHTTP
         } else {
             accounts = ServedAccounts(server: try ServerAddress(server ?? ""))
         }
-        try await Self.serve(accounts, sessions, port: port, url: url)
+        let site = Site(accounts: accounts, sessions: sessions, address: SiteAddress(url: url, port: port))
+        try await Self.serve(site, port: port)
     }
 
     /// Fills the journals of the demonstration; they go on synchronising.
@@ -60,12 +61,9 @@ import TidemarkHTTP
     ///
     /// - Parameter onRunning: Gets the port.
     static func serve(
-        _ accounts: any Accounts, _ sessions: Sessions, port: Int, url: String? = nil,
+        _ site: Site, port: Int,
         onRunning: @escaping @Sendable (Int) -> Void = { say("The journal is at http://127.0.0.1:\($0)") }
     ) async throws {
-        let site = Site(
-            accounts: accounts, sessions: sessions,
-            address: SiteAddress(origin: url ?? "http://127.0.0.1:\(port)", isLoopback: url == nil))
         var logger = Logger(label: "webjournal") { StreamLogHandler.standardError(label: $0) }
         logger.logLevel = .warning
         let application = Application(
@@ -75,9 +73,9 @@ import TidemarkHTTP
         do {
             try await application.runService()
         } catch {
-            await sessions.endAll()
+            await site.sessions.endAll()
             throw error
         }
-        await sessions.endAll()
+        await site.sessions.endAll()
     }
 }

@@ -6,29 +6,42 @@ import Testing
 
 @testable import webjournal
 
-/// A site that is served on a port of its own, with the two people of the demonstration and empty journals.
+/// A site that is served on a port of its own.
 struct TestSite: Sendable {
     let port: Int
+    let sessions: Sessions
     private let accounts: any Accounts
-    private let sessions: Sessions
+    /// For what lies on disk; it is removed at the end.
+    let folder: URL
 
-    private init(port: Int, accounts: any Accounts, sessions: Sessions) {
-        (self.port, self.accounts, self.sessions) = (port, accounts, sessions)
+    private init(port: Int, sessions: Sessions, accounts: any Accounts, folder: URL) {
+        (self.port, self.sessions, self.accounts, self.folder) = (port, sessions, accounts, folder)
     }
 
-    /// - Parameter makeAccounts: Makes the site's accounts from those of the demonstration.
-    static func run(
-        with makeAccounts: (DemoAccounts) -> any Accounts = { $0 }, _ body: (TestSite) async throws -> Void
+    /// With the two people of the demonstration and empty journals.
+    static func run(_ configure: (inout Site) -> Void = { _ in }, _ body: (TestSite) async throws -> Void) async throws {
+        try await run(url: nil, accounts: { $0 }, configure) { site, _ in try await body(site) }
+    }
+
+    /// With accounts on top of those of the demonstration.
+    ///
+    /// - Parameter url: The address of the proxy that browsers use; `nil` for none.
+    static func run<Some: Accounts>(
+        url: String? = nil, accounts: (DemoAccounts) -> Some, _ configure: (inout Site) -> Void = { _ in },
+        _ body: (TestSite, Some) async throws -> Void
     ) async throws {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent("webjournal-\(UUID().uuidString)")
         defer { try? FileManager.default.removeItem(at: folder) }
-        let accounts = makeAccounts(try await DemoAccounts(at: folder.appendingPathComponent("cloud", isDirectory: true)))
+        let accounts = accounts(try await DemoAccounts(at: folder.appendingPathComponent("cloud", isDirectory: true)))
         let sessions = Sessions(in: folder.appendingPathComponent("people", isDirectory: true))
+        var configured = Site(accounts: accounts, sessions: sessions, address: SiteAddress(url: url, port: 0))
+        configure(&configured)
+        let site = configured
         let (ports, port) = AsyncStream.makeStream(of: Int.self)
         try await withThrowingTaskGroup(of: Void.self) { group in
-            group.addTask { try await WebJournal.serve(accounts, sessions, port: 0) { port.yield($0) } }
+            group.addTask { try await WebJournal.serve(site, port: 0) { port.yield($0) } }
             for await port in ports {
-                try await body(TestSite(port: port, accounts: accounts, sessions: sessions))
+                try await body(TestSite(port: port, sessions: sessions, accounts: accounts, folder: folder), accounts)
                 break
             }
             group.cancelAll()
@@ -39,11 +52,9 @@ struct TestSite: Sendable {
     func browser() -> TestBrowser { TestBrowser(port: port) }
 
     /// A browser in which somebody is signed in.
-    func browser(of email: String) async throws -> TestBrowser {
+    func browser(of email: String, password: String = "") async throws -> TestBrowser {
         let browser = browser()
-        _ = try await browser.get("/sign-in")
-        let answer = try await browser.post("/sign-in", ["email": email])
-        try #require(answer.status == .seeOther)
+        try #require(try await browser.signIn(email, password: password).status == .seeOther)
         return browser
     }
 
@@ -115,6 +126,12 @@ actor TestBrowser {
         try await send(request(path, headers: headers))
     }
 
+    /// Sends the form to sign in.
+    func signIn(_ email: String, password: String = "", headers: [String: String] = [:]) async throws -> Answer {
+        _ = try await get("/sign-in", headers: headers)
+        return try await post("/sign-in", ["email": email, "password": password], headers: headers)
+    }
+
     /// Sends a form, with the token of the last page unless it has another one.
     func post(_ path: String, _ fields: [String: String], headers: [String: String] = [:]) async throws -> Answer {
         var request = request(path, .POST, headers: headers)
@@ -169,6 +186,13 @@ actor TestBrowser {
             if isAsWanted(answer) { return answer }
         }
         throw Ended()
+    }
+
+    /// Follows the journal until the server ends that.
+    func followToTheEnd() async throws {
+        let response = try await Self.client.execute(request("/changes"), timeout: .seconds(60))
+        try #require(response.headers.first(name: "Content-Type") == "text/event-stream")
+        for try await _ in response.body {}
     }
 
     struct Ended: Error {}

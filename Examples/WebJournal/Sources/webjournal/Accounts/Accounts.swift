@@ -12,12 +12,26 @@ struct Person: Hashable, Sendable {
     let name: String
 }
 
-/// A person who has signed in, and what the cloud gives them.
+/// A person who has signed in, and what the cloud gives them: a session.
 struct Member: Sendable {
+    let id = UUID()
     let person: Person
     let databases: CloudDatabases
-    /// Ends what the cloud knows of the sign-in.
+    /// Ends the session with the cloud.
     var end: @Sendable () async throws -> Void = {}
+
+    /// Whether the cloud still accepts the session; `nil` where the cloud does not say.
+    func isAccepted() async -> Bool? {
+        do throws(CloudError) {
+            switch try await databases.private.account().status {
+            case .available: return true
+            case .noAccount, .restricted: return false
+            case .temporarilyUnavailable, .couldNotDetermine: return nil
+            }
+        } catch {
+            return error.code == .notAuthenticated ? false : nil
+        }
+    }
 }
 
 /// Where accounts are: in the cloud that a journal synchronises with.

@@ -23,6 +23,8 @@ struct Session: Sendable {
     /// What forms prove with that they are from a page of ours.
     let formToken: String
     let journal: Journal
+    /// The session with the cloud that this one depends on.
+    fileprivate(set) var member: UUID
     var lastUse: ContinuousClock.Instant
     /// What the next page tells, once.
     var notice: Notice?
@@ -38,11 +40,13 @@ struct Session: Sendable {
 
 /// The browsers that are signed in, and the journals that are open for them. All of it is forgotten when the program ends; the journals'
 /// stores stay on disk.
+///
+/// The browsers of a person share a journal, and its session with the cloud. When the cloud ends that one, the browsers are signed out.
 actor Sessions {
     private let folder: URL
     private let idleLimit: Duration
     private var sessions: [String: Session] = [:]
-    private var journals: [String: (journal: Journal, end: @Sendable () async throws -> Void)] = [:]
+    private var journals: [String: (journal: Journal, member: Member)] = [:]
     private let clock = ContinuousClock()
 
     private static let limit = 10_000
@@ -55,30 +59,69 @@ actor Sessions {
     /// Begins a session. The first one of a person opens the person's journal.
     func begin(_ member: Member) async throws -> Session {
         await removeExpired()
-        guard sessions.count < Self.limit else { throw PageError(503, "Busy", "Too many people are signed in. Try again later.") }
-        let journal: Journal
-        if let open = journals[member.person.id]?.journal {
-            journal = open
-            // The journal has a session with the cloud already.
-            await Log.failure(of: "ending a session with the cloud") { try await member.end() }
-        } else {
-            journal = try open(member)
+        let session: Session
+        do {
+            guard sessions.count < Self.limit else {
+                throw PageError(503, "Busy", "Too many people are signed in. Try again later.")
+            }
+            session = Session(
+                id: Secret.make(), formToken: Secret.make(), journal: try open(member), member: member.id, lastUse: clock.now)
+        } catch {
+            await Self.end(member)
+            throw error
         }
-        let session = Session(id: Secret.make(), formToken: Secret.make(), journal: journal, lastUse: clock.now)
+        // The session is entered before anything is waited for: the end of the person's other sessions would close the journal.
         sessions[session.id] = session
+        await connect(session, member)
         return session
     }
 
-    /// Without a session: for the program itself.
+    /// Gives the person's journal the new session with the cloud, unless the cloud still accepts the one that the journal has.
+    private func connect(_ session: Session, _ member: Member) async {
+        let person = member.person.id
+        while let former = journals[person]?.member, former.id != member.id {
+            let isAccepted = await former.isAccepted()
+            // Meanwhile another sign-in of the person may have done the same.
+            guard journals[person]?.member.id == former.id else { continue }
+            if isAccepted == true {
+                sessions[session.id]?.member = former.id
+                return await Self.end(member)
+            }
+            journals[person]?.member = member
+            session.journal.connect(member.databases)
+            removeSessions(of: former)
+            await Self.end(former)
+        }
+    }
+
+    /// Opens a person's journal without a session of a browser: for the program itself.
     func open(_ member: Member) throws -> Journal {
-        if let open = journals[member.person.id]?.journal { return open }
-        let folder = folder.appendingPathComponent(member.person.id, isDirectory: true)
+        let person = member.person.id
+        if let open = journals[person]?.journal { return open }
+        let folder = folder.appendingPathComponent(person, isDirectory: true)
         try FileManager.default.createDirectory(
             at: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
         let journal = try Journal(of: member.person, in: folder, with: member.databases)
-        journals[member.person.id] = (journal, member.end)
+        journals[person] = (journal, member)
+        journal.onRefusal { [weak self] in await self?.check(person) }
         return journal
     }
+
+    /// Ends the sessions of a person if the cloud has ended its own, as after a change of the password: otherwise a browser that the person
+    /// has lost would go on reading the store.
+    func check(_ person: String) async {
+        guard let member = journals[person]?.member, await member.isAccepted() == false,
+            // What has refused the session before may have been slow: meanwhile there may be another one.
+            journals[person]?.member.id == member.id
+        else { return }
+        removeSessions(of: member)
+        await closeIfUnused(person)
+    }
+
+    private func removeSessions(of member: Member) { sessions = sessions.filter { $0.value.member != member.id } }
+
+    /// Whether a session goes on. This is no use of it.
+    func has(_ id: String) -> Bool { sessions[id].map { clock.now - $0.lastUse < idleLimit } ?? false }
 
     func find(_ id: String) async -> Session? {
         guard var session = sessions[id] else { return nil }
@@ -103,19 +146,24 @@ actor Sessions {
     /// Ends a session. The last one of a person closes the person's journal; its store stays.
     func end(_ id: String) async {
         guard let person = sessions.removeValue(forKey: id)?.journal.person.id else { return }
-        guard !sessions.values.contains(where: { $0.journal.person.id == person }) else { return }
-        await close(person)
+        await closeIfUnused(person)
     }
 
     func endAll() async {
         sessions = [:]
-        for person in journals.keys { await close(person) }
+        for person in journals.keys { await closeIfUnused(person) }
     }
 
-    private func close(_ person: String) async {
-        guard let (journal, end) = journals.removeValue(forKey: person) else { return }
+    private func closeIfUnused(_ person: String) async {
+        guard !sessions.values.contains(where: { $0.journal.person.id == person }),
+            let (journal, member) = journals.removeValue(forKey: person)
+        else { return }
         await Log.failure(of: "closing a journal") { try await journal.close() }
-        await Log.failure(of: "ending a session with the cloud") { try await end() }
+        await Self.end(member)
+    }
+
+    private static func end(_ member: Member) async {
+        await Log.failure(of: "ending a session with the cloud") { try await member.end() }
     }
 
     private func removeExpired() async {

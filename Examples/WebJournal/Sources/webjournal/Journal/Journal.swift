@@ -1,24 +1,40 @@
 import Foundation
+import Synchronization
 import Tidemark
 
 /// A person's journal on this server: a device of that person, with a store of its own that synchronises by itself.
 actor Journal {
     nonisolated let person: Person
     nonisolated let container: PersistentContainer
-    nonisolated let databases: CloudDatabases
+    private let connection: Mutex<CloudDatabases>
     private let changes = JournalChanges()
     private var edits: [(id: String, context: EditingContext)] = []
 
     /// Opens the store of a person, and begins to synchronise it.
     init(of person: Person, in folder: URL, with databases: CloudDatabases) throws {
         self.person = person
-        self.databases = databases
+        connection = Mutex(databases)
         container = try PersistentContainer(named: "Journal", at: .directory(folder), author: "webjournal")
+        connect(databases)
+        Task { [changes, container] in await changes.begin(container) }
+    }
+
+    /// The databases of the session with the cloud that the journal has now.
+    nonisolated var databases: CloudDatabases { connection.withLock { $0 } }
+
+    /// Synchronises the store with the databases of another session of the same person from now on.
+    nonisolated func connect(_ databases: CloudDatabases) {
+        connection.withLock { $0 = databases }
         var configuration = SyncConfiguration()
         // Other people are watching.
         configuration.exportDelay = .milliseconds(50)
         container.startSyncing(with: databases, configuration: configuration)
-        Task { [changes, container] in await changes.begin(container) }
+    }
+
+    /// Calls back each time that the cloud refuses the session, until the journal is closed.
+    nonisolated func onRefusal(_ body: @escaping @Sendable () async -> Void) {
+        let events = container.events()
+        Task { for await event in events where event.failure?.cause == .signedOut { await body() } }
     }
 
     func close() async throws {

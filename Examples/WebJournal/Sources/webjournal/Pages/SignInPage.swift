@@ -11,7 +11,7 @@ struct SignInPage {
     var email = ""
     /// Whether the account has a second factor.
     var asksForCode = false
-    var message: String?
+    var notice: Session.Notice?
 
     var html: HTML {
         layout.document(
@@ -19,7 +19,7 @@ struct SignInPage {
             """
             <div class="narrow welcome"><h1>Travel journal</h1>
             <p>Places and photos, on all of your devices, and with the people you choose.</p>
-            \(message.map { Layout.notice(.error, $0) } ?? HTML.none)
+            \(notice.map { Layout.notice($0) } ?? HTML.none)
             \(demonstrators.isEmpty ? passwordForm : demoForms)</div>
             """)
     }

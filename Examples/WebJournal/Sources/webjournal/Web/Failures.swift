@@ -1,6 +1,7 @@
 import HTTPTypes
 import Hummingbird
 import NIOCore
+import Tidemark
 
 /// Makes pages of errors.
 struct Failures: RouterMiddleware {
@@ -10,10 +11,10 @@ struct Failures: RouterMiddleware {
         do {
             return try await next(request, context)
         } catch is SignInNeeded {
-            // After signing in, the person is where they wanted to go.
-            let next = request.method == .get && request.uri.path != "/changes" ? request.uri.path : "/"
-            let isPlain = next.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7f && $0 != 0x23 && $0 != 0x26 && $0 != 0x2b && $0 != 0x25 }
-            return Site.redirect(to: next == "/" || !isPlain ? "/sign-in" : "/sign-in?next=\(next)")
+            return signIn(for: request)
+        } catch let error as StoreError where error.code == .closed {
+            // The session ended while its request was answered.
+            return signIn(for: request)
         } catch let error as HTTPError where error.status == .notFound {
             return answer(PageError.missing)
         } catch let error as HTTPError {
@@ -21,6 +22,13 @@ struct Failures: RouterMiddleware {
         } catch {
             return answer(PageError(telling: error))
         }
+    }
+
+    /// After signing in, the person is where they wanted to go.
+    private func signIn(for request: Request) -> Response {
+        let next = request.method == .get && request.uri.path != "/changes" ? request.uri.path : "/"
+        let isPlain = next.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7f && $0 != 0x23 && $0 != 0x26 && $0 != 0x2b && $0 != 0x25 }
+        return Site.redirect(to: next == "/" || !isPlain ? "/sign-in" : "/sign-in?next=\(next)")
     }
 
     private func answer(_ error: PageError) -> Response {

@@ -20,6 +20,12 @@ struct Form: Sendable {
         (texts[name] ?? "").replacing("\r\n", with: "\n").trimmingCharacters(in: .whitespacesAndNewlines)
     }
 
+    /// The content of the field of a file, which the form does not keep.
+    mutating func takeFile() -> Data? {
+        defer { file = nil }
+        return file
+    }
+
     func isChecked(_ name: String) -> Bool { texts[name] != nil }
 
     /// Reads the form of a request.
@@ -28,20 +34,21 @@ struct Form: Sendable {
     init(of request: Request, acceptsPhoto: Bool) async throws {
         let limit = acceptsPhoto ? Self.photoLimit + Self.textLimit : Self.textLimit
         let length = request.headers[.contentLength].flatMap { Int($0) }
-        var body = ByteBuffer()
+        var body = Data()
+        if let length, length <= limit { body.reserveCapacity(length) }
         var count = 0
         for try await piece in request.body {
             count += piece.readableBytes
             // A browser that is still sending would not read the answer: some more is read, and dropped.
             guard count <= limit + Self.dropLimit else { throw PageError.tooLarge }
-            if count <= limit, length ?? 0 <= limit { body.writeImmutableBuffer(piece) }
+            if count <= limit, length ?? 0 <= limit { piece.withUnsafeReadableBytes { body.append(contentsOf: $0) } }
         }
         guard count <= limit else { throw PageError.tooLarge }
         let type = request.headers[.contentType] ?? ""
         if type.hasPrefix("application/x-www-form-urlencoded") {
-            texts = Self.pairs(String(buffer: body))
+            texts = Self.pairs(String(decoding: body, as: UTF8.self))
         } else if acceptsPhoto, type.hasPrefix("multipart/form-data"), let boundary = Self.boundary(of: type) {
-            for part in try Multipart.parts(of: Data(body.readableBytesView), boundary: boundary) {
+            for part in try Multipart.parts(of: body, boundary: boundary) {
                 if part.isFile {
                     if !part.content.isEmpty { file = part.content }
                 } else {
@@ -78,6 +85,7 @@ enum Multipart {
     struct Part {
         let name: String
         let isFile: Bool
+        /// A slice of the body, whose bytes are not copied.
         let content: Data
     }
 
@@ -87,10 +95,11 @@ enum Multipart {
 
     static func parts(of body: Data, boundary: String) throws -> [Part] {
         let delimiter = Data("\r\n--\(boundary)".utf8)
-        // The first delimiter has no end of line before it.
-        let body = Data("\r\n".utf8) + body
+        // The first delimiter has no end of line before it, unless something comes before.
+        let first = delimiter.dropFirst(2)
+        let start = body.starts(with: first) ? body.startIndex + first.count : body.range(of: delimiter)?.upperBound
+        guard var at = start else { throw malformed }
         var parts: [Part] = []
-        guard var at = body.range(of: delimiter)?.upperBound else { throw malformed }
         while !body[at...].starts(with: Data("--".utf8)) {
             guard parts.count < partLimit, body[at...].starts(with: Data("\r\n".utf8)),
                 let next = body.range(of: delimiter, in: at..<body.endIndex)
@@ -108,7 +117,7 @@ enum Multipart {
             let name = parameter("name", of: disposition)
         else { throw malformed }
         return Part(
-            name: name, isFile: parameter("filename", of: disposition) != nil, content: Data(bytes[end.upperBound...]))
+            name: name, isFile: parameter("filename", of: disposition) != nil, content: bytes[end.upperBound...])
     }
 
     /// The value of `name="value"`.

@@ -29,5 +29,6 @@ extension HTTPField.Name {
     static let referrerPolicy = Self("Referrer-Policy")!
     static let crossOriginOpenerPolicy = Self("Cross-Origin-Opener-Policy")!
     static let permissionsPolicy = Self("Permissions-Policy")!
+    static let forwardedFor = Self("X-Forwarded-For")!
     static let fetchSite = Self("Sec-Fetch-Site")!
 }

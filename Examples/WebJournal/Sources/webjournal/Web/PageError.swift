@@ -20,13 +20,23 @@ struct PageError: Error {
         403, "Not accepted",
         "The form is older than your sign-in, or is not from here. Go back, load the page again, and repeat it.")
     static let tooLarge = PageError(413, "Too large", "A photo has at most 20 MB.")
+    static let signedOut = PageError(
+        403, "Signed out",
+        "The cloud has ended your sign-in, as it does after a change of the password. What you have saved is here, and is sent after you "
+            + "sign in again.")
 }
 
 extension PageError {
+    /// Whether the cloud has refused the session with it.
+    static func isOfSignIn(_ error: any Error) -> Bool {
+        (error as? CloudError)?.code == .notAuthenticated || (error as? ContainerEvent.Failure)?.cause == .signedOut
+    }
+
     /// What a person is told of an error. What has failed inside is for the log: it may name what is not theirs.
     init(telling error: any Error) {
         switch error {
         case let error as PageError: self = error
+        case _ where Self.isOfSignIn(error): self = .signedOut
         case let error as ValidationError: self.init(400, "Something is missing", error.message)
         case let error as PermissionDenied: self.init(403, "Not permitted", error.localizedDescription)
         case let error as DeletionDenied: self.init(403, "Not permitted", error.localizedDescription)

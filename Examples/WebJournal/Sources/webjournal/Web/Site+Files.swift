@@ -23,8 +23,6 @@ extension Site {
         }
     }
 
-    private static let pulse = Duration.seconds(20)
-
     /// Tells a page when its journal changes, as server-sent events. The first event comes at once: something may have changed since the page
     /// was made. What has changed the page asks for itself.
     func changes(_ context: VisitContext) async throws -> Response {
@@ -34,10 +32,10 @@ extension Site {
         let changed = await journal.changed()
         return Response(
             status: .ok, headers: [.contentType: "text/event-stream", .cacheControl: "no-store"],
-            body: ResponseBody { [streams] writer in
+            body: ResponseBody { [streams, sessions, pulse] writer in
                 try await streams.begin(for: journal.person)
                 do {
-                    try await Self.write(changed, to: &writer)
+                    try await Self.write(changed, to: &writer, pulse: pulse) { await sessions.has(session.id) }
                 } catch {
                     // The browser has gone away.
                     await streams.end(for: journal.person)
@@ -47,7 +45,11 @@ extension Site {
             })
     }
 
-    private static func write(_ changed: AsyncStream<Void>, to writer: inout any ResponseBodyWriter) async throws {
+    /// Writes until the journal is closed, or the session has ended: then the page asks again, and is told to sign in.
+    private static func write(
+        _ changed: AsyncStream<Void>, to writer: inout any ResponseBodyWriter, pulse: Duration,
+        while goesOn: @escaping @Sendable () async -> Bool
+    ) async throws {
         let (events, continuation) = AsyncStream.makeStream(of: String.self, bufferingPolicy: .bufferingNewest(2))
         let following = Task {
             for await _ in changed { continuation.yield("event: change\ndata:\n\n") }
@@ -55,10 +57,11 @@ extension Site {
         }
         // A line that is no event finds out whether somebody is still there.
         let beating = Task {
-            while !Task.isCancelled {
+            while await goesOn() {
                 try await Task.sleep(for: pulse)
                 continuation.yield(":\n\n")
             }
+            continuation.finish()
         }
         defer {
             following.cancel()

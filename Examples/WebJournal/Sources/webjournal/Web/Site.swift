@@ -9,6 +9,11 @@ struct Site: Sendable {
     let accounts: any Accounts
     let sessions: Sessions
     let address: SiteAddress
+    /// Makes the picture of an upload; a parameter for tests.
+    var makePhoto: @Sendable (Data) async throws -> Photo = { try await Photo(data: $0) }
+    /// How often a page that follows the journal gets a sign of life.
+    var pulse = Duration.seconds(20)
+    private let signIns = SignInLimits()
     private let uploads = Limits(
         each: 2, all: 16, PageError(503, "Busy", "Several photos are just coming in. Try again in a moment."))
     let streams = Limits(
@@ -42,18 +47,22 @@ struct Site: Sendable {
     private func signInPage(_ request: Request, _ context: VisitContext) async throws -> Response {
         let token = request.cookies[address.formCookie]?.value ?? Secret.make()
         let next = Form.pairs(request.uri.query ?? "")["next"] ?? ""
-        return try await signInPage(token: token, next: next)
+        let wasSignedIn = context.session == nil && request.cookies[address.sessionCookie] != nil
+        return try await signInPage(
+            token: token, next: next,
+            notice: wasSignedIn
+                ? Session.Notice(tone: .info, text: "Your sign-in has ended. What you have saved is here: sign in again.") : nil)
     }
 
     private func signInPage(
         token: String, next: String, email: String = "", asksForCode: Bool = false, status: HTTPResponse.Status = .ok,
-        message: String? = nil
+        notice: Session.Notice? = nil
     ) async throws -> Response {
         let people = try await accounts.demonstrators
         let layout = Layout(session: nil, notice: nil)
         let signIn = SignInPage(
             layout: layout, formToken: token, demonstrators: people, next: next, email: email, asksForCode: asksForCode,
-            message: message)
+            notice: notice)
         var response = page(signIn.html, status: status)
         response.setCookie(address.cookie(address.formCookie, token, sameSite: .strict))
         return response
@@ -64,11 +73,23 @@ struct Site: Sendable {
         guard let token = request.cookies[address.formCookie]?.value, !token.isEmpty, Secret.areEqual(token, form["token"]) else {
             throw PageError.foreignForm
         }
+        func again(
+            _ status: HTTPResponse.Status, _ message: String, asksForCode: Bool = false
+        ) async throws -> Response {
+            try await signInPage(
+                token: token, next: form["next"], email: form["email"], asksForCode: asksForCode, status: status,
+                notice: Session.Notice(tone: .error, text: message))
+        }
+        let (email, browser) = (form["email"], address.browser(of: request, context))
+        // Without passwords there is nothing to guess.
+        if try await accounts.demonstrators.isEmpty, await !signIns.admits(email, from: browser) {
+            return try await again(.tooManyRequests, "There were too many attempts. Wait a minute, and try again.")
+        }
         let member: Member
         let code = form["code"]
         do {
             member = try await accounts.signIn(
-                email: form["email"], password: form.texts["password"] ?? "", code: code.isEmpty ? nil : code)
+                email: email, password: form.texts["password"] ?? "", code: code.isEmpty ? nil : code)
         } catch let error as CloudError where error.code == .notAuthenticated || error.code == .secondFactorRequired {
             let isRight = error.code == .secondFactorRequired
             let message =
@@ -77,12 +98,11 @@ struct Site: Sendable {
                 case (true, true): "Enter your password again, and the code that your authenticator app shows."
                 case (true, false): "The code is wrong, or was used already."
                 }
-            return try await signInPage(
-                token: token, next: form["next"], email: form["email"], asksForCode: isRight || !code.isEmpty, status: .forbidden,
-                message: message)
+            return try await again(.forbidden, message, asksForCode: isRight || !code.isEmpty)
         }
-        if let old = context.session { await sessions.end(old.id) }
+        await signIns.succeed(email, from: browser)
         let session = try await sessions.begin(member)
+        if let old = context.session { await sessions.end(old.id) }
         var response = Self.redirect(to: Self.isOwn(form["next"]) ? form["next"] : "/")
         response.setCookie(address.cookie(address.sessionCookie, session.id))
         response.setCookie(address.cookie(address.formCookie, nil, sameSite: .strict))
@@ -144,12 +164,10 @@ struct Site: Sendable {
 
     private func add(_ request: Request, _ context: VisitContext) async throws -> Response {
         let session = try context.signedIn
-        let form = try await photoForm(of: request, session)
+        let (form, photo) = try await photoForm(of: request, session)
         var destination = Destination(caption: form["caption"], details: form["details"], image: Asset(data: Data()))
         do {
-            if let file = form.file {
-                try await Photo(data: file).move(into: &destination, keepsPosition: form.isChecked("position"))
-            }
+            try photo.get()?.move(into: &destination, keepsPosition: form.isChecked("position"))
             try destination.validate()
             try await session.journal.add(destination)
         } catch let error where error is ValidationError || error is PictureError {
@@ -166,17 +184,16 @@ struct Site: Sendable {
     private func edit(_ request: Request, _ context: VisitContext) async throws -> Response {
         let session = try context.signedIn
         let id = try Self.id(context)
-        let form = try await photoForm(of: request, session)
+        let (form, uploaded) = try await photoForm(of: request, session)
         let detail = try await session.journal.detail(id)
         var answer = DestinationForm(
             layout: try await layout(request, context), session: session, destination: detail.destination, edit: form["edit"],
             caption: form["caption"], details: form["details"])
         do {
-            var photo: Photo?
-            if let file = form.file { photo = try await Photo(data: file) }
+            let photo = try uploaded.get()
             let result = try await session.journal.finishEdit(
                 form["edit"], of: id, overwriting: form.isChecked("overwrite")
-            ) { [photo] destination in
+            ) { destination in
                 destination.caption = form["caption"]
                 destination.details = form["details"]
                 photo?.move(into: &destination, keepsPosition: form.isChecked("position"))
@@ -231,8 +248,18 @@ struct Site: Sendable {
         return form
     }
 
-    private func photoForm(of request: Request, _ session: Session) async throws -> Form {
-        try await uploads.run(for: session.journal.person) { try await form(of: request, session, acceptsPhoto: true) }
+    /// Reads a form with a photo, and makes the picture. Both are one turn of the person's, so that no more uploads wait for their pictures
+    /// than may come in at once.
+    private func photoForm(
+        of request: Request, _ session: Session
+    ) async throws -> (form: Form, photo: Result<Photo?, PictureError>) {
+        try await uploads.run(for: session.journal.person) { () -> (form: Form, photo: Result<Photo?, PictureError>) in
+            var form = try await self.form(of: request, session, acceptsPhoto: true)
+            guard let file = form.takeFile() else { return (form, .success(nil)) }
+            do { return (form, .success(try await makePhoto(file))) } catch let error as PictureError {
+                return (form, .failure(error))
+            }
+        }
     }
 
     /// What is around a page. A page that follows another one leaves what is to be told to that.

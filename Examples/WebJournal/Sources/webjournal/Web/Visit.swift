@@ -1,12 +1,19 @@
+import Foundation
 import HTTPTypes
 import Hummingbird
+import NIOCore
 
 /// A request of a browser, and who is signed in there.
 struct VisitContext: RequestContext {
     var coreContext: CoreRequestContextStorage
+    /// Where the connection comes from.
+    let peer: String
     var session: Session?
 
-    init(source: Source) { coreContext = CoreRequestContextStorage(source: source) }
+    init(source: Source) {
+        coreContext = CoreRequestContextStorage(source: source)
+        peer = source.channel.remoteAddress?.ipAddress ?? ""
+    }
 
     /// The session.
     ///
@@ -26,8 +33,24 @@ struct SignInNeeded: Error {}
 struct SiteAddress: Sendable {
     /// The scheme, the host and the port: `https://journal.example.org`.
     let origin: String
-    /// Whether other names of this machine may be used, too: for a demonstration.
-    var isLoopback = false
+    /// Whether browsers are on this machine, with no proxy between, and may use its other names.
+    let isLoopback: Bool
+
+    /// - Parameters:
+    ///   - url: The address of the proxy that browsers know; `nil` where they are on this machine.
+    ///   - port: Of this program.
+    init(url: String?, port: Int) {
+        origin = url ?? "http://127.0.0.1:\(port)"
+        isLoopback = url == nil
+    }
+
+    /// The address of a browser: behind a proxy the last one of `X-Forwarded-For`, which the proxy has seen itself.
+    func browser(of request: Request, _ context: VisitContext) -> String {
+        guard !isLoopback, let last = request.headers[values: .forwardedFor].last?.split(separator: ",").last else {
+            return context.peer
+        }
+        return last.trimmingCharacters(in: .whitespaces)
+    }
 
     var isSecure: Bool { origin.hasPrefix("https://") }
     private var host: String { origin.split(separator: "/").last.map(String.init) ?? "" }
@@ -83,6 +106,11 @@ struct Visits: RouterMiddleware {
             }
         }
         if let id = request.cookies[address.sessionCookie]?.value { context.session = await sessions.find(id) }
-        return try await next(request, context)
+        do {
+            return try await next(request, context)
+        } catch let error where PageError.isOfSignIn(error) {
+            if let session = context.session { await sessions.check(session.journal.person.id) }
+            throw error
+        }
     }
 }
