@@ -36,7 +36,7 @@ extension SQLiteCredentialStorage {
                 db,
                 sql: """
                     SELECT (SELECT count(*) FROM identities WHERE account = ?1) - 1
-                        + (SELECT count(*) FROM passwords WHERE account = ?1)
+                        + (SELECT count(*) FROM passwords WHERE account = ?1 AND digest <> x'')
                     """, arguments: [account])
             guard others ?? 0 > 0 else { return .isLast }
             try db.execute(

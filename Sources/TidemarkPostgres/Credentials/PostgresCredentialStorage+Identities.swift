@@ -44,7 +44,7 @@ extension PostgresCredentialStorage {
         return try await database.write { transaction in
             let rows = try transaction.run([
                 // Whoever takes the password away waits, and so does who disconnects another one of the account.
-                PostgresCommand("SELECT FROM passwords WHERE account = $1 FOR SHARE", [account]),
+                PostgresCommand("SELECT FROM passwords WHERE account = $1 AND digest <> '' FOR SHARE", [account]),
                 PostgresCommand(
                     "SELECT \(Self.identityColumns) FROM identities WHERE account = $1 ORDER BY issuer, subject FOR UPDATE",
                     [account]),

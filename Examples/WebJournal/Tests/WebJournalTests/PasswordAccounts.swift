@@ -31,7 +31,7 @@ final class PasswordAccounts: Accounts {
             return password == state.password
         }
         guard isRight else { throw CloudError(.notAuthenticated, "the e-mail address or the password is wrong") }
-        let member = try await demo.signIn(email: email, password: "")
+        let member = try await demo.signIn(email: email, password: "", code: nil)
         let session = ServerSession()
         state.withLock { $0.sessions.append(session) }
         return Member(
@@ -55,7 +55,7 @@ final class PasswordAccounts: Accounts {
 
     /// Another device of a person's, with its store in a folder.
     func device(of email: String, in folder: URL) async throws -> Journal {
-        let member = try await demo.signIn(email: email, password: "")
+        let member = try await demo.signIn(email: email, password: "", code: nil)
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         return try Journal(of: member.person, in: folder, with: member.databases)
     }
