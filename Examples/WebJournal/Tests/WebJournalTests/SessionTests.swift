@@ -14,7 +14,7 @@ import Tidemark
     private func expect(_ caption: String, in accounts: PasswordAccounts, _ site: TestSite) async throws {
         let device = try await accounts.device(of: Self.ada, in: site.folder.appendingPathComponent("device-\(caption)"))
         let changed = await device.changed()
-        func isThere() async throws -> Bool { try await device.cards().contains { $0.destination.caption == caption } }
+        func isThere() async throws -> Bool { try await device.gallery(after: nil).cards.contains { $0.destination.caption == caption } }
         if try await !isThere() { for await _ in changed where try await isThere() { break } }
         try await device.close()
     }
@@ -104,7 +104,7 @@ import Tidemark
             }
             let second = try await site.sessions.begin(slow)
             #expect(await site.sessions.find(second.id) != nil)
-            #expect(try await second.journal.cards().isEmpty)
+            #expect(try await second.journal.gallery(after: nil).cards.isEmpty)
         }
     }
 }
