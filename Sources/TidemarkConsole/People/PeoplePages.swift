@@ -171,8 +171,8 @@ package final class PeoplePages: Sendable {
         guard case .signedIn(let cookie) = signedIn else {
             let code = SignInPage.code(signedIn)
             return PersonSignInPage.form(
-                request, self, email: email, error: code ?? "The e-mail address or the password is wrong.", needsCode: code != nil,
-                status: 403)
+                request, self, email: email, error: code ?? "The e-mail address or the password is wrong.",
+                needsCode: code != nil, status: 403)
         }
         var reply = ConsoleReply.redirect(to: PersonSignInPage.destination(request.form["to"] ?? ""))
         reply.headers.append(("Set-Cookie", ConsoleHeaders.personCookie(cookie, request)))

@@ -1,8 +1,8 @@
 import Foundation
 import Logging
-import Synchronization
 import TidemarkEmbeddedCloud
 import TidemarkIdentity
+import TidemarkModel
 import TidemarkServer
 
 /// A server in this process, to which hostile requests are sent.
@@ -116,7 +116,7 @@ final class ServedRequests: Sendable {
 
     /// Where the server listens, as it says itself.
     private final class Listening: Sendable {
-        private let known = Mutex<(UInt16, String)>((0, ""))
+        private let known = LockedValue<(UInt16, String)>((0, ""))
         var values: (port: UInt16, token: String) { known.withLock { ($0.0, $0.1) } }
         func found(port: UInt16, token: String) { known.withLock { $0 = (port, token) } }
     }

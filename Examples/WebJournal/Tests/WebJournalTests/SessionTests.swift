@@ -14,7 +14,9 @@ import Tidemark
     private func expect(_ caption: String, in accounts: PasswordAccounts, _ site: TestSite) async throws {
         let device = try await accounts.device(of: Self.ada, in: site.folder.appendingPathComponent("device-\(caption)"))
         let changed = await device.changed()
-        func isThere() async throws -> Bool { try await device.gallery(after: nil).cards.contains { $0.destination.caption == caption } }
+        func isThere() async throws -> Bool {
+            try await device.gallery(after: nil).cards.contains { $0.destination.caption == caption }
+        }
         if try await !isThere() { for await _ in changed where try await isThere() { break } }
         try await device.close()
     }
@@ -69,7 +71,8 @@ import Tidemark
     }
 
     @Test func `the page of a browser that is signed out stops following, although others go on`() async throws {
-        try await TestSite.run(accounts: PasswordAccounts.init, { $0.pulse = .milliseconds(50) }) { site, accounts in
+        func configure(_ site: inout Site) { site.pulse = .milliseconds(50) }
+        try await TestSite.run(accounts: PasswordAccounts.init, configure) { site, accounts in
             let stolen = try await site.browser(of: Self.ada, password: "one")
             async let end: Void = stolen.followToTheEnd()
             accounts.setPassword("two", isQuiet: true)

@@ -19,7 +19,7 @@ import Tidemark
     }
 
     @Test func `the page asks for a code once the password was right`() async throws {
-        try await TestSite.run(accounts: { GuardedAccounts(demo: $0) }) { site, _ in
+        try await TestSite.run(accounts: GuardedAccounts.init(demo:)) { site, _ in
             let browser = site.browser()
             #expect(try await !browser.get("/sign-in").text.contains("name=\"code\""))
             var form = ["email": "ada@example.org", "password": "wrong horse"]

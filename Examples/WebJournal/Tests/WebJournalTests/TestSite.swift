@@ -20,8 +20,10 @@ struct TestSite: Sendable {
 
     /// With the two people of the demonstration and empty journals.
     static func run(_ configure: (inout Site) -> Void = { _ in }, _ body: (TestSite) async throws -> Void) async throws {
-        try await run(url: nil, accounts: { $0 }, configure) { site, _ in try await body(site) }
+        try await run(url: nil, accounts: demonstration, configure) { site, _ in try await body(site) }
     }
+
+    private static func demonstration(_ accounts: DemoAccounts) -> DemoAccounts { accounts }
 
     /// With accounts on top of those of the demonstration.
     ///

@@ -15,7 +15,8 @@ import Testing
             for await _ in released { break }
             return try await Photo(data: data)
         }
-        try await TestSite.run({ $0.makePhoto = makePhoto }) { site in
+        func configure(_ site: inout Site) { site.makePhoto = makePhoto }
+        try await TestSite.run(configure) { site in
             let ada = try await site.browser(of: "ada@example.org")
             _ = try await ada.get("/destinations/new")
             let photo = try TestSite.picture("reine.jpg")
