@@ -44,7 +44,7 @@ final class PasswordAccounts: Accounts {
 
     /// Gives everybody another password, which ends all sessions.
     ///
-    /// - Parameter isQuiet: Whether those who synchronise find out with their next request only.
+    /// - Parameter isQuiet: Whether those who synchronise don't find out, because they can't reach the server for the moment.
     func setPassword(_ password: String, isQuiet: Bool = false) {
         let sessions = state.withLock { state in
             state.password = password
@@ -65,6 +65,7 @@ final class PasswordAccounts: Accounts {
 final class ServerSession: Sendable {
     private struct State {
         var hasEnded = false
+        var isQuiet = false
         var listeners: [AsyncStream<Void>.Continuation] = []
     }
 
@@ -74,14 +75,17 @@ final class ServerSession: Sendable {
 
     func end(isQuiet: Bool = false) {
         let listeners = state.withLock { state in
-            state.hasEnded = true
+            (state.hasEnded, state.isQuiet) = (true, isQuiet)
             return state.listeners
         }
         if !isQuiet { for listener in listeners { listener.yield() } }
     }
 
-    fileprivate func check() throws(CloudError) {
-        if hasEnded { throw CloudError(.notAuthenticated, "the session has ended") }
+    fileprivate func check(syncing: Bool) throws(CloudError) {
+        let (hasEnded, isQuiet) = state.withLock { ($0.hasEnded, $0.isQuiet) }
+        guard hasEnded else { return }
+        if syncing, isQuiet { throw CloudError(.networkUnavailable, "the server can't be reached") }
+        throw CloudError(.notAuthenticated, "the session has ended")
     }
 
     fileprivate func follow(_ changes: AsyncStream<Void>) -> AsyncStream<Void> {
@@ -103,14 +107,14 @@ private struct SessionDatabase: SharingDatabase {
 
     init(_ base: any SharingDatabase, _ session: ServerSession) { (self.base, self.session) = (base, session) }
 
-    private func open() throws(CloudError) -> any SharingDatabase {
-        try session.check()
+    private func open(syncing: Bool = true) throws(CloudError) -> any SharingDatabase {
+        try session.check(syncing: syncing)
         return base
     }
 
     var scope: DatabaseScope { base.scope }
     func limits() async throws(CloudError) -> CloudLimits { try await open().limits() }
-    func account() async throws(CloudError) -> CloudAccount { try await open().account() }
+    func account() async throws(CloudError) -> CloudAccount { try await open(syncing: false).account() }
     func zones() async throws(CloudError) -> [CloudZoneID] { try await open().zones() }
 
     func modifyZones(saving: [CloudZoneID], deleting: [CloudZoneID]) async throws(CloudError) {
@@ -181,7 +185,9 @@ private struct SessionDatabase: SharingDatabase {
         try await open().revokeLink(id, to: share)
     }
 
-    func resolveLink(_ token: String) async throws(CloudError) -> ShareMetadata { try await open().resolveLink(token) }
+    func resolveLink(_ token: String) async throws(CloudError) -> ShareMetadata {
+        try await open(syncing: false).resolveLink(token)
+    }
     func acceptLink(_ token: String) async throws(CloudError) -> ShareMetadata { try await open().acceptLink(token) }
     func declineLink(_ token: String) async throws(CloudError) { try await open().declineLink(token) }
 

@@ -60,10 +60,10 @@ import Tidemark
     @Test func `a page that the cloud refuses says so, and the browser is signed out`() async throws {
         try await TestSite.run(accounts: PasswordAccounts.init) { site, accounts in
             let ada = try await site.browser(of: Self.ada, password: "one")
-            let path = try await ada.add("Reine")
-            _ = try await ada.get(path)
+            _ = try await ada.add("Reine")
+            try await expect("Reine", in: accounts, site)
             accounts.setPassword("two", isQuiet: true)
-            let refused = try await ada.post("\(path)/invitations", ["email": "ben@example.org"])
+            let refused = try await ada.get("/invitations/abc")
             #expect(refused.status == .forbidden)
             #expect(refused.text.contains("The cloud has ended your sign-in"))
             #expect(try await ada.get("/").status == .seeOther)
