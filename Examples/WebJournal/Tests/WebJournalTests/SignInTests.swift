@@ -22,10 +22,11 @@ import Tidemark
         try await TestSite.run(accounts: GuardedAccounts.init(demo:)) { site, _ in
             let browser = site.browser()
             #expect(try await !browser.get("/sign-in").text.contains("name=\"code\""))
-            var form = ["email": "ada@example.org", "password": "wrong horse"]
-            let refused = try await browser.post("/sign-in", form)
+            // Of another account: an address has three attempts a minute to one.
+            let wrong = ["email": "ben@example.org", "password": "wrong horse"]
+            let refused = try await browser.post("/sign-in", wrong)
             #expect(refused.status == .forbidden && !refused.text.contains("name=\"code\""))
-            form["password"] = "correct horse"
+            var form = ["email": "ada@example.org", "password": "correct horse"]
             let asked = try await browser.post("/sign-in", form)
             #expect(asked.status == .forbidden && asked.text.contains("name=\"code\""))
             #expect(asked.text.contains("value=\"ada@example.org\"") && !asked.text.contains("correct horse"))
