@@ -1,3 +1,4 @@
+import AsyncHTTPClient
 import Foundation
 import NIOHTTP1
 import Testing
@@ -25,10 +26,10 @@ import Tidemark
         try await TestSite.run(accounts: PasswordAccounts.init) { site, accounts in
             let laptop = try await site.browser(of: Self.ada, password: "one")
             _ = try await laptop.add("Reine")
-            async let end: Void = laptop.followToTheEnd()
+            let events = try await laptop.events()
             accounts.setPassword("two")
             // The page that follows the journal is told.
-            try await end
+            for try await _ in events {}
             #expect(try await laptop.get("/").status == .seeOther)
             let question = try await laptop.get("/sign-in")
             #expect(question.text.contains("Your sign-in has ended."))
@@ -74,10 +75,10 @@ import Tidemark
         func configure(_ site: inout Site) { site.pulse = .milliseconds(50) }
         try await TestSite.run(accounts: PasswordAccounts.init, configure) { site, accounts in
             let stolen = try await site.browser(of: Self.ada, password: "one")
-            async let end: Void = stolen.followToTheEnd()
+            let events = try await stolen.events()
             accounts.setPassword("two", isQuiet: true)
             let phone = try await site.browser(of: Self.ada, password: "two")
-            try await end
+            for try await _ in events {}
             #expect(try await phone.get("/").status == .ok)
         }
     }

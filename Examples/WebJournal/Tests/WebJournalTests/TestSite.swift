@@ -190,11 +190,11 @@ actor TestBrowser {
         throw Ended()
     }
 
-    /// Follows the journal until the server ends that.
-    func followToTheEnd() async throws {
+    /// Begins to follow the journal: the stream of events, which the server may end.
+    func events() async throws -> HTTPClientResponse.Body {
         let response = try await Self.client.execute(request("/changes"), timeout: .seconds(60))
         try #require(response.headers.first(name: "Content-Type") == "text/event-stream")
-        for try await _ in response.body {}
+        return response.body
     }
 
     struct Ended: Error {}
