@@ -75,6 +75,9 @@ import Tidemark
         func configure(_ site: inout Site) { site.pulse = .milliseconds(50) }
         try await TestSite.run(accounts: PasswordAccounts.init, configure) { site, accounts in
             let stolen = try await site.browser(of: Self.ada, password: "one")
+            // Until the synchronisation has begun, it asks who is signed in.
+            _ = try await stolen.add("Reine")
+            try await expect("Reine", in: accounts, site)
             let events = try await stolen.events()
             accounts.setPassword("two", isQuiet: true)
             let phone = try await site.browser(of: Self.ada, password: "two")
