@@ -112,7 +112,7 @@ struct RegisteredRecords: Sendable {
         if known.edit == nil { records[name] = nil } else { records[name]?.forgetLoaded() }
     }
 
-    /// Takes a newer state of a record, unless it was loaded anew meanwhile.
+    /// Takes a newer state of a record, unless the record was loaded again meanwhile.
     ///
     /// - Parameter fresh: `nil` where the store has no such record any more.
     mutating func refresh(
