@@ -52,7 +52,7 @@ package actor PersonArchive {
     package static func file(
         all account: StoredAccount, of cloud: EmbeddedCloud, _ credentials: CredentialStore
     ) async throws -> (file: ArchiveFile, summary: Summary) {
-        removeLeftovers()
+        await removeLeftovers()
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent("\(leftoverPrefix)\(UUID().uuidString)")
         try FileManager.default.createDirectory(
             at: folder, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
@@ -71,7 +71,17 @@ package actor PersonArchive {
     private static let leftoverAge = 86_400.0
 
     /// Removes temporary folders that programs have left which were killed. Those of others can't be removed, and stay.
-    package static func removeLeftovers() {
+    package static func removeLeftovers() async {
+        await withCheckedContinuation { continuation in
+            // A large folder takes long, which no thread of the cooperative pool waits for.
+            DispatchQueue.global(qos: .utility).async {
+                removeLeftoversNow()
+                continuation.resume()
+            }
+        }
+    }
+
+    private static func removeLeftoversNow() {
         let (files, keys) = (FileManager.default, [URLResourceKey.contentModificationDateKey])
         let found = try? files.contentsOfDirectory(at: files.temporaryDirectory, includingPropertiesForKeys: keys)
         for folder in found ?? [] where folder.lastPathComponent.hasPrefix(leftoverPrefix) {

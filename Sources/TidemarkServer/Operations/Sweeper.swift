@@ -20,7 +20,7 @@ final class Sweeper: Sendable {
         self.init(
             metrics, logger, rest: { try await Task.sleep(for: .seconds(3_600)) },
             sweep: {
-                PersonArchive.removeLeftovers()
+                await PersonArchive.removeLeftovers()
                 try await subscriptions?.forgetAccounts(goneFrom: cloud)
                 return try await cloud.sweepLeftovers(of: Set(access.containers()))
             })
