@@ -14,7 +14,9 @@ import Testing
     private func from(_ address: String) -> [String: String] { ["Host": Self.host, "X-Forwarded-For": address] }
 
     @Test func `one stranger keeps nobody from signing in`() async throws {
-        try await TestSite.run(url: "http://\(Self.host)", accounts: PasswordAccounts.init) { site, accounts in
+        let limits = SignInLimits(now: { [start = ContinuousClock.now] in start })
+        func stopClock(of site: inout Site) { site.signIns = limits }
+        try await TestSite.run(url: "http://\(Self.host)", accounts: PasswordAccounts.init, stopClock) { site, accounts in
             let stranger = site.browser()
             for number in 1...5 {
                 let answer = try await stranger.signIn(

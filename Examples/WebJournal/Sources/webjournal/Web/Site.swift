@@ -13,7 +13,8 @@ struct Site: Sendable {
     var makePhoto: @Sendable (Data) async throws -> Photo = { try await Photo(data: $0) }
     /// How often a page that follows the journal gets a sign of life.
     var pulse = Duration.seconds(20)
-    private let signIns = SignInLimits()
+    /// A parameter for tests, whose clock may stand.
+    var signIns = SignInLimits()
     private let uploads = Limits(
         each: 2, all: 16, PageError(503, "Busy", "Several photos are just coming in. Try again in a moment."))
     let streams = Limits(
