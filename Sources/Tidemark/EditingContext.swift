@@ -275,6 +275,9 @@ public actor EditingContext {
 
     private func homes(of edits: [(name: RecordName, record: RegisteredRecord)]) async throws -> [StoreScope] {
         var homes = edits.map(\.record.scope)
+        // An empty shared store has neither records nor owners.
+        let isAlone = try await !container.hasRecordsOfOthers
+        if isAlone, homes.allSatisfy({ $0 == .private }) { return homes }
         for scope in ContainerDirectory.scopes {
             // A record that was loaded stays where it is. What owns it now has to be there, too.
             let loaded = edits.filter { $0.record.loaded != nil && $0.record.scope == scope }
@@ -295,6 +298,10 @@ public actor EditingContext {
         var places: [SharePlace?] = []
         for ((_, record), home) in zip(edits, homes) {
             guard record.loaded == nil, let target = record.target, target.scope == home else {
+                places.append(nil)
+                continue
+            }
+            if case .store = target {
                 places.append(nil)
                 continue
             }

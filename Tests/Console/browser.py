@@ -12,6 +12,7 @@ import sys
 import time
 
 from selenium import webdriver
+from selenium.common.exceptions import NoSuchElementException, StaleElementReferenceException
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
@@ -63,7 +64,7 @@ for (const element of document.querySelectorAll('script:not([type=module][src]),
 let row = 0, line = null;
 const before = document.activeElement;
 for (const element of document.querySelectorAll('main a[href],main button,main input:not([type=hidden]),main select,main textarea,main summary,main [tabindex="0"]')) {
-  if (!visible(element) || element.closest('details:not([open]) > :not(summary)')) continue;
+  if (!visible(element) || element.disabled || element.closest('details:not([open]) > :not(summary)')) continue;
   const box = element.getBoundingClientRect();
   // Cells of a row stand side by side.
   const own = element.closest('tr');
@@ -180,24 +181,43 @@ class Browser:
 
     def press(self, text):
         """Presses the button or follows the link that says so."""
+        if self.steadily(lambda: self.click(text)):
+            self.wait_for_page()
+
+    def click(self, text):
+        """Returns whether a page follows."""
         for element in self.all("main button, main a, main summary, header button, nav a"):
             if " ".join(element.text.split()).startswith(text):
-                self.driver.execute_script("arguments[0].scrollIntoView({block: 'center'}); window.isOld = true", element)
                 leads = element.tag_name != "summary"
+                self.driver.execute_script("arguments[0].scrollIntoView({block: 'center'}); window.isOld = true", element)
                 element.click()
-                if leads:
-                    self.wait_for_page()
-                return
+                return leads
         raise AssertionError(f"nothing says '{text}' on {self.driver.current_url}: {self.text[:600]}")
+
+    @staticmethod
+    def steadily(body):
+        """Does something with elements of the page, and again where the page has meanwhile put others in their place, or is not whole yet."""
+        for _ in range(20):
+            try:
+                return body()
+            except (NoSuchElementException, StaleElementReferenceException):
+                time.sleep(0.05)
+        return body()
 
     def wait_for_page(self):
         """Waits until another page has taken the place of the one that was marked as old."""
         self.wait(lambda: self.driver.execute_script("return !window.isOld && document.readyState === 'complete'"), "the page stays")
 
+    def follow(self, element):
+        """Clicks what leads to another page, and waits for that, also where no scripts run."""
+        old = self.find("html")
+        element.click()
+        self.wait(lambda: self.find("html") != old, "the page stays")
+
     def wait(self, condition, what):
         """Waits until something holds."""
         end = time.monotonic() + 10
-        while not condition():
+        while not self.steadily(condition):
             if time.monotonic() > end:
                 raise AssertionError(f"{what}: {self.text[:600]}")
             time.sleep(0.02)
@@ -207,11 +227,11 @@ class Browser:
 
     @property
     def text(self):
-        return self.find("body").text
+        return self.steadily(lambda: self.find("body").text)
 
     @property
     def title(self):
-        return self.find("h1").text
+        return self.steadily(lambda: self.find("h1").text)
 
     def finds(self):
         """What keeps people from using the page: by axe-core's rules, and by ours."""

@@ -95,7 +95,7 @@ import TidemarkModel
         #expect(outcomes == [.failed(CloudError(.unknownItem, ""))])
     }
 
-    @Test func `a request that is repeated within seven days is answered as before`() async throws {
+    @Test func `a request that is repeated within seven days is answered as before, wherever the clock is set`() async throws {
         let time = LockedValue<Int64>(1_700_000_000_000_000)
         let cloud = try EmbeddedCloud(inMemoryBeside: scratch["cloud"], now: { time.withLock { $0 } })
         let database = try cloud.database(.private, of: container, account: try await cloud.addAccount("anna@example.org").id)
@@ -103,16 +103,22 @@ import TidemarkModel
         var request = ModifyRecordsRequest(zone: zone, operations: [RecordOperation(.create, record("a", 1))])
         request.clientToken = "request-1"
         let first = try await database.modify(request)
-        // Another request, after which answers that are too old are forgotten.
-        func later(days: Int64, _ name: String) async throws {
+        // Others, after which answers that are too old are forgotten.
+        func later(days: Int64, _ names: [String]) async throws {
             time.withLock { $0 += days * 86_400_000_000 }
-            var other = ModifyRecordsRequest(zone: zone, operations: [RecordOperation(.create, record(name, 2))])
-            other.clientToken = name
-            _ = try await database.modify(other)
+            for name in names {
+                var other = ModifyRecordsRequest(zone: zone, operations: [RecordOperation(.create, record(name, 2))])
+                other.clientToken = name
+                _ = try await database.modify(other)
+            }
         }
-        try await later(days: 6, "b")
+        try await later(days: 6, ["b"])
         #expect(try await database.modify(request) == first)
-        try await later(days: 2, "c")
+        try await later(days: 3_650, ["c"])
+        #expect(try await database.modify(request) == first)
+        try await later(days: -3_640, ["d"])
+        #expect(try await database.modify(request) == first)
+        try await later(days: 2, (0...AnswerAge.newest).map { "e\($0)" })
         #expect(try await database.modify(request) != first)
     }
 

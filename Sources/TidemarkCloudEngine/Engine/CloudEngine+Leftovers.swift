@@ -25,17 +25,18 @@ extension CloudEngine {
     /// Forgets the answers that are older than a repeated request may be. A user's go with the user's next request; this is for those who don't come
     /// back.
     package func forgetAnswers() async throws(CloudError) {
-        let time = now() - Self.answerAge
+        let age = AnswerAge(at: now())
         while true {
             let users = try await storage.read { rows throws(CloudError) in
-                try rows.usersWithAnswers(before: time, limit: Self.sweptAtOnce)
+                try rows.usersWithAnswers(age, limit: Self.sweptAtOnce)
             }
+            var count = 0
             for user in users {
-                try await storage.write(owners: [user]) { rows throws(CloudError) in
-                    try rows.forgetAnswers(of: user, before: time)
+                count += try await storage.write(owners: [user]) { rows throws(CloudError) in
+                    try rows.forgetAnswers(of: user, age)
                 }
             }
-            if users.count < Self.sweptAtOnce { return }
+            if users.count < Self.sweptAtOnce || count == 0 { return }
         }
     }
 

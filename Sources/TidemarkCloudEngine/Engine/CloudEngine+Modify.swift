@@ -41,7 +41,7 @@ extension CloudEngine {
             let outcomes = try batch.run(rows)
             if let token = request.clientToken {
                 let time = now()
-                try rows.forgetAnswers(of: caller.user, before: time - Self.answerAge)
+                try rows.forgetAnswers(of: caller.user, AnswerAge(at: time))
                 try keep(
                     IdempotencyRecord(to: request, outcomes).data, to: token, isNeeded: batch.hasChanged, at: time, caller, rows)
             }

@@ -55,9 +55,6 @@ package struct CloudEngine: Sendable {
         }
     }
 
-    /// How long a request that was answered is known.
-    static let answerAge: Int64 = 7 * 86_400 * 1_000_000
-
     // Zones
 
     /// Where a zone is kept.

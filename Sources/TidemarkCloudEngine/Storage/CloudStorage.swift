@@ -194,12 +194,16 @@ public protocol CloudTransaction: SharingTransaction, IncarnationTransaction, Da
     func answer(to token: String, of user: String) throws(CloudError) -> Data?
     /// Stores the reply to a request by its user and client token, or replaces it. The engine counts its bytes by itself.
     ///
-    /// - Parameter time: Microseconds since 1970 UTC.
+    /// - Parameter time: Microseconds since 1970 UTC. Where the user has a reply of that time or a later one, since the clock was set back,
+    ///   the reply gets the time that follows the newest: replies are in the order in which they were stored.
     func keep(_ answer: Data, to token: String, of user: String, at time: Int64) throws(CloudError)
-    /// Removes a user's replies that were stored before a time, and takes their bytes from what the user has used.
-    func forgetAnswers(of user: String, before time: Int64) throws(CloudError)
-    /// Returns the first users, at most a number of them, who have replies that were stored before a time. Looks at all owners, for sweeps.
-    func usersWithAnswers(before time: Int64, limit: Int) throws(CloudError) -> [String]
+    /// Removes a user's replies that an age has ended, and takes their bytes from what the user has used. O(newest + removed).
+    ///
+    /// - Returns: How many it has removed.
+    @discardableResult func forgetAnswers(of user: String, _ age: AnswerAge) throws(CloudError) -> Int
+    /// Returns the first users, at most a number of them, who have more replies than the newest, and some that were stored before a time.
+    /// Looks at all owners, for sweeps.
+    func usersWithAnswers(_ age: AnswerAge, limit: Int) throws(CloudError) -> [String]
 
     // What is stored for an account, in bytes
 

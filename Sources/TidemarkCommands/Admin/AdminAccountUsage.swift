@@ -11,8 +11,8 @@ struct AdminAccountShow: AsyncParsableCommand {
         commandName: "show", abstract: "Shows what an account has stored, by container.",
         discussion: """
             Records count with their names, also deleted ones, because devices have to fetch deletions. An asset counts once. Replies to \
-            requests count for the seven days for which the cloud stores them. Records that an account saves in the public database \
-            count for the account.
+            requests count while the cloud stores them: for seven days, and the newest 32 for longer. Records that an account saves in \
+            the public database count for the account.
 
             Examples:
               tidemark admin account show anna@example.org --data ~/cloud

@@ -77,23 +77,33 @@ extension SQLiteCloudTransaction {
 
     // Answers
 
-    func forgetAnswers(of user: String, before time: Int64) throws(CloudError) {
+    func forgetAnswers(of user: String, _ age: AnswerAge) throws(CloudError) -> Int {
         try run {
-            let sql = "SELECT sum(\(Self.answerSize)) FROM answers WHERE owner = ? AND time < ?"
-            let arguments: StatementArguments = [try number(writing: user), time]
-            guard let bytes = try Int64.fetchOne(statement(sql), arguments: arguments) else { return }
+            let owner = try number(writing: user)
+            let sql = """
+                SELECT count(*), min(time), max(time) FROM (SELECT time FROM answers WHERE owner = ? ORDER BY time DESC LIMIT ?)
+                """
+            guard let newest = try Row.fetchOne(statement(sql), arguments: [owner, AnswerAge.newest]),
+                newest[0] as Int == AnswerAge.newest
+            else { return 0 }
+            let (first, last): (Int64, Int64) = (newest[1], newest[2])
+            let arguments: StatementArguments = [owner, last > age.end ? first : min(first, age.start)]
+            let size = "SELECT sum(\(Self.answerSize)) FROM answers WHERE owner = ? AND time < ?"
+            guard let bytes = try Int64.fetchOne(statement(size), arguments: arguments) else { return 0 }
             try statement("DELETE FROM answers WHERE owner = ? AND time < ?").execute(arguments: arguments)
+            let count = db.changesCount
             try addUsed(-bytes, by: user)
+            return count
         }
     }
 
-    func usersWithAnswers(before time: Int64, limit: Int) throws(CloudError) -> [String] {
+    func usersWithAnswers(_ age: AnswerAge, limit: Int) throws(CloudError) -> [String] {
         try run {
             let sql = """
-                SELECT o.name FROM owners o WHERE EXISTS (SELECT 1 FROM answers a WHERE a.owner = o.number AND a.time < ?)
-                ORDER BY o.number LIMIT ?
+                SELECT o.name FROM (SELECT owner FROM answers GROUP BY owner HAVING count(*) > ? AND min(time) < ?) a
+                JOIN owners o ON o.number = a.owner ORDER BY o.number LIMIT ?
                 """
-            return try String.fetchAll(statement(sql), arguments: [time, limit])
+            return try String.fetchAll(statement(sql), arguments: [AnswerAge.newest, age.start, limit])
         }
     }
 

@@ -331,8 +331,11 @@ struct SQLiteCloudTransaction: CloudTransaction {
 
     func keep(_ answer: Data, to token: String, of user: String, at time: Int64) throws(CloudError) {
         try run {
-            try statement("INSERT OR REPLACE INTO answers (owner, token, time, answer) VALUES (?, ?, ?, ?)")
-                .execute(arguments: [number(writing: user), token, time, answer])
+            let sql = """
+                INSERT OR REPLACE INTO answers (owner, token, time, answer)
+                    VALUES (?1, ?2, max(?3, coalesce((SELECT max(time) + 1 FROM answers WHERE owner = ?1), 0)), ?4)
+                """
+            try statement(sql).execute(arguments: [number(writing: user), token, time, answer])
         }
     }
 

@@ -80,24 +80,30 @@ extension PostgresCloudTransaction {
 
     // Answers
 
-    func forgetAnswers(of user: String, before time: Int64) throws(CloudError) {
+    func forgetAnswers(of user: String, _ age: AnswerAge) throws(CloudError) -> Int {
         try run {
             let sql = """
-                WITH gone AS (DELETE FROM tidemark_answers WHERE container = $1 AND owner = $2 AND time < $3
+                WITH gone AS (DELETE FROM tidemark_answers WHERE container = $1 AND owner = $2 AND time < (
+                        SELECT CASE WHEN count(*) < \(AnswerAge.newest) THEN NULL WHEN max(time) > $4 THEN min(time)
+                            ELSE least(min(time), $3) END
+                        FROM (SELECT time FROM tidemark_answers WHERE container = $1 AND owner = $2 ORDER BY time DESC
+                            LIMIT \(AnswerAge.newest)) newest)
                     RETURNING \(Self.answerSize) AS size)
-                SELECT coalesce(sum(size), 0)::int8 FROM gone
+                SELECT coalesce(sum(size), 0)::int8, count(*) FROM gone
                 """
-            let bytes: Int64 = try db.query(sql, container, key(writing: user), time)[0].value(0)
-            try addUsed(-bytes, by: user)
+            let gone = try db.query(sql, container, key(writing: user), age.start, age.end)[0]
+            try addUsed(-gone.value(0), by: user)
+            return try Int(gone.value(1, as: Int64.self))
         }
     }
 
-    func usersWithAnswers(before time: Int64, limit: Int) throws(CloudError) -> [String] {
+    func usersWithAnswers(_ age: AnswerAge, limit: Int) throws(CloudError) -> [String] {
         try run {
             let sql = """
-                SELECT DISTINCT owner FROM tidemark_answers WHERE container = $1 AND time < $2 ORDER BY owner LIMIT $3
+                SELECT owner FROM tidemark_answers WHERE container = $1 GROUP BY owner
+                HAVING count(*) > \(AnswerAge.newest) AND min(time) < $2 ORDER BY owner LIMIT $3
                 """
-            return try db.query(sql, container, time, Int64(limit)).map { try $0.text(0) }
+            return try db.query(sql, container, age.start, Int64(limit)).map { try $0.text(0) }
         }
     }
 

@@ -301,7 +301,8 @@ struct PostgresCloudTransaction: CloudTransaction {
     func keep(_ answer: Data, to token: String, of user: String, at time: Int64) throws(CloudError) {
         try run {
             let sql = """
-                INSERT INTO tidemark_answers (container, owner, token, time, answer) VALUES ($1, $2, $3, $4, $5)
+                INSERT INTO tidemark_answers (container, owner, token, time, answer) VALUES ($1, $2, $3,
+                    greatest($4, (SELECT max(time) + 1 FROM tidemark_answers WHERE container = $1 AND owner = $2)), $5)
                 ON CONFLICT (container, owner, token) DO UPDATE SET time = excluded.time, answer = excluded.answer
                 """
             try db.enqueue(sql, container, key(writing: user), token.key, time, answer)

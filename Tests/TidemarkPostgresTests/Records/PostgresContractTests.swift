@@ -1,6 +1,7 @@
 import TestServers
 import TestSupport
 import Testing
+import TidemarkCloudEngine
 import TidemarkTesting
 
 /// Goal: a cloud whose rows are in PostgreSQL is a cloud. Method: all checks of the contract, each in a container of its own.
@@ -10,5 +11,11 @@ struct PostgresContractTests {
     func `a cloud over PostgreSQL fulfils the contract`(check: CloudContract.Check) async throws {
         let (fixture, name) = try await SharedRecords.shared.next()
         try await check.run(try await EmbeddedCloudSubject(postgres: fixture, name: name))
+    }
+
+    @Test(arguments: AnswerStorageContract.all)
+    func `answers in PostgreSQL end by age and order`(check: StorageCheck<any CloudStorage>) async throws {
+        let (fixture, name) = try await SharedRecords.shared.next()
+        try await check.run(try await fixture.storage(of: name))
     }
 }

@@ -238,7 +238,7 @@ struct PostgresPlanTests {
             try rows.save(numbers.enumerated().map { Self.record($1, in: zone, at: last + Int64($0) + 1) })
             try rows.setLastChange(last + 200, of: "_anna")
             try rows.addUsed(5, by: "_anna")
-            try rows.forgetAnswers(of: "_anna", before: 1)
+            try rows.forgetAnswers(of: "_anna", AnswerAge(at: 1))
             try rows.keep(Data([1]), to: "new \(turn)", of: "_anna", at: 1_000_000)
             let share = try rows.share(named: "s\(turn)", in: zone)!
             try rows.save([CoveredRecord(share: share.id, name: "n\(turn)", type: "Note", change: last, isGone: false)], in: zone)
