@@ -56,10 +56,10 @@ deb: deps ## Makes a Debian package of tool and server in .build/deb, which runs
 	Deployment/make-deb .build/deb
 
 .PHONY: import
-import: build ## Installs what is missing, builds, imports the sample journal and shows the result
-	$(CLI) import Examples/journal/journal.jsonl --into $(JOURNAL) --type Destination --id id --asset image
-	$(CLI) records $(JOURNAL) --type Destination --sort createdAt --descending --limit 10
-	$(CLI) verify $(JOURNAL)
+import: $(if $(TOOL),,build) ## Installs what is missing, builds, imports the sample journal and shows the result; TOOL (release)
+	$(or $(TOOL),$(CLI)) import Examples/journal/journal.jsonl --into $(JOURNAL) --type Destination --id id --asset image
+	$(or $(TOOL),$(CLI)) records $(JOURNAL) --type Destination --sort createdAt --descending --limit 10
+	$(or $(TOOL),$(CLI)) verify $(JOURNAL)
 
 # What goes over connections runs by itself: beside the simulations a client would wait for longer than servers do. All tests at once would
 # open more files than a process may.
@@ -100,11 +100,12 @@ $(CONSOLE)/made: Tests/Console/requirements.txt Tests/Console/axe.txt
 	touch $@
 
 .PHONY: test-console
-test-console: deps $(CONSOLE)/made ## Drives the console in Chromium: flows, and what keeps people from using its pages
+test-console: deps $(CONSOLE)/made ## Drives the console in Chromium: flows, and what keeps people from using its pages; PLACE (directory) or postgres; TLS=1
 	@.ci/install-missing console
 	swift build --product tidemark
 	swift build --product tidemark-server
-	$(CONSOLE)/bin/python Tests/Console/run.py --tidemark .build/debug/tidemark --server .build/debug/tidemark-server --folder .build/console/run
+	$(CONSOLE)/bin/python Tests/Console/run.py --tidemark .build/debug/tidemark --server .build/debug/tidemark-server --folder .build/console/run \
+		$(if $(PLACE),--place $(PLACE)) $(if $(TLS),--tls)
 
 .PHONY: screenshots
 screenshots: deps $(CONSOLE)/made ## Makes pictures of the console's pages in .build/console/screenshots, at two widths and in both colour schemes

@@ -192,6 +192,55 @@ def account(step, server, cloud, given, folder):
                 check(action in log, f"no {action}")
 
 
+def provider(step, server, cloud, who):
+    """With an identity provider: a new person, somebody with an account, and what the provider is sent."""
+    url = server.url
+    with Browser(url) as it:
+        with step("who has no account here signs in with the provider, and gets one"):
+            it.open("/sign-in", UNDER)
+            it.press("Sign in with Example Ltd")
+            equal(it.title, "Who are you?")
+            it.press("Nora Lund")
+            equal(it.title, "Your account")
+            equal(it.find("#name").get_property("value"), "Nora Lund")
+            check("nora@example.net" in cloud.admin("account", "list"), "there is no account")
+            it.press("Sign out")
+        with step("from a link to a share somebody signs in with the provider, and comes back to it"):
+            it.open(f"/{who['container']}/development/{who['links']['open']['token']}", "/share")
+            it.press("Sign in and accept here")
+            it.press("Sign in with Example Ltd")
+            it.press("Nora Lund")
+            equal(it.title, "Summer trip")
+            it.press("Accept")
+            check("You take part as nora@example.net" in it.text, it.text)
+    emil = cloud.add_account("emil")
+    with Browser(url) as it:
+        with step("an account is connected with the provider, after its password, and then that signs in"):
+            it.sign_in(emil, under=UNDER)
+            form = next(form for form in it.all("form.card") if "Connect Example Ltd" in form.text)
+            form.find_element("css selector", "[name=password]").send_keys(emil["password"])
+            it.press("Connect Example Ltd")
+            # A page of its own leads there.
+            it.wait(lambda: it.title == "Who are you?", "the provider does not come")
+            it.press("Emil Dahl")
+            check("The identity signs in to your account from now on." in it.text, it.text)
+            it.press("Sign out")
+            it.open("/sign-in", UNDER)
+            it.press("Sign in with Example Ltd")
+            it.press("Emil Dahl")
+            equal(it.title, "Your account")
+            check(emil["email"] in it.driver.page_source, "another account")
+        with step("an identity is disconnected, and signs in no more to that account"):
+            it.press("Disconnect")
+            check("signs in to your account no longer" in it.text, it.text)
+            check("Nobody at Example Ltd signs in" in it.text, it.text)
+        with step("nothing keeps people from using the pages, with a provider"):
+            finds = it.examine("person", "", UNDER, 360, "dark")
+            check_nothing(finds)
+    with step("the provider was asked for nothing that it has to refuse"):
+        equal(who["provider"].wrongs, [])
+
+
 def without_scripts(step, url, given):
     with Browser(url, scripts=False) as it:
         with step("people's pages need no script"):

@@ -168,10 +168,13 @@ def looks(step, url, given, folder):
 def main():
     given_options = parser(__doc__, tidemark="the command-line tool", server="the server")
     given_options.add_argument("--tls", action="store_true", help="over TLS")
+    given_options.add_argument("--place", choices=("directory", "postgres"), default="directory", help="where the cloud is (directory)")
     options = given_options.parse_args()
     begin(options)
-    server, cloud, given = sample.start(options.tidemark, options.server, options.folder, options.tls)
-    step = Steps("console", least=8 if options.screenshots else 51)
+    place, server, given = sample.start(options)
+    cloud = place.cloud
+    # Over TLS no device takes part, which would have to trust the certificate.
+    step = Steps("console", least=8 if options.screenshots else 55 if options.tls else 57)
     try:
         if not options.screenshots:
             without_scripts(step, server.url, given)
@@ -183,12 +186,16 @@ def main():
             flows(step, server.url, cloud, given, options.tls)
             people.shares(step, server, cloud, given, options.folder, options.tls)
             people.account(step, server, cloud, given, options.folder)
+            people.provider(step, server, cloud, given)
             mending.flows(step, server.url, cloud, given, options.folder)
+        fell = place.fell()
+        place.stop()
+        if fell:
+            sys.exit(f"{fell[0]}: {server.log.read_text()[-2000:]}")
     finally:
-        fell = server.process.poll()
-        server.stop()
-    if fell is not None:
-        sys.exit(f"the server fell: {server.log.read_text()[-2000:]}")
+        server.kill()
+        place.end()
+        given["provider"].stop()
     step.end()
 
 

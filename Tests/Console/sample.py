@@ -1,14 +1,16 @@
 """A served cloud with something in it to look at: a public guide with pictures, somebody's journal that is shared, an operator and a developer."""
 
-import json
 import pathlib
+import socket
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "Interop"))
 
+import places  # noqa: E402
 import start_server  # noqa: E402
 from browser import HOSTILE  # noqa: E402
+from provider import Provider  # noqa: E402
 from steps import Client  # noqa: E402
 
 PICTURES = sorted((HERE.parents[1] / "Examples/journal/pictures").glob("*.jpg"))
@@ -71,11 +73,24 @@ def fill(client, given):
     asked("links/revoke", {"id": given["links"]["revoked"]["id"]})
 
 
-def start(tidemark, program, folder, tls=False):
-    """A server over a filled cloud: the server, the cloud, and how to come in."""
-    server, path = start_server.start(tidemark, program, folder, *start_server.UNLIMITED, tls=tls)
-    given = json.loads(path.read_text())
-    cloud = start_server.Cloud(tidemark, folder)
+def free_port():
+    with socket.socket() as it:
+        it.bind(("127.0.0.1", 0))
+        return it.getsockname()[1]
+
+
+def start(options):
+    """A server over a filled cloud: where it lies, the server, and how to come in."""
+    place = places.PLACES[options.place](options, options.folder)
+    cloud = place.cloud
+    given = start_server.fill(cloud)
+    provider = Provider(options.folder)
+    port = free_port()
+    public = ["--public-url", f"{'https' if options.tls else 'http'}://127.0.0.1:{port}"]
+    server = place.serve(*start_server.UNLIMITED, *public, *provider.options(options.folder), tls=options.tls, port=port)
+    given |= {"pids": place.pids, "folders": list(map(str, place.folders))}
+    start_server.enter(server, cloud, given)
+    given["provider"] = provider
     fill(Client(given), given)
     cloud.admin("operator", "add", given["accounts"]["anna"]["email"])
     cloud.admin("operator", "add", given["accounts"]["ben"]["email"], "--role", "developer", "--container", given["foreignContainer"])
@@ -83,4 +98,4 @@ def start(tidemark, program, folder, tls=False):
         cloud.admin("schema", "index", "--container", given["container"], "--type", "City", "--field", field, "--queryable")
     cloud.admin("schema", "index", "--container", given["container"], "--type", "Day", "--field", "recordName", "--queryable")
     cloud.admin("account", "set", given["accounts"]["ben"]["email"], "--quota", "20MB")
-    return server, cloud, given
+    return place, server, given

@@ -31,10 +31,11 @@ class Directory:
     def place(self):
         return ()
 
-    def serve(self, *words, tls):
+    def serve(self, *words, tls, port=0):
         certificate = start_server.make_certificate(self.folder) if tls else None
         self.server = start_server.Server(
-            self.options.server, self.folder, self.cloud.place, *self.more(), *words, certificate=certificate, environment=self.cloud.environment)
+            self.options.server, self.folder, self.cloud.place, *self.more(), *words, certificate=certificate, port=port,
+            environment=self.cloud.environment)
         return self.server
 
     def more(self):
