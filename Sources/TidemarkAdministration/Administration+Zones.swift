@@ -32,6 +32,18 @@ extension Administration {
         return found
     }
 
+    /// Returns the other zones of a database: where a query of one zone finds nothing, the records may be in these.
+    ///
+    /// - Parameter isNoted: Whether the audit log has by now that the database is looked at.
+    package func otherZones(
+        than place: RecordPlace, isNoted: Bool = false
+    ) async throws(AdministrationError) -> [CloudZoneID] {
+        let opened = try await open(place)
+        let zones = try await wrapped { try await opened.database.zones() }
+        if !isNoted { try await auditReading(place, opened, "zones") }
+        return zones.filter { $0 != place.zoneID && !$0.isDefault }
+    }
+
     /// What one account has stored in a container.
     package struct AccountUsage: Sendable {
         /// The account's address; `nil` where its user record name leads to no account.

@@ -20,6 +20,10 @@ public struct CloudRecord: Hashable, Sendable {
         }
     }
 
+    /// The field in which Tidemark's devices keep when the other fields were edited, as text. No field of a store can have such a name, and a
+    /// schema takes it in every type, also where it takes no other field.
+    package static let editedField = "tide_edited"
+
     /// The record's name and zone.
     public var id: CloudRecordID
     /// The name of the record's type.

@@ -77,7 +77,10 @@ actor AccountMonitor {
             return .stopped([.init(code: SyncErrorCode.noAccount, reason: "no account is signed in", cause: .signedOut)])
         case .restricted:
             return .stopped([
-                .init(code: SyncErrorCode.noAccount, reason: "the account may not be used here", cause: .accountRestricted)
+                .init(
+                    code: SyncErrorCode.noAccount,
+                    reason: "who runs the cloud has disabled the account. What was changed here stays, and is sent later",
+                    cause: .accountRestricted)
             ])
         }
         guard let user = account.userRecordName else {

@@ -6,9 +6,6 @@ import TidemarkStore
 
 /// Maps records between a store and a cloud.
 struct RecordMapping {
-    /// The field that carries when the others were edited. No field of a store's can have such a name.
-    static let editedField = "tide_edited"
-
     let zone: CloudZoneID
     /// The zone's number in the store.
     let number: Int64
@@ -32,7 +29,7 @@ struct RecordMapping {
             }
             fields[field] = mapped
         }
-        fields[Self.editedField] = .string(edited)
+        fields[CloudRecord.editedField] = .string(edited)
         return .save(CloudRecord(id, type: item.type, fields: fields, changeTag: item.tag), clearing: item.cleared)
     }
 
@@ -51,7 +48,7 @@ struct RecordMapping {
         var (isPartial, lacksAssets) = (false, false)
         var edited: EditTimes?
         for (field, value) in record.fields {
-            if field == Self.editedField {
+            if field == CloudRecord.editedField {
                 guard case .string(let text) = value else { continue }
                 if known?.text != text { known = (text, EditTimes(text)) }
                 edited = known?.times
@@ -82,7 +79,7 @@ struct RecordMapping {
         for record in records {
             let known = types[record.type] ?? [:]
             if types[record.type] == nil { types[record.type] = [:] }
-            for (field, value) in record.fields where known[field] == nil && field != editedField {
+            for (field, value) in record.fields where known[field] == nil && field != CloudRecord.editedField {
                 let type = value.type
                 guard !type.isList || type.scalar != .bytes && type.scalar != .location else { continue }
                 types[record.type, default: [:]][field] = type

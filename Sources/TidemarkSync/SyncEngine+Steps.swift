@@ -96,7 +96,7 @@ extension SyncEngine {
         }
         // A person may have removed the causes of these errors.
         try await store.tryAgain(
-            [CloudError.Code.quotaExceeded, .notAuthenticated, .permissionFailure].map(\.rawValue) + [
+            [CloudError.Code.quotaExceeded, .notAuthenticated, .permissionFailure, .invalidArguments].map(\.rawValue) + [
                 StoreError.Code.damaged.rawValue
             ])
         for zoneSync in try await zoneSyncs.all() { _ = try await zoneSync.resolver.applyDeferred(limits: limits) }

@@ -187,4 +187,32 @@ import TidemarkSync
         try await sync(other)
         #expect(try other.records() == device.records())
     }
+
+    @Test func `a record that production has refused is sent once a schema that takes it was deployed`() async throws {
+        let scratch = try Scratch()
+        let cloud = try await TestCloud(scratch)
+        let (development, zone) = (try cloud.database(), CloudZoneID("ByHand"))
+        try await development.modifyZones(saving: [zone], deleting: [])
+        // Made by hand, without what devices add to each record.
+        func deploy(_ name: String, _ fields: [String: CloudValue]) async throws {
+            let record = CloudRecord(CloudRecordID(name, in: zone), type: "Destination", fields: fields)
+            let outcomes = try await development.modify(
+                ModifyRecordsRequest(zone: zone, operations: [RecordOperation(.create, record)]))
+            #expect(outcomes.allSatisfy { if case .saved = $0 { true } else { false } })
+            try await cloud.cloud.deploySchema(of: TestCloud.container)
+        }
+        try await deploy("one", ["caption": .string("x")])
+        let device = try Device(
+            scratch["a.tidemark"], database: cloud.database(.production), containerEnvironment: .production)
+        let fields = ["caption", "note"].map { RecordTypeSchema.Field(name: $0, type: .string) }
+        try await device.store.declare([RecordTypeSchema(name: "Destination", fields: fields)], environment: .development)
+        try await device.set("senja", ["caption": .string("Senja")])
+        #expect(try await device.engine.sync().exported == 1)
+        try await device.set("senja", ["note": .string("windy")])
+        #expect(try await device.engine.sync().exported == 0)
+        #expect(try await device.engine.sync().exported == 0)
+        try await deploy("two", ["note": .string("x")])
+        #expect(try await device.engine.sync().exported == 1)
+        #expect(try await device.store.outbox().pending == 0)
+    }
 }

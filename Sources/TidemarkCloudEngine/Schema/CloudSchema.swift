@@ -48,7 +48,7 @@ public struct CloudSchema: Hashable, Codable, Sendable {
     /// Adds the type and the fields of a record, or checks them.
     ///
     /// - Parameters:
-    ///   - isFixed: Whether the schema may not grow, as in production.
+    ///   - isFixed: Whether the schema may not grow, as in production. ``CloudRecord/editedField`` is added to every type all the same.
     ///   - user: The account that saves the record.
     /// - Returns: Whether the schema has changed.
     /// - Throws: `CloudError` `invalidArguments` for a value that has another type or can't be stored, for a field that a fixed schema
@@ -94,8 +94,10 @@ public struct CloudSchema: Hashable, Codable, Sendable {
                 }
                 continue
             }
-            guard !isFrozen else { throw Self.frozen("'\(name.prefix(100))' of '\(type)'") }
-            guard !isFixed else {
+            // Who makes a type by hand need not know what devices add to each record.
+            let isOfDevices = name == CloudRecord.editedField && wanted == .string
+            guard !isFrozen || isOfDevices else { throw Self.frozen("'\(name.prefix(100))' of '\(type)'") }
+            guard !isFixed || isOfDevices else {
                 throw CloudError(
                     .invalidArguments, "'\(type)' has no field '\(name)' in the production schema. Deploy the schema that has it")
             }

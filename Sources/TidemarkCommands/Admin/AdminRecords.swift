@@ -135,7 +135,13 @@ struct AdminRecordsList: AsyncParsableCommand {
                 for record in records { try Output.write(Array("\(Administration.json(record))\n".utf8)) }
                 return
             }
-            guard !records.isEmpty else { return try Output.line("no record is found") }
+            guard !records.isEmpty else {
+                try Output.line("no record is found")
+                guard zone.place.scope != .public else { return }
+                let others = try await administration.otherZones(than: zone.place, isNoted: true).map { "--zone \($0.zoneName)" }
+                if !others.isEmpty { Output.error("the database has other zones: \(others.joined(separator: ", "))") }
+                return
+            }
             let fields = Set(records.flatMap(\.fields.keys)).sorted()
             var table = TextTable(columns: ["name"] + fields + ["modified"])
             for record in records {

@@ -1,3 +1,4 @@
+import TidemarkCloud
 import TidemarkModel
 import TidemarkSQLite
 import TidemarkStore
@@ -27,6 +28,10 @@ struct SyncIssueLine: Encodable {
         }
         if let waitsFor { return text + "; goes when \(waitsFor) has gone" }
         if code == StoreError.Code.damaged.rawValue { return text + "; sent when it is repaired" }
+        // Somebody may have deployed a schema that takes it.
+        if code == CloudError.Code.invalidArguments.rawValue {
+            return text + "; tried again when it is changed, and at the next sync"
+        }
         if code != nil { text += nextTry.map { "; next try at \($0)" } ?? "; tried again when it is changed" }
         return text
     }

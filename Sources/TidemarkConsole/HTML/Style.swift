@@ -30,6 +30,7 @@ enum Style {
         h2 { font-size: 1.125rem; line-height: 1.25; margin: 0 0 .75rem; overflow-wrap: anywhere }
         p { margin: 0 0 .75rem }
         code, pre, .mono { font: .875rem/1.5 ui-monospace, monospace; overflow-wrap: anywhere }
+        pre.link { white-space: pre-wrap; overflow-wrap: anywhere }
         pre { margin: 0 0 .75rem; padding: .75rem; background: var(--ground); border: 1px solid var(--line); border-radius: .375rem; overflow-x: auto; overflow-wrap: normal }
         .hidden { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); white-space: nowrap }
         .skip { position: absolute; left: -999rem; padding: .5rem 1rem; background: var(--card) }
@@ -63,6 +64,8 @@ enum Style {
         th, td { text-align: left; vertical-align: top; padding: .5rem .75rem; border-bottom: 1px solid var(--line) }
         th { color: var(--quiet); font-weight: 600; font-size: .8125rem; white-space: nowrap }
         td { max-width: 22rem; overflow-wrap: break-word }
+        td:last-child:has(button) { position: sticky; right: 0; background: var(--card) }
+        td .wide { min-width: 18rem }
         td code { overflow-wrap: break-word }
         tbody tr:last-child td { border-bottom: 0 }
         td time { white-space: nowrap }

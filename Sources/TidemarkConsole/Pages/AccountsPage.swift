@@ -118,8 +118,11 @@ struct AccountPage {
         return Layout.table(
             "Sessions", ["Device", "Container", "Since", "Last used", "From", ""],
             details.sessions.map { session in
-                Layout.row([
-                    HTML(session.device.isEmpty ? "unknown" : session.device),
+                let device: HTML = """
+                    \(session.device.isEmpty ? "unknown" : session.device) <code>\(String(session.id.prefix(4)))</code>
+                    """
+                return Layout.row([
+                    device,
                     HTML("\(session.container) (\(session.environment.rawValue))"),
                     Layout.time(session.began), session.used == 0 ? .none : Layout.time(session.used), HTML(session.address),
                     """
@@ -144,7 +147,7 @@ struct AccountPage {
                 context, .accounts, title: "A link for \(account.email)",
                 """
                 <div class="card"><p>With this link the person sets a password. It is good once, and for a day. It is a secret, and is not shown again.</p>
-                <pre tabindex="0">\(context.request.baseURL + path)</pre>
+                <pre class="link" tabindex="0">\(context.request.baseURL + path)</pre>
                 <p><a href="\(context.address("account", query: [("id", id)]))">Back to the account</a></p></div>
                 """)
         case "export":
@@ -156,7 +159,14 @@ struct AccountPage {
             return try await console.archives.reply(with: details.account.id) { () throws(AdministrationError) in
                 try await administration.archive(of: id)
             }
-        case "end": try await administration.endSession(context.value("session") ?? "", of: id)
+        case "end":
+            let session = context.value("session") ?? ""
+            let known = try await administration.details(of: id).sessions.first { $0.id == session }
+            let question =
+                "The session \(session.prefix(4)) of \(known?.device ?? "a device") ends: the device is refused until \(id) signs in on it again. "
+                + "What it has not sent yet stays on it."
+            if let page = try await console.confirmation(context, question, "End the session") { return page }
+            try await administration.endSession(session, of: id)
         case "sign-out":
             let question =
                 "All devices and browsers of \(id) are signed out. What they have not sent yet stays on them until somebody signs in again."

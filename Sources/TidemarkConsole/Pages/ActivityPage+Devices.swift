@@ -23,8 +23,11 @@ extension ActivityPage {
             rows.append(
                 Layout.row([
                     Layout.time(failure.at), HTML(failure.operation), "<code>\(failure.code)</code>",
-                    maySee ? HTML(failure.reason) : "<span class=\"quiet-text\">for operators</span>",
-                    HTML(failure.count == 1 ? "" : "\(failure.count) parts"),
+                    maySee
+                        ? "<div class=\"wide\">\(failure.reason)</div>" : "<span class=\"quiet-text\">for operators</span>",
+                    HTML(
+                        (maySee ? failure.record : "")
+                            + (failure.count == 1 ? "" : " (\(failure.count) records)")),
                     HTML(try await name(of: failure.account, in: failure.container)),
                     HTML("\(failure.container) (\(failure.environment))"),
                 ]))
@@ -32,7 +35,7 @@ extension ActivityPage {
         let table: HTML =
             rows.isEmpty
             ? "<div class=\"card empty\">No such error since the server has started.</div>"
-            : Layout.table("Sync errors", ["When", "Operation", "Error", "Why", "How many", "Account", "Where"], rows)
+            : Layout.table("Sync errors", ["When", "Operation", "Error", "Why", "Record", "Account", "Where"], rows)
         return Layout.page(
             context, .activity, title: "Sync errors", isLive: true,
             """

@@ -57,7 +57,7 @@ struct OverviewPage {
             \(Plot.bars(
                 "Requests and errors",
                 "\(Layout.count(requests)) \(requests == 1 ? "request" : "requests") in the last \(span.rawValue), "
-                    + "\(errors == 0 ? "none" : Layout.count(errors)) of them failed",
+                    + "\(errors == 0 ? "none" : Layout.count(errors)) of them failed in the server",
                 samples.map { (Double($0.requests), Double($0.errors)) }))
             \(Plot.bars(
                 "Milliseconds in which 95 of 100 were answered", requests == 0 ? "Nothing was asked for" : "At most \(Int(slowest)) ms",

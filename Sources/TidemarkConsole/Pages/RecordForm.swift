@@ -33,9 +33,10 @@ struct PlaceFields {
 
     /// The place in words.
     var title: String {
-        let zone = place.zoneID.isDefault ? "the default zone" : "zone \(place.zone)"
-        return place.scope == .public ? "public database" : "\(place.scope.name) database of \(place.account), \(zone)"
+        place.scope == .public ? "public database" : "\(place.scope.name) database of \(place.account), \(zoneTitle)"
     }
+
+    var zoneTitle: String { place.zoneID.isDefault ? "the default zone" : "zone \(place.zone)" }
 
     /// Fields in which the place is chosen.
     var choice: HTML {

@@ -19,13 +19,14 @@ struct RecordsPage {
         let query = query()
         let form = builder(query, place, schema)
         guard !query.type.isEmpty else {
-            return page(form + types(schema, place))
+            return page(form + (try await otherZones(place, isNoted: false)) + types(schema, place))
         }
         let continuation = context.value("cont").map(QueryContinuation.init(rawValue:))
         do throws(AdministrationError) {
             let found = try await context.administration.records(
                 query, in: place.place, limit: limit, continuation: continuation)
-            return page(form + results(found, query, place) + (try await request(query, place)))
+            let zones: HTML = found.records.isEmpty ? try await otherZones(place, isNoted: true) : .none
+            return page(form + results(found, query, place) + zones + (try await request(query, place)))
         } catch {
             let status = error.code == .notFound ? 404 : error.code == .forbidden ? 403 : 400
             guard error.code != .failed, error.code != .busy else { throw error }
@@ -133,6 +134,22 @@ struct RecordsPage {
             })
     }
 
+    /// The other zones of the account's database: devices have their records in a zone of their own.
+    private func otherZones(_ place: PlaceFields, isNoted: Bool) async throws(AdministrationError) -> HTML {
+        guard place.place.scope != .public, !place.place.account.isEmpty else { return .none }
+        let zones = try await context.administration.otherZones(than: place.place, isNoted: isNoted)
+        guard !zones.isEmpty else { return .none }
+        let links = zones.html { zone in
+            let others: [(name: String, value: String?)] = [
+                ("zone", zone.zoneName), ("owner", place.place.scope == .shared ? zone.ownerName : nil),
+            ]
+            let kept = place.query.filter { $0.name != "zone" && $0.name != "owner" }
+            return
+                " <a class=\"button quiet\" href=\"\(context.address("records", query: kept + others + parts(query())))\">\(zone.zoneName)</a>"
+        }
+        return Layout.notice(.info, "This is \(place.zoneTitle). The database has other zones:", "<p>\(links)</p>")
+    }
+
     // What was found
 
     private func results(_ found: Administration.RecordPage, _ query: RecordQuery, _ place: PlaceFields) -> HTML {
@@ -147,7 +164,7 @@ struct RecordsPage {
         guard !found.records.isEmpty else {
             return damaged + "<div class=\"card empty\">No record of the \(place.title) matches.</div>"
         }
-        let fields = Set(found.records.flatMap(\.fields.keys)).sorted()
+        let fields = Set(found.records.flatMap(\.fields.keys)).subtracting([CloudRecord.editedField]).sorted()
         let rows = found.records.map { record in
             Layout.row(
                 [FieldView.link(to: record.id.recordName, context, place)]

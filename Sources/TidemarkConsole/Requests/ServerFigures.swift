@@ -40,15 +40,18 @@ package struct SyncFailure: Hashable, Sendable {
     package let code: String
     /// Why, as the client was told: it may name fields, types and records.
     package let reason: String
+    /// The first record that has failed with the code; empty for none.
+    package let record: String
     /// How many parts of the request have failed with the code.
     package let count: Int
 
     package init(
         at: Int64, operation: String, container: String, environment: String, account: String, isPublic: Bool, code: String,
-        reason: String, count: Int
+        reason: String, record: String, count: Int
     ) {
         (self.at, self.operation, self.container, self.environment) = (at, operation, container, environment)
-        (self.account, self.isPublic, self.code, self.reason, self.count) = (account, isPublic, code, reason, count)
+        (self.account, self.isPublic, self.code, self.reason) = (account, isPublic, code, reason)
+        (self.record, self.count) = (record, count)
     }
 }
 

@@ -37,16 +37,17 @@ extension ServedCloud {
             }
             json.member("syncToken", token?.rawValue)
         }
-        reply.failures = Self.failures(outcomes)
+        reply.failures = Self.failures(outcomes, of: request.items.map(\.operation.record.id.recordName))
         return reply
     }
 
     /// What has failed, by its code. That an atomic request has failed as a whole is no error of its own.
-    private static func failures(_ outcomes: [RecordOutcome]) -> [Reply.Failure] {
+    private static func failures(_ outcomes: [RecordOutcome], of records: [String]) -> [Reply.Failure] {
         var failures: [CloudError.Code: Reply.Failure] = [:]
-        for case .failed(let error) in outcomes where error.code != .batchRequestFailed {
-            failures[error.code, default: Reply.Failure(code: error.code.wire.name, reason: error.reasonForClients, count: 0)]
-                .count += 1
+        for (outcome, record) in zip(outcomes, records) {
+            guard case .failed(let error) = outcome, error.code != .batchRequestFailed else { continue }
+            let new = Reply.Failure(code: error.code.wire.name, reason: error.reasonForClients, record: record, count: 0)
+            failures[error.code, default: new].count += 1
         }
         return failures.values.sorted { $0.code < $1.code }
     }

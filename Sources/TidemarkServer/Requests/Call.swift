@@ -82,6 +82,8 @@ struct Reply: Sendable {
         let code: String
         /// Why the first of them has.
         let reason: String
+        /// The first of them; empty where it is no record.
+        var record = ""
         var count = 1
     }
 

@@ -308,7 +308,7 @@ final class CloudResponder: Sendable {
                             container: String(exchange.container.prefix(255)),
                             environment: exchange.environment, account: exchange.caller.account ?? "",
                             isPublic: exchange.scope == .public, code: failure.code, reason: String(failure.reason.prefix(500)),
-                            count: failure.count)
+                            record: String(failure.record.prefix(255)), count: failure.count)
                     })
             }
         }
@@ -321,6 +321,10 @@ final class CloudResponder: Sendable {
             "out": .stringConvertible(sent), "address": .string(exchange.address),
         ]
         if let name = exchange.name { metadata["who"] = .string(name) }
+        // Why is on the console's page: it may name what is somebody's own.
+        if !failures.isEmpty {
+            metadata["refused"] = .string(failures.map { "\($0.code) \($0.count)" }.joined(separator: ", "))
+        }
         logger.log(level: level, "request", metadata: metadata)
     }
 

@@ -38,7 +38,7 @@ import TidemarkModel
         func failure(_ at: Int64, account: String, container: String = "journal") -> SyncFailure {
             SyncFailure(
                 at: at, operation: "records.modify", container: container, environment: "development", account: account,
-                isPublic: false, code: "CONFLICT", reason: "", count: 1)
+                isPublic: false, code: "CONFLICT", reason: "", record: "", count: 1)
         }
         for at in 1...510 { history.record([failure(Int64(at), account: "anna")]) }
         for at in 1...1_000 { history.record([failure(Int64(at), account: "")]) }
