@@ -68,14 +68,32 @@ package enum AnswerStorageContract {
                 asked += more
             }
         },
-        StorageCheck("answers from a time when the clock was ahead do not pile up") { storage in
+        StorageCheck("answers from a time when the clock was ahead stay, and get the times of now in a sweep") { storage in
             let answers = Answers(storage: storage, user: "_c")
             try await answers.keep(["ahead"], at: start + 3_650 * day)
             let tokens = names("c", 3 * AnswerAge.newest)
             try await answers.keep(tokens, at: start)
-            let kept = try await answers.kept(["ahead"] + tokens)
-            try requireEqual(kept, tokens.suffix(AnswerAge.newest + 1), "what is kept")
+            try requireEqual(try await answers.kept(["ahead"] + tokens), ["ahead"] + tokens, "what is kept")
+            let age = AnswerAge(at: start + day)
+            try await storage.write(owners: ["_c"]) { rows throws(CloudError) in
+                guard try rows.usersWithAnswers(age, limit: 100).contains("_c") else { return }
+                try rows.setBackAnswers(of: "_c", age)
+            }
+            let rest = try await storage.read { rows throws(CloudError) in try rows.usersWithAnswers(age, limit: 100) }
+            try require(!rest.contains("_c"), "the sweep has to go on")
+            try await answers.keep(["last"], at: start + day + week + day)
+            try requireEqual(
+                try await answers.kept(["ahead"] + tokens + ["last"]), tokens.suffix(AnswerAge.newest) + ["last"], "what is new")
             try await answers.requireCount("the bytes of what has ended")
+        },
+        StorageCheck("of an account that is removed no answer stays") { storage in
+            let answers = Answers(storage: storage, user: "_g")
+            try await answers.keep(["one", "two"], at: start)
+            try await storage.write(owners: ["_g"]) { rows throws(CloudError) in try rows.removeAnswers(of: "_g") }
+            try requireEqual(try await answers.kept(["one", "two"]), [], "what is kept")
+            try await answers.requireCount("the bytes of what was removed")
+            let used = try await storage.read { rows throws(CloudError) in try rows.used(by: "_g") }
+            try requireEqual(used, 0, "bytes")
         },
         StorageCheck("a sweep finds the users whose answers have ended, and others not") { storage in
             let age = AnswerAge(at: start + 2 * week)

@@ -142,7 +142,7 @@ import TidemarkModel
             let database = try cloud.database(scope, of: container, account: account)
             let record = CloudRecord(CloudRecordID(name, in: .default), type: "Note", fields: ["text": .string(name)])
             let outcome = try await database.modify(
-                ModifyRecordsRequest(zone: .default, operations: [RecordOperation(.create, record)]))[0]
+                ModifyRecordsRequest(zone: .default, operations: [RecordOperation(.create, record)], clientToken: name))[0]
             #expect(error(outcome) == nil)
             return database
         }
@@ -155,6 +155,11 @@ import TidemarkModel
             try String.fetchAll(db, sql: "SELECT name FROM records WHERE is_deleted = 0 OR length(fields) > 0")
         }
         #expect(left == ["of Ben"])
+        // Answers to requests name records, too.
+        let answers = try await DatabaseQueue(path: file.path).read { db in
+            try String.fetchAll(db, sql: "SELECT token FROM answers")
+        }
+        #expect(answers == ["of Ben"])
         let whole = try await theirs.lookup(["of Ben"], in: .default, desiredKeys: nil)
         #expect(try whole[0].get().fields == ["text": .string("of Ben")])
     }

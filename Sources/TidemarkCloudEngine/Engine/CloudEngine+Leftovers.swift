@@ -33,7 +33,8 @@ extension CloudEngine {
             var count = 0
             for user in users {
                 count += try await storage.write(owners: [user]) { rows throws(CloudError) in
-                    try rows.forgetAnswers(of: user, age)
+                    try rows.setBackAnswers(of: user, age)
+                    return try rows.forgetAnswers(of: user, age)
                 }
             }
             if users.count < Self.sweptAtOnce || count == 0 { return }

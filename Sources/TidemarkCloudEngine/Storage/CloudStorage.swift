@@ -201,8 +201,12 @@ public protocol CloudTransaction: SharingTransaction, IncarnationTransaction, Da
     ///
     /// - Returns: How many it has removed.
     @discardableResult func forgetAnswers(of user: String, _ age: AnswerAge) throws(CloudError) -> Int
-    /// Returns the first users, at most a number of them, who have more replies than the newest, and some that were stored before a time.
-    /// Looks at all owners, for sweeps.
+    /// Sets the times of a user's replies back by as much as the newest is ahead, where that is too far ahead. Their order stays. O(replies).
+    func setBackAnswers(of user: String, _ age: AnswerAge) throws(CloudError)
+    /// Removes a user's replies, and takes their bytes from what the user has used: the account is being removed. O(replies).
+    func removeAnswers(of user: String) throws(CloudError)
+    /// Returns the first users, at most a number of them, who have more replies than the newest and some that an age has ended, or replies that
+    /// are too far ahead. Looks at all owners, for sweeps.
     func usersWithAnswers(_ age: AnswerAge, limit: Int) throws(CloudError) -> [String]
 
     // What is stored for an account, in bytes

@@ -122,6 +122,9 @@ extension EmbeddedCloud {
             }
             // Large zones, and records with many dependents, go in steps.
             while try await engine.removeNext(assetStorage) {}
+            // They name records.
+            let user = Self.userRecordName(account.id, in: name)
+            try await engine.storage.write(owners: [user]) { rows throws(CloudError) in try rows.removeAnswers(of: user) }
             container.notifier.post()
         }
         try await accounts.remove(account)

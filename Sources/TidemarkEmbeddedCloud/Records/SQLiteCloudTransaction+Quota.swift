@@ -79,31 +79,44 @@ extension SQLiteCloudTransaction {
 
     func forgetAnswers(of user: String, _ age: AnswerAge) throws(CloudError) -> Int {
         try run {
+            // The newest but one less: what is older goes, if it is old.
+            let sql = "SELECT time FROM answers WHERE owner = ? ORDER BY time DESC LIMIT 1 OFFSET ?"
             let owner = try number(writing: user)
-            let sql = """
-                SELECT count(*), min(time), max(time) FROM (SELECT time FROM answers WHERE owner = ? ORDER BY time DESC LIMIT ?)
-                """
-            guard let newest = try Row.fetchOne(statement(sql), arguments: [owner, AnswerAge.newest]),
-                newest[0] as Int == AnswerAge.newest
-            else { return 0 }
-            let (first, last): (Int64, Int64) = (newest[1], newest[2])
-            let arguments: StatementArguments = [owner, last > age.end ? first : min(first, age.start)]
-            let size = "SELECT sum(\(Self.answerSize)) FROM answers WHERE owner = ? AND time < ?"
-            guard let bytes = try Int64.fetchOne(statement(size), arguments: arguments) else { return 0 }
-            try statement("DELETE FROM answers WHERE owner = ? AND time < ?").execute(arguments: arguments)
-            let count = db.changesCount
-            try addUsed(-bytes, by: user)
-            return count
+            guard let first = try Int64.fetchOne(statement(sql), arguments: [owner, AnswerAge.newest - 1]) else { return 0 }
+            return try removeAnswers(of: user, before: min(first, age.start))
+        }
+    }
+
+    func removeAnswers(of user: String) throws(CloudError) { try run { _ = try removeAnswers(of: user, before: .max) } }
+
+    private func removeAnswers(of user: String, before time: Int64) throws -> Int {
+        let arguments: StatementArguments = [try number(writing: user), time]
+        let size = "SELECT sum(\(Self.answerSize)) FROM answers WHERE owner = ? AND time < ?"
+        guard let bytes = try Int64.fetchOne(statement(size), arguments: arguments) else { return 0 }
+        try statement("DELETE FROM answers WHERE owner = ? AND time < ?").execute(arguments: arguments)
+        let count = db.changesCount
+        try addUsed(-bytes, by: user)
+        return count
+    }
+
+    func setBackAnswers(of user: String, _ age: AnswerAge) throws(CloudError) {
+        try run {
+            let owner = try number(writing: user)
+            let last = try Int64.fetchOne(statement("SELECT max(time) FROM answers WHERE owner = ?"), arguments: [owner])
+            guard let last, last > age.end else { return }
+            try statement("UPDATE answers SET time = time - ? WHERE owner = ?").execute(arguments: [last - age.now, owner])
         }
     }
 
     func usersWithAnswers(_ age: AnswerAge, limit: Int) throws(CloudError) -> [String] {
         try run {
             let sql = """
-                SELECT o.name FROM (SELECT owner FROM answers GROUP BY owner HAVING count(*) > ? AND min(time) < ?) a
-                JOIN owners o ON o.number = a.owner ORDER BY o.number LIMIT ?
+                SELECT o.name FROM owners o WHERE EXISTS (SELECT 1 FROM answers a WHERE a.owner = o.number AND a.time > ?1)
+                    OR EXISTS (SELECT 1 FROM answers a WHERE a.owner = o.number AND a.time < ?2)
+                    AND (SELECT 1 FROM answers a WHERE a.owner = o.number LIMIT 1 OFFSET ?3)
+                ORDER BY o.number LIMIT ?4
                 """
-            return try String.fetchAll(statement(sql), arguments: [AnswerAge.newest, age.start, limit])
+            return try String.fetchAll(statement(sql), arguments: [age.end, age.start, AnswerAge.newest, limit])
         }
     }
 

@@ -82,18 +82,35 @@ extension PostgresCloudTransaction {
 
     func forgetAnswers(of user: String, _ age: AnswerAge) throws(CloudError) -> Int {
         try run {
-            let sql = """
-                WITH gone AS (DELETE FROM tidemark_answers WHERE container = $1 AND owner = $2 AND time < (
-                        SELECT CASE WHEN count(*) < \(AnswerAge.newest) THEN NULL WHEN max(time) > $4 THEN min(time)
-                            ELSE least(min(time), $3) END
-                        FROM (SELECT time FROM tidemark_answers WHERE container = $1 AND owner = $2 ORDER BY time DESC
-                            LIMIT \(AnswerAge.newest)) newest)
-                    RETURNING \(Self.answerSize) AS size)
-                SELECT coalesce(sum(size), 0)::int8, count(*) FROM gone
+            let oldest = """
+                (SELECT least(time, $3) FROM tidemark_answers WHERE container = $1 AND owner = $2
+                    ORDER BY time DESC LIMIT 1 OFFSET \(AnswerAge.newest - 1))
                 """
-            let gone = try db.query(sql, container, key(writing: user), age.start, age.end)[0]
-            try addUsed(-gone.value(0), by: user)
-            return try Int(gone.value(1, as: Int64.self))
+            return try removeAnswers(of: user, "AND time < \(oldest)", age.start)
+        }
+    }
+
+    func removeAnswers(of user: String) throws(CloudError) { try run { _ = try removeAnswers(of: user, "AND time < $3", .max) } }
+
+    private func removeAnswers(of user: String, _ condition: String, _ time: Int64) throws -> Int {
+        let sql = """
+            WITH gone AS (DELETE FROM tidemark_answers WHERE container = $1 AND owner = $2 \(condition)
+                RETURNING \(Self.answerSize) AS size)
+            SELECT coalesce(sum(size), 0)::int8, count(*) FROM gone
+            """
+        let gone = try db.query(sql, container, key(writing: user), time)[0]
+        try addUsed(-gone.value(0), by: user)
+        return try Int(gone.value(1, as: Int64.self))
+    }
+
+    func setBackAnswers(of user: String, _ age: AnswerAge) throws(CloudError) {
+        try run {
+            let last = "SELECT max(time) FROM tidemark_answers WHERE container = $1 AND owner = $2"
+            let sql = """
+                UPDATE tidemark_answers SET time = time - (\(last)) + $3
+                WHERE container = $1 AND owner = $2 AND (\(last)) > $4
+                """
+            try db.enqueue(sql, container, key(writing: user), age.now, age.end)
         }
     }
 
@@ -101,9 +118,9 @@ extension PostgresCloudTransaction {
         try run {
             let sql = """
                 SELECT owner FROM tidemark_answers WHERE container = $1 GROUP BY owner
-                HAVING count(*) > \(AnswerAge.newest) AND min(time) < $2 ORDER BY owner LIMIT $3
+                HAVING count(*) > \(AnswerAge.newest) AND min(time) < $2 OR max(time) > $3 ORDER BY owner LIMIT $4
                 """
-            return try db.query(sql, container, age.start, Int64(limit)).map { try $0.text(0) }
+            return try db.query(sql, container, age.start, age.end, Int64(limit)).map { try $0.text(0) }
         }
     }
 
