@@ -17,8 +17,8 @@ LEAN := $(if $(or $(wildcard .build/checkouts/hummingbird),$(filter $(SERVED),$(
 # Release builds have no debug information (DEBUG_INFO=dwarf for it): making it costs a twentieth of the build.
 RELEASE := -c release -debug-info-format $(or $(DEBUG_INFO),none)
 
-# A debug build from nothing takes a fifth less time when each module is compiled as a whole, and without debug information. A build after the change
-# of one file takes longer so: it is for CI, which sets WHOLE_MODULES.
+# Compiling each module as a whole, and without debug information, took 8 to 27 percent less processor time, of three modules that were measured. A build
+# after the change of one file takes longer so: it is for CI, which sets WHOLE_MODULES.
 DEBUG := $(if $(WHOLE_MODULES),-debug-info-format none -Xswiftc -disable-batch-mode -Xswiftc -whole-module-optimization -Xswiftc -num-threads -Xswiftc 2)
 
 .PHONY: help

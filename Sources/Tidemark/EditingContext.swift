@@ -297,11 +297,8 @@ public actor EditingContext {
         var known: [InsertionTarget: SharePlace?] = [:]
         var places: [SharePlace?] = []
         for ((_, record), home) in zip(edits, homes) {
-            guard record.loaded == nil, let target = record.target, target.scope == home else {
-                places.append(nil)
-                continue
-            }
-            if case .store = target {
+            // A store alone is no place in it.
+            guard record.loaded == nil, let target = record.target, target.scope == home, target != .store(home) else {
                 places.append(nil)
                 continue
             }

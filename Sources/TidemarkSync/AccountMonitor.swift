@@ -79,7 +79,7 @@ actor AccountMonitor {
             return .stopped([
                 .init(
                     code: SyncErrorCode.noAccount,
-                    reason: "who runs the cloud has disabled the account. What was changed here stays, and is sent later",
+                    reason: "an administrator of the cloud has disabled the account. Changes made here stay, and are sent later",
                     cause: .accountRestricted)
             ])
         }

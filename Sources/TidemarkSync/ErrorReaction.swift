@@ -25,8 +25,8 @@ package enum ErrorReaction: Hashable, Sendable {
     /// A person has to act. A refused record is tried again every ten minutes, and at each setup. A setup that fails this way halts the
     /// engine; one that runs continuously sets up again after 30 seconds.
     case ask
-    /// The record can't be sent as it is; it is tried again when it is edited. Where the cloud's schema may be why, it is
-    /// also tried at each setup: somebody may have deployed one that takes it.
+    /// The record can't be sent as it is; it is tried again when it is edited. A record that the cloud's schema may have
+    /// refused is also tried at each setup: an administrator may have deployed a schema that takes it.
     case report
 
     package init(_ code: CloudError.Code) {

@@ -193,10 +193,10 @@ def account(step, server, cloud, given, folder):
 
 
 def provider(step, server, cloud, who):
-    """With an identity provider: a new person, somebody with an account, and what the provider is sent."""
+    """A new person, and the owner of an account, sign in with an identity provider, which has nothing to refuse."""
     url = server.url
     with Browser(url) as it:
-        with step("who has no account here signs in with the provider, and gets one"):
+        with step("a person without an account signs in with the provider, and gets one"):
             it.open("/sign-in", UNDER)
             it.press("Sign in with Example Ltd")
             equal(it.title, "Who are you?")
@@ -205,7 +205,7 @@ def provider(step, server, cloud, who):
             equal(it.find("#name").get_property("value"), "Nora Lund")
             check("nora@example.net" in cloud.admin("account", "list"), "there is no account")
             it.press("Sign out")
-        with step("from a link to a share somebody signs in with the provider, and comes back to it"):
+        with step("a person signs in with the provider from a link to a share, and comes back to it"):
             it.open(f"/{who['container']}/development/{who['links']['open']['token']}", "/share")
             it.press("Sign in and accept here")
             it.press("Sign in with Example Ltd")

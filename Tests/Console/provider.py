@@ -36,7 +36,7 @@ class Provider:
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
     def options(self, folder):
-        """What a server is told of it."""
+        """The options of a server that uses the provider."""
         secret = folder / "provider-secret"
         secret.write_text(SECRET)
         secret.chmod(0o600)

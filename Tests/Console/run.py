@@ -13,6 +13,7 @@ import mending
 import people
 import sample
 from browser import HOSTILE, Browser, begin, check_nothing, parser, views
+import places
 from steps import Steps, check, equal
 
 CITY = "c=iCloud.org.example.journal&type=City"
@@ -171,11 +172,12 @@ def main():
     given_options.add_argument("--place", choices=("directory", "postgres"), default="directory", help="where the cloud is (directory)")
     options = given_options.parse_args()
     begin(options)
-    place, server, given = sample.start(options)
-    cloud = place.cloud
     # Over TLS no device takes part, which would have to trust the certificate.
     step = Steps("console", least=8 if options.screenshots else 55 if options.tls else 57)
+    place = places.PLACES[options.place](options, options.folder)
     try:
+        server, given = sample.start(place, options)
+        cloud = place.cloud
         if not options.screenshots:
             without_scripts(step, server.url, given)
             people.without_scripts(step, server.url, given)
@@ -188,14 +190,12 @@ def main():
             people.account(step, server, cloud, given, options.folder)
             people.provider(step, server, cloud, given)
             mending.flows(step, server.url, cloud, given, options.folder)
-        fell = place.fell()
-        place.stop()
-        if fell:
-            sys.exit(f"{fell[0]}: {server.log.read_text()[-2000:]}")
+        wrong = place.fell() or [f"the server ended with {code}" for code in place.stop() if code != 0]
+        if wrong:
+            sys.exit(f"{wrong[0]}: {server.log.read_text()[-2000:]}")
     finally:
-        server.kill()
+        place.kill()
         place.end()
-        given["provider"].stop()
     step.end()
 
 

@@ -1,13 +1,11 @@
 """A served cloud with something in it to look at: a public guide with pictures, somebody's journal that is shared, an operator and a developer."""
 
 import pathlib
-import socket
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "Interop"))
 
-import places  # noqa: E402
 import start_server  # noqa: E402
 from browser import HOSTILE  # noqa: E402
 from provider import Provider  # noqa: E402
@@ -73,19 +71,12 @@ def fill(client, given):
     asked("links/revoke", {"id": given["links"]["revoked"]["id"]})
 
 
-def free_port():
-    with socket.socket() as it:
-        it.bind(("127.0.0.1", 0))
-        return it.getsockname()[1]
-
-
-def start(options):
-    """A server over a filled cloud: where it lies, the server, and how to come in."""
-    place = places.PLACES[options.place](options, options.folder)
+def start(place, options):
+    """A server over a cloud, which is filled: the server, and how to come in."""
     cloud = place.cloud
     given = start_server.fill(cloud)
     provider = Provider(options.folder)
-    port = free_port()
+    port = start_server.free_port()
     public = ["--public-url", f"{'https' if options.tls else 'http'}://127.0.0.1:{port}"]
     server = place.serve(*start_server.UNLIMITED, *public, *provider.options(options.folder), tls=options.tls, port=port)
     given |= {"pids": place.pids, "folders": list(map(str, place.folders))}
@@ -98,4 +89,4 @@ def start(options):
         cloud.admin("schema", "index", "--container", given["container"], "--type", "City", "--field", field, "--queryable")
     cloud.admin("schema", "index", "--container", given["container"], "--type", "Day", "--field", "recordName", "--queryable")
     cloud.admin("account", "set", given["accounts"]["ben"]["email"], "--quota", "20MB")
-    return place, server, given
+    return server, given

@@ -4,7 +4,6 @@ import hashlib
 import json
 import random
 import signal
-import socket
 
 import scenarios
 import start_server
@@ -13,12 +12,6 @@ from scenarios import Ended, Scenario, Wrong, well
 
 OPTIONS = [*start_server.UNLIMITED, "--log-level", "warning"]
 ZONE = {"zoneName": "proof"}
-
-
-def free_port():
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return found.getsockname()[1]
 
 
 class Server(start_server.Server):
@@ -39,7 +32,7 @@ class Served(Scenario):
 
     def __init__(self, tools, folder):
         super().__init__(tools, folder)
-        self.port, self.server = free_port(), None
+        self.port, self.server = start_server.free_port(), None
 
     def serve(self, added=None):
         # Its log and the file with its port are beside the work: what happens to the work's files does not happen to them.

@@ -22,6 +22,7 @@ class Directory:
     """One server over a directory."""
 
     name, is_database = "a directory", False
+    server = None
 
     def __init__(self, options, folder):
         self.options, self.folder = options, folder
@@ -57,6 +58,11 @@ class Directory:
     def stop(self):
         """How the servers have ended that were asked to."""
         return [self.server.stop()]
+
+    def kill(self):
+        """Ends the server where it still runs; there may be none yet."""
+        if self.server:
+            self.server.kill()
 
     def logs(self):
         return [self.server.log]

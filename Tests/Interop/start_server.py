@@ -9,6 +9,7 @@ import json
 import os
 import pathlib
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -18,6 +19,13 @@ import ssl
 CONTAINER, FOREIGN = "iCloud.org.example.journal", "iCloud.org.example.other"
 CALLBACK, ORIGIN = "http://127.0.0.1:9/signed-in", "http://127.0.0.1:9"
 PASSWORDS = {"anna": "correct horse battery staple", "ben": "a second password"}
+
+
+def free_port():
+    """A port that nothing listens on by now."""
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return found.getsockname()[1]
 
 
 class Cloud:

@@ -2,7 +2,7 @@ import Foundation
 import TidemarkCloud
 import TidemarkCloudEngine
 
-/// What every ``CloudStorage`` does with the answers to requests, as checks that throw where it doesn't.
+/// Checks of the answers to requests in every ``CloudStorage``. A check throws where the storage is wrong.
 package enum AnswerStorageContract {
     private static let (day, week): (Int64, Int64) = (86_400_000_000, 604_800_000_000)
     private static let start: Int64 = 1_700_000_000_000_000

@@ -22,22 +22,24 @@ extension CloudEngine {
         }
     }
 
-    /// Forgets the answers that are older than a repeated request may be. A user's go with the user's next request; this is for those who don't come
-    /// back.
+    /// Forgets the answers that are older than a repeated request may be, but for the newest of each user, and sets times back that are from a clock
+    /// that was ahead. A user's old answers go with the user's next request; this is for those who don't come back.
     package func forgetAnswers() async throws(CloudError) {
         let age = AnswerAge(at: now())
+        var last: [String] = []
         while true {
             let users = try await storage.read { rows throws(CloudError) in
                 try rows.usersWithAnswers(age, limit: Self.sweptAtOnce)
             }
-            var count = 0
             for user in users {
-                count += try await storage.write(owners: [user]) { rows throws(CloudError) in
+                try await storage.write(owners: [user]) { rows throws(CloudError) in
                     try rows.setBackAnswers(of: user, age)
-                    return try rows.forgetAnswers(of: user, age)
+                    try rows.forgetAnswers(of: user, age)
                 }
             }
-            if users.count < Self.sweptAtOnce || count == 0 { return }
+            // Answers of one moment can't be told apart, and stay: their users are found again.
+            if users.count < Self.sweptAtOnce || users == last { return }
+            last = users
         }
     }
 

@@ -94,7 +94,7 @@ public struct CloudSchema: Hashable, Codable, Sendable {
                 }
                 continue
             }
-            // Who makes a type by hand need not know what devices add to each record.
+            // A type that was made by hand lacks the field that devices add to each record.
             let isOfDevices = name == CloudRecord.editedField && wanted == .string
             guard !isFrozen || isOfDevices else { throw Self.frozen("'\(name.prefix(100))' of '\(type)'") }
             guard !isFixed || isOfDevices else {
@@ -102,11 +102,11 @@ public struct CloudSchema: Hashable, Codable, Sendable {
                     .invalidArguments, "'\(type)' has no field '\(name)' in the production schema. Deploy the schema that has it")
             }
             try Self.checkName(name)
-            guard known!.fields.count < limits.fieldsPerType else {
+            guard known!.fields.count < limits.fieldsPerType || isOfDevices else {
                 throw CloudError(
                     .limitExceeded, "'\(type)' has \(limits.fieldsPerType) fields, and can't have '\(name)' as well")
             }
-            known!.fields[name] = Field(type: wanted.description, addedBy: user)
+            known!.fields[name] = Field(type: wanted.description, addedBy: isFixed ? nil : user)
             hasChanged = true
         }
         if hasChanged { types[type] = known }

@@ -21,7 +21,7 @@ public struct AnswerAge: Sendable {
 
     /// Microseconds since 1970 UTC, as the other times.
     package let now: Int64
-    /// What was stored before this time has ended.
+    /// Answers that were stored before this time have ended.
     package let start: Int64
     /// Where a user's newest answer is later than this, the clock was ahead, and has been set back: a sweep sets the times of the answers back as
     /// well. As they are, the answers would stay until the clock is there again.

@@ -138,7 +138,9 @@ struct AdminRecordsList: AsyncParsableCommand {
             guard !records.isEmpty else {
                 try Output.line("no record is found")
                 guard zone.place.scope != .public else { return }
-                let others = try await administration.otherZones(than: zone.place, isNoted: true).map { "--zone \($0.zoneName)" }
+                let isShared = zone.place.scope == .shared
+                let others = try await administration.otherZones(than: zone.place, isNoted: true)
+                    .map { "--zone '\($0.zoneName)'" + (isShared ? " --zone-owner \($0.ownerName)" : "") }
                 if !others.isEmpty { Output.error("the database has other zones: \(others.joined(separator: ", "))") }
                 return
             }

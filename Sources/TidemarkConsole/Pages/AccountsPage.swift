@@ -161,9 +161,12 @@ struct AccountPage {
             }
         case "end":
             let session = context.value("session") ?? ""
-            let known = try await administration.details(of: id).sessions.first { $0.id == session }
+            guard let known = try await administration.details(of: id).sessions.first(where: { $0.id == session }) else {
+                throw AdministrationError(.notFound, "there is no such session; it may have ended")
+            }
+            let device = known.device.isEmpty ? "an unknown device" : known.device
             let question =
-                "The session \(session.prefix(4)) of \(known?.device ?? "a device") ends: the device is refused until \(id) signs in on it again. "
+                "The session \(session.prefix(4)) of \(device) ends: the device is refused until \(id) signs in on it again. "
                 + "What it has not sent yet stays on it."
             if let page = try await console.confirmation(context, question, "End the session") { return page }
             try await administration.endSession(session, of: id)

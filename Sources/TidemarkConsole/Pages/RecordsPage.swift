@@ -18,11 +18,11 @@ struct RecordsPage {
         let schema = try await context.administration.schema(of: place.place.container, environment: context.environment)
         let query = query()
         let form = builder(query, place, schema)
-        guard !query.type.isEmpty else {
-            return page(form + (try await otherZones(place, isNoted: false)) + types(schema, place))
-        }
-        let continuation = context.value("cont").map(QueryContinuation.init(rawValue:))
         do throws(AdministrationError) {
+            guard !query.type.isEmpty else {
+                return page(form + (try await otherZones(place, isNoted: false)) + types(schema, place))
+            }
+            let continuation = context.value("cont").map(QueryContinuation.init(rawValue:))
             let found = try await context.administration.records(
                 query, in: place.place, limit: limit, continuation: continuation)
             let zones: HTML = found.records.isEmpty ? try await otherZones(place, isNoted: true) : .none
@@ -144,8 +144,9 @@ struct RecordsPage {
                 ("zone", zone.zoneName), ("owner", place.place.scope == .shared ? zone.ownerName : nil),
             ]
             let kept = place.query.filter { $0.name != "zone" && $0.name != "owner" }
+            let title = zone.zoneName + (place.place.scope == .shared ? " of \(zone.ownerName)" : "")
             return
-                " <a class=\"button quiet\" href=\"\(context.address("records", query: kept + others + parts(query())))\">\(zone.zoneName)</a>"
+                " <a class=\"button quiet\" href=\"\(context.address("records", query: kept + others + parts(query())))\">\(title)</a>"
         }
         return Layout.notice(.info, "This is \(place.zoneTitle). The database has other zones:", "<p>\(links)</p>")
     }

@@ -79,7 +79,7 @@ extension SQLiteCloudTransaction {
 
     func forgetAnswers(of user: String, _ age: AnswerAge) throws(CloudError) -> Int {
         try run {
-            // The newest but one less: what is older goes, if it is old.
+            // The oldest of those that stay.
             let sql = "SELECT time FROM answers WHERE owner = ? ORDER BY time DESC LIMIT 1 OFFSET ?"
             let owner = try number(writing: user)
             guard let first = try Int64.fetchOne(statement(sql), arguments: [owner, AnswerAge.newest - 1]) else { return 0 }

@@ -321,7 +321,7 @@ final class CloudResponder: Sendable {
             "out": .stringConvertible(sent), "address": .string(exchange.address),
         ]
         if let name = exchange.name { metadata["who"] = .string(name) }
-        // Why is on the console's page: it may name what is somebody's own.
+        // The console shows the reasons: they may name private data.
         if !failures.isEmpty {
             metadata["refused"] = .string(failures.map { "\($0.code) \($0.count)" }.joined(separator: ", "))
         }
