@@ -3,7 +3,9 @@
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 
-CLI := .build/release/tidemark
+# Where the programs are that proofs and benchmarks run. PROGRAMS=.build/debug takes those of the tests.
+PROGRAMS := .build/release
+CLI := $(PROGRAMS)/tidemark
 JOURNAL ?= journal.tidemark
 DATA ?= bench-data
 N ?= 200000
@@ -207,7 +209,7 @@ prove-linearizability: build server ## Looks for an order of all that clients of
 	Tests/Prove/linearizability.py $(HISTORIES) --control
 
 # A product's programs, whose files go wrong: Linux alone, where a library can be loaded before others.
-FAULTY = --tidemark $(CLI) --server .build/release/tidemark-server $(if $(SEED),--seed $(SEED))
+FAULTY = --tidemark $(CLI) --server $(PROGRAMS)/tidemark-server $(if $(SEED),--seed $(SEED))
 FAULTS = $(FAULTY) $(if $(SCENARIO),--scenario $(SCENARIO)) $(if $(KEEP),--keep $(KEEP))
 FAULT_CONTROL = $(FAULTY) --control --scenario import --scenario serve --points 12
 POWER_CONTROLS = $(FAULTY) --runs 100 --control log --control served-log --control contents --control folders
@@ -226,7 +228,7 @@ prove-damage: build server ## Damages files of containers and of a cloud, POINTS
 	Tests/Faults/damage.py $(FAULTY) $(if $(KEEP),--keep $(KEEP)) $(if $(KIND),--kind $(KIND)) --points $(or $(POINTS),2000)
 
 .PHONY: test-faults
-test-faults: $(if $(BUILT),,build server) ## The same for three minutes: some calls and allocations fail, some power is cut, and the controls; BUILT=1 builds no program; SEED
+test-faults: $(if $(BUILT),,build server) ## The same for three minutes: some calls and allocations fail, some power is cut, and the controls; BUILT=1 builds no program, PROGRAMS (.build/release); SEED
 	Tests/Faults/faults.py $(FAULTS) --points 48
 	Tests/Faults/power.py $(FAULTS) --runs 32
 	Tests/CoreFuzz/run --memory 400 $(if $(SEED),--seed $(SEED))
