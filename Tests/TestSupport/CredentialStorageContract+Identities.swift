@@ -68,6 +68,12 @@ extension CredentialStorageContract {
             for subject in ["a", "b"] { _ = try await storage.add(identity(subject), most: 9) }
             try requireEqual(try await other.removeIdentity(key("a"), of: "anna"), .removed, "one of two")
             try requireEqual(try await storage.removeIdentity(key("b"), of: "anna"), .isLast, "the last")
+            try requireEqual(
+                try await storage.removeIdentity(key("b"), of: "ben", evenIfLast: true), .notFound, "the last, by another")
+            try requireEqual(
+                try await storage.removeIdentity(key("b"), of: "anna", evenIfLast: true), .removed, "the last all the same")
+            try requireEqual(try await other.identities(of: "anna"), [], "left")
+            _ = try await storage.add(identity("b"), most: 9)
             try await storage.setPassword(password, of: "anna", at: now)
             try requireEqual(try await other.removeIdentity(key("b"), of: "anna"), .removed, "beside a password")
             for round in 0..<20 {

@@ -84,5 +84,5 @@ extension PersonalAccount {
         return shown
     }
 
-    private static func text(_ key: IdentityKey, _ label: String) -> String { "\(label) at \(key.issuer)" }
+    static func text(_ key: IdentityKey, _ label: String) -> String { "\(label) at \(key.issuer)" }
 }

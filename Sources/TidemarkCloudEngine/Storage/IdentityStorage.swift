@@ -10,8 +10,10 @@ package protocol IdentityStorage: Sendable {
     ///
     /// - Parameter most: How many an account has at the most.
     func add(_ identity: StoredIdentity, most: Int) async throws -> IdentityAddition
-    /// Disconnects an identity from an account, unless nothing else would let anybody in to it.
-    func removeIdentity(_ key: IdentityKey, of account: String) async throws -> IdentityRemoval
+    /// Disconnects an identity from an account.
+    ///
+    /// - Parameter evenIfLast: Whether also where nothing else lets anybody in to the account.
+    func removeIdentity(_ key: IdentityKey, of account: String, evenIfLast: Bool) async throws -> IdentityRemoval
 
     /// Adds a session of pages, and removes those that have expired. One of the console is of an operator.
     ///
@@ -29,6 +31,13 @@ package protocol IdentityStorage: Sendable {
     func add(
         _ session: StoredSession, ifIdentityIs key: IdentityKey, auditing event: StoredAuditEvent
     ) async throws -> SessionAddition
+}
+
+extension IdentityStorage {
+    /// Disconnects an identity from an account, unless nothing else would let anybody in to it.
+    package func removeIdentity(_ key: IdentityKey, of account: String) async throws -> IdentityRemoval {
+        try await removeIdentity(key, of: account, evenIfLast: false)
+    }
 }
 
 /// What names a person at an identity provider.

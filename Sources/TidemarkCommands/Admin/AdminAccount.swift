@@ -38,11 +38,13 @@ struct AdminAccount: AsyncParsableCommand {
               tidemark admin account show anna@example.org --data ~/cloud
               tidemark admin account set anna@example.org --quota 20GB --data ~/cloud
               tidemark admin account password anna@example.org --data ~/cloud
+              tidemark admin account identities anna@example.org --data ~/cloud
               tidemark admin account remove anna@example.org --data ~/cloud
             """,
         subcommands: [
             AdminAccountAdd.self, AdminAccountList.self, AdminAccountShow.self, AdminAccountSet.self, AdminAccountPassword.self,
-            AdminAccountResetLink.self, AdminAccountExport.self, AdminAccountRemove.self, AdminAccountRecount.self,
+            AdminAccountResetLink.self, AdminAccountIdentities.self, AdminAccountExport.self, AdminAccountRemove.self,
+            AdminAccountRecount.self,
         ])
 }
 

@@ -144,13 +144,16 @@ extension EmbeddedCloud {
 /// - Parameters:
 ///   - what: What it is, in one word.
 ///   - list: The command that lists them, where that is called otherwise.
-func identifier(_ beginning: String, of ids: [String], _ what: String, listedBy list: String? = nil) throws -> String {
+func identifier(
+    _ beginning: String, of ids: [String], _ what: String, listedBy list: String? = nil, shownBy command: String? = nil
+) throws -> String {
     let found = ids.filter { $0.hasPrefix(beginning.lowercased()) }
     guard found.count < 2 || found.contains(beginning) else {
-        throw ending("\(found.count) \(what)s begin with '\(beginning)': write more of it", .usage)
+        let several = what.hasSuffix("y") ? "\(what.dropLast())ies" : "\(what)s"
+        throw ending("\(found.count) \(several) begin with '\(beginning)': write more of it", .usage)
     }
     guard !beginning.isEmpty, let first = found.first else {
-        throw ending("there is no \(what) '\(beginning)'; see 'tidemark admin \(list ?? what) list'", .noInput)
+        throw ending("there is no \(what) '\(beginning)'; see '\(command ?? "tidemark admin \(list ?? what) list")'", .noInput)
     }
     return found.contains(beginning) ? beginning : first
 }

@@ -46,13 +46,17 @@ extension CredentialStore {
 
     /// Disconnects an identity from an account.
     ///
-    /// - Parameter id: As ``Identity/id`` has it.
+    /// - Parameters:
+    ///   - id: As ``Identity/id`` has it.
+    ///   - evenIfLast: Whether also where the account has no password and no other identity: nobody can sign in to it then.
     /// - Returns: What it was.
-    /// - Throws: ``CredentialError`` `notFound`; `invalid` where the account has no password and no other identity; `storage`, `busy`.
-    package func disconnect(_ id: String, from account: String) async throws(CredentialError) -> Identity {
+    /// - Throws: ``CredentialError`` `notFound`; `invalid` where it is the last and is not to be disconnected then; `storage`, `busy`.
+    package func disconnect(
+        _ id: String, from account: String, evenIfLast: Bool = false
+    ) async throws(CredentialError) -> Identity {
         let missing = CredentialError(.notFound, "there is no such identity; it may be disconnected already")
         guard let identity = try await identities(of: account).first(where: { $0.id == id }) else { throw missing }
-        switch try await stored({ try await storage.removeIdentity(identity.key, of: account) }) {
+        switch try await stored({ try await storage.removeIdentity(identity.key, of: account, evenIfLast: evenIfLast) }) {
         case .removed: return identity
         case .notFound: throw missing
         case .isLast:

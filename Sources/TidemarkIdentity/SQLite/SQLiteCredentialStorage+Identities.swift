@@ -29,7 +29,7 @@ extension SQLiteCredentialStorage {
         }
     }
 
-    func removeIdentity(_ key: IdentityKey, of account: String) async throws -> IdentityRemoval {
+    func removeIdentity(_ key: IdentityKey, of account: String, evenIfLast: Bool) async throws -> IdentityRemoval {
         try await writer.write { db in
             guard try StoredIdentity(key, db)?.account == account else { return .notFound }
             let others = try Int.fetchOne(
@@ -38,7 +38,7 @@ extension SQLiteCredentialStorage {
                     SELECT (SELECT count(*) FROM identities WHERE account = ?1) - 1
                         + (SELECT count(*) FROM passwords WHERE account = ?1 AND digest <> x'')
                     """, arguments: [account])
-            guard others ?? 0 > 0 else { return .isLast }
+            guard evenIfLast || others ?? 0 > 0 else { return .isLast }
             try db.execute(
                 sql: "DELETE FROM identities WHERE issuer = ? AND subject = ?", arguments: [key.issuer, key.subject])
             return .removed

@@ -39,7 +39,9 @@ extension PostgresCredentialStorage {
         }
     }
 
-    package func removeIdentity(_ key: IdentityKey, of account: String) async throws -> IdentityRemoval {
+    package func removeIdentity(
+        _ key: IdentityKey, of account: String, evenIfLast: Bool
+    ) async throws -> IdentityRemoval {
         guard key.isStorable, account.isStorable else { return .notFound }
         return try await database.write { transaction in
             let rows = try transaction.run([
@@ -51,7 +53,7 @@ extension PostgresCredentialStorage {
             ])
             let identities = try rows[1].map { try Self.identity($0).key }
             guard identities.contains(key) else { return .notFound }
-            guard !rows[0].isEmpty || identities.count > 1 else { return .isLast }
+            guard evenIfLast || !rows[0].isEmpty || identities.count > 1 else { return .isLast }
             try transaction.enqueue(
                 "DELETE FROM identities WHERE issuer = $1 AND subject = $2", key.issuer, key.subject)
             return .removed

@@ -67,6 +67,8 @@ struct AdminPlacesTests {
             ("token revoke zz", 66),
             ("key add --container journal --name Importer --public-key \(key.path) --json", 0), ("key list --json", 0),
             ("key revoke 00000000zz", 66), ("session list --json", 0), ("session end --all --json", 0), ("session end abc", 66),
+            ("account identities anna@example.org --json", 0), ("account identities anna@example.org", 0),
+            ("account identities anna@example.org --disconnect ab", 66),
             ("schema show --container journal --json", 0), ("schema show --container other", 66),
             ("schema index --container journal --type None --field title --queryable", 66),
             ("schema freeze --container journal --json", 0), ("schema freeze --container journal --off", 0),
