@@ -24,6 +24,8 @@ extension Administration {
         package let account: StoredAccount
         package let usage: [EmbeddedCloud.Usage]
         package let sessions: [Session]
+        /// Sessions of the console, and of the person's own pages.
+        package let pages: [PageSession]
         package let hasPassword: Bool
         /// Those of identity providers that sign in to it.
         package let identities: [Identity]
@@ -40,6 +42,7 @@ extension Administration {
             AccountDetails(
                 account: account, usage: try await cloud.usage(of: account),
                 sessions: try await credentials.sessions(of: account.id),
+                pages: try await credentials.pageSessions(of: account.id),
                 hasPassword: try await credentials.hasPassword(account.id),
                 identities: try await credentials.identities(of: account.id),
                 role: try await credentials.operatorRole(of: account.id),

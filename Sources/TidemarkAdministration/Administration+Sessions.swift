@@ -3,9 +3,9 @@ import TidemarkEmbeddedCloud
 package import TidemarkIdentity
 import TidemarkModel
 
-/// Sessions of devices and browsers.
+/// Sessions of devices, browsers and pages.
 extension Administration {
-    /// Returns the sessions of all accounts, or of one.
+    /// Returns the sessions of devices and browsers of all accounts, or of one.
     ///
     /// - Parameter name: The account's address or identifier.
     package func sessions(of name: String? = nil) async throws(AdministrationError) -> [Session] {
@@ -13,6 +13,16 @@ extension Administration {
         guard let name else { return try await wrapped { try await credentials.sessions() } }
         let account = try await account(name)
         return try await wrapped { try await credentials.sessions(of: account.id) }
+    }
+
+    /// Returns the sessions of the console and of people's own pages of all accounts, or of one.
+    ///
+    /// - Parameter name: The account's address or identifier.
+    package func pageSessions(of name: String? = nil) async throws(AdministrationError) -> [PageSession] {
+        try demandOperator("the list of sessions")
+        guard let name else { return try await wrapped { try await credentials.pageSessions(of: nil) } }
+        let account = try await account(name)
+        return try await wrapped { try await credentials.pageSessions(of: account.id) }
     }
 
     /// Ends all sessions of an account, those of the console among them.
@@ -26,15 +36,19 @@ extension Administration {
         return count
     }
 
-    /// Ends one session.
+    /// Ends one session: of a device, a browser, the console, or a person's own pages.
     ///
     /// - Parameter name: The account that it has to be of; `nil` for any.
     /// - Throws: ``AdministrationError`` `notFound`, also for a session of another account.
     package func endSession(_ id: String, of name: String? = nil) async throws(AdministrationError) {
-        guard let session = try await sessions(of: name).first(where: { $0.id == id }) else {
+        if let session = try await sessions(of: name).first(where: { $0.id == id }) {
+            try await wrapped { try await credentials.endSession(id: id) }
+            return try await audit("session.end", account: session.account, subject: id, before: session.device)
+        }
+        guard let session = try await pageSessions(of: name).first(where: { $0.id == id }) else {
             throw AdministrationError(.notFound, "there is no such session; it may have ended")
         }
-        try await wrapped { try await credentials.endSession(id: id) }
+        try await wrapped { try await credentials.endPageSession(id) }
         try await audit("session.end", account: session.account, subject: id, before: session.device)
     }
 

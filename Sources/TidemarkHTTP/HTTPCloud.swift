@@ -119,7 +119,8 @@ extension HTTPCloud {
     ///
     /// - Parameters:
     ///   - code: Of the second factor; an account without one signs in whatever it is.
-    ///   - device: What lists of the account's sessions call this device; by default the machine's name.
+    ///   - device: What lists of the account's sessions call this device, such as `Anna's laptop`; by default the machine's name.
+    ///   - system: What they say that it runs; by default the operating system and its version. An empty text says nothing.
     /// - Returns: The account's name in the cloud container.
     /// - Throws: `CloudError` `notAuthenticated` when the address or the password is not right, `secondFactorRequired` when they are and the
     ///   code is missing, wrong or was used already, `requestRateLimited` after too many tries, `invalidArguments` when it is another
@@ -127,7 +128,8 @@ extension HTTPCloud {
     ///   in then still is.
     @discardableResult
     public func signIn(
-        email: String, password: String, code: String? = nil, device: String = HTTPCloud.deviceName
+        email: String, password: String, code: String? = nil, device: String = HTTPCloud.deviceName,
+        system: String = HTTPCloud.systemName
     ) async throws(CloudError) -> String {
         let name = name
         var json = JSONWriter()
@@ -136,6 +138,7 @@ extension HTTPCloud {
             $0.member("password", password)
             $0.member("code", code)
             $0.member("device", device.isEmpty ? nil : device)
+            $0.member("system", system.isEmpty ? nil : system)
             $0.member("deviceToken", store.device(for: name, email: email)?.token)
         }
         let call = HTTPCall(kind: .change, target: sessionPath, body: json.bytes, isSigned: false)

@@ -31,8 +31,11 @@ public struct HTTPDatabase: SharingDatabase {
                 // Another session would fare no better.
                 guard error.containerIsServed else { throw CloudError(.notAuthenticated, "\(cloud.server): \(error.reason)") }
                 throw CloudError(
-                    .notAuthenticated, "the session with \(cloud.server) has ended (\(error.reason)); sign in again",
-                    remedy: .signIn)
+                    .notAuthenticated,
+                    """
+                    the session with \(cloud.server) has ended: it was ended on another device or by the server's operator, the password was \
+                    changed, or nobody used it for half a year; sign in again
+                    """, remedy: .signIn)
             }
             return CloudAccount(status: .noAccount)
         }

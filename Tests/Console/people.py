@@ -108,7 +108,7 @@ def account(step, server, cloud, given, folder):
             check("is wrong" in it.text, it.text)
             it.sign_in(dora, under=UNDER)
             equal(it.title, "Your account")
-            check("these pages, here" in it.text, it.text)
+            check("this session" in it.text, it.text)
         with step("the name is changed with the password, and shown as text"):
             it.type("name", HOSTILE)
             it.find("form.card [name=password]").send_keys(dora["password"])
@@ -116,9 +116,16 @@ def account(step, server, cloud, given, folder):
             check("are as you wrote them" in it.text, it.text)
             equal(it.find("#name").get_property("value"), HOSTILE)
             check("broken" not in it.driver.title and not it.all("main script, main img"), it.driver.title)
-        with step("a device is seen, and its session is ended"):
+        with step("a device is seen, renamed, and its session is ended"):
             server.sign_in(dora)
             it.open("", UNDER)
+            check("within the last hour" in it.text, it.text)
+            it.press("Rename")
+            name = it.find("td details [name=device]")
+            name.clear()
+            name.send_keys("Dora's laptop")
+            it.press("Save the name")
+            check("Dora's laptop" in it.text, it.text)
             rows = len(it.all("tbody tr"))
             it.press("End")
             check("The session has ended." in it.text, it.text)

@@ -61,6 +61,8 @@ extension CredentialStorageContract {
             _ = try await storage.add(own, ifPasswordIs: password, auditing: event("b"))
             _ = try await storage.add(console(2), ifPasswordIs: password, auditing: event("c"))
             try requireEqual(try await other.consoleSessions(of: "anna", at: now), [own, console(2)], "both")
+            try requireEqual(try await other.consoleSessions(of: nil, at: now), [own, console(2)], "of all accounts")
+            try requireEqual(try await other.consoleSessions(of: "ben", at: now), [], "of another account")
             _ = try await other.removeOperator("anna")
             try requireEqual(try await storage.consoleSessions(of: "anna", at: now), [own], "without the role")
             _ = try await other.endSessions(of: "anna")

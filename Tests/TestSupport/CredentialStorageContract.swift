@@ -10,12 +10,13 @@ package enum CredentialStorageContract {
     private static let now: Int64 = 1_800_000_000_000_000
 
     private static func session(
-        _ number: Int, of account: String = "anna", began: Int64 = now, kept: Int64 = now + 1_000, address: String = "192.0.2.1"
+        _ number: Int, of account: String = "anna", began: Int64 = now, kept: Int64 = now + 1_000, address: String = "192.0.2.1",
+        device: String = "Laptop ä"
     ) -> StoredSession {
         StoredSession(
             id: [UInt8](repeating: 0, count: 14) + [UInt8(number / 256), UInt8(number % 256)], account: account,
-            container: container, environment: .production, kind: "device", began: began, kept: kept, device: "Laptop ä",
-            used: began, address: address)
+            container: container, environment: .production, kind: "device", began: began, kept: kept, device: device,
+            system: "Debian GNU/Linux 12 ä", used: began, address: address)
     }
 
     private static func token(_ id: String, name: String = "Web ä") -> StoredAPIToken {
@@ -259,6 +260,20 @@ package enum CredentialStorageContract {
                 _ = try await (added, changed)
                 try requireEqual(try await storage.session(session(round).id), nil, "a session of the password before")
             }
+        },
+        StorageCheck("a session is renamed by its account alone, in all servers") { open in
+            let (storage, other) = (try await open(), try await open())
+            try await storage.addContainer(container, at: now)
+            for row in [session(1), session(2)] { _ = try await storage.add(row, ifPasswordIs: nil, auditing: nil) }
+            try requireEqual(try await other.session(session(1).id), session(1), "the session before")
+            try requireEqual(try await storage.renameSession(session(1).id, of: "ben", to: "Mine"), false, "by another")
+            try requireEqual(
+                try await storage.renameSession(session(3).id, of: "anna", to: "Mine"), false, "one that is not there")
+            try requireEqual(try await storage.renameSession(session(1).id, of: "anna", to: "Phone ö"), true, "by its account")
+            let renamed = session(1, device: "Phone ö")
+            try requireEqual(try await storage.session(session(1).id), renamed, "the session here")
+            try requireEqual(try await other.session(session(1).id), renamed, "the session there")
+            try requireEqual(try await other.sessions(of: "anna", keptFrom: 0), [renamed, session(2)], "the list")
         },
         StorageCheck("sessions are listed, kept, used, and removed when nobody needs them") { open in
             let (storage, other) = (try await open(), try await open())

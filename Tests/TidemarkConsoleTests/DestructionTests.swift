@@ -129,6 +129,8 @@ import TidemarkModel
             ("endSession", { try await layer.endSession("x") }),
             ("endAllSessions", { _ = try await layer.endAllSessions() }),
             ("addAccount", { _ = try await layer.addAccount("new@example.org", password: nil) }),
+            ("pageSessions", { _ = try await layer.pageSessions() }), ("waysIn", { _ = try await layer.waysIn(to: name) }),
+            ("disconnectIdentity", { _ = try await layer.disconnectIdentity("x", of: name, evenIfLast: true) }),
             ("update", { _ = try await layer.update(name) { $0.quota = 1 } }),
             ("setPassword", { _ = try await layer.setPassword("another horse", of: name) }),
             ("passwordLink", { _ = try await layer.passwordLink(of: name) }),

@@ -167,13 +167,16 @@ import TidemarkModel
         let second = try await fixture.browser(cleo)
         let phone = try await fixture.credentials.makeSession(
             account: cleo.id, container: ConsoleFixture.journal, environment: .development, kind: .device,
-            device: "Phone \"><script>", address: "192.0.2.7")
+            device: "Phone \"><script>", system: "Debian <12>", address: "192.0.2.7")
         let foreign = try await fixture.credentials.makeSession(
             account: fixture.console.ben.id, container: ConsoleFixture.journal, environment: .development, kind: .device,
             device: "Ben's phone")
         let page = await browser.get().text
         #expect(page.contains("Phone &quot;&gt;&lt;script&gt;") && !page.contains("<script") && !page.contains("Ben"))
-        #expect(page.contains("these pages, here") && page.contains("192.0.2.7"))
+        #expect(page.contains("this session") && page.contains("192.0.2.7"))
+        #expect(page.contains("Debian &lt;12&gt;") && page.contains("<code>\(phone.session.id.prefix(4))</code>"))
+        #expect(page.contains("\(ConsoleFixture.journal) (development)"))
+        #expect(page.contains("within the last hour") && page.contains("within the last minute"))
         // Another's session is one that is not there.
         #expect(try await browser.post("", ["action": "end", "id": foreign.session.id]).status == 404)
         #expect(try await browser.post("", ["action": "end", "id": phone.session.id]).status == 303)
@@ -187,6 +190,32 @@ import TidemarkModel
         #expect(try await browser.post("", ["action": "everywhere"]).header("Location") == "/account/sign-in?note=everywhere")
         #expect(await browser.get().status == 303)
         #expect(try await !fixture.credentials.sessions(of: fixture.console.ben.id).isEmpty)
+    }
+
+    @Test func `a person gives a device another name, and another's device none`() async throws {
+        let fixture = try await PeopleFixture()
+        let cleo = fixture.console.cleo
+        let browser = try await fixture.browser(cleo)
+        let (phone, foreign) = (
+            try await fixture.credentials.makeSession(
+                account: cleo.id, container: ConsoleFixture.journal, environment: .development, kind: .device, device: "vm"),
+            try await fixture.credentials.makeSession(
+                account: fixture.console.ben.id, container: ConsoleFixture.journal, environment: .development, kind: .device,
+                device: "Ben's phone")
+        )
+        let rename = ["action": "rename", "id": phone.session.id, "device": "Cleo's <b>phone</b>"]
+        #expect(try await browser.post("", rename).header("Location") == "/account?done=renamed")
+        let page = await browser.get().text
+        #expect(page.contains("Cleo&#39;s &lt;b&gt;phone&lt;/b&gt;") || page.contains("Cleo's &lt;b&gt;phone&lt;/b&gt;"))
+        for (id, name, status) in [(foreign.session.id, "Mine", 404), ("", "Mine", 404), (phone.session.id, " ", 400)] {
+            let form = ["action": "rename", "id": id, "device": name]
+            #expect(try await browser.post("", form).status == status, "\(name)")
+        }
+        #expect(try await fixture.credentials.sessions(of: fixture.console.ben.id).map(\.device) == ["Ben's phone"])
+        let entry = try #require(
+            try await fixture.credentials.auditLog().first { $0.event.action.rawValue == "account.session.rename" })
+        #expect(entry.event.before == "vm" && entry.event.after == "Cleo's <b>phone</b>" && entry.event.actor == cleo.id)
+        #expect(entry.event.subject == "session \(phone.session.id)")
     }
 
     @Test func `a second factor is set up with its first code, asked for, and removed with the password`() async throws {

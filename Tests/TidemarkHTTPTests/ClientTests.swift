@@ -344,8 +344,12 @@ import TidemarkModel
         let store = SessionMemory()
         let cloud = try cloud(stub.address, store: store, signedIn: false)
         let device = "Anna's phone"
-        #expect(try await cloud.signIn(email: "anna@example.org", password: "pass word", device: device) == "_anna")
-        #expect(stub.requests[0].body == #"{"email":"anna@example.org","password":"pass word","device":"Anna's phone"}"#)
+        #expect(
+            try await cloud.signIn(email: "anna@example.org", password: "pass word", device: device, system: "macOS 15.1")
+                == "_anna")
+        #expect(
+            stub.requests[0].body
+                == #"{"email":"anna@example.org","password":"pass word","device":"Anna's phone","system":"macOS 15.1"}"#)
         #expect(stub.requests[0].header("Authorization") == nil)
         #expect(store.session()?.token == "abc")
         try await cloud.signOut()
@@ -360,10 +364,10 @@ import TidemarkModel
         let stub = try StubServer { _, _ in .json(#"{"token":"abc","expires":1,"userRecordName":"_anna"}"#) }
         let cloud = try cloud(stub.address, signedIn: false)
         try await cloud.signIn(email: "anna@example.org", password: "a")
-        try await cloud.signIn(email: "anna@example.org", password: "a", device: "")
-        let name = HTTPCloud.deviceName
-        #expect(!name.isEmpty && !name.contains("\0"))
-        #expect(stub.requests[0].body.hasSuffix(##""password":"a","device":"\##(name)"}"##))
+        try await cloud.signIn(email: "anna@example.org", password: "a", device: "", system: "")
+        let (name, system) = (HTTPCloud.deviceName, HTTPCloud.systemName)
+        #expect(!name.isEmpty && !name.contains("\0") && !system.isEmpty)
+        #expect(stub.requests[0].body.hasSuffix(##""password":"a","device":"\##(name)","system":"\##(system)"}"##))
         #expect(stub.requests[1].body.hasSuffix(#""password":"a"}"#))
     }
 
@@ -376,7 +380,12 @@ import TidemarkModel
         }
         let database = try cloud(stub.address).database(.private)
         #expect(try await failure { try await database.account() }.reason.hasSuffix(": no"))
-        #expect(try await failure { try await database.account() }.reason.hasSuffix("has ended (no); sign in again"))
+        #expect(
+            try await failure { try await database.account() }.reason.hasSuffix(
+                """
+                has ended: it was ended on another device or by the server's operator, the password was changed, or nobody used it for half a \
+                year; sign in again
+                """))
     }
 
     @Test func `a session is gone here though the server can't be told`() async throws {

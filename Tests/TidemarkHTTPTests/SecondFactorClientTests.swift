@@ -21,13 +21,14 @@ import TidemarkModel
         }
         let cloud = HTTPCloud(try stub.address, container: "iCloud.org.example.journal")
         let error = await #expect(throws: CloudError.self) {
-            try await cloud.signIn(email: "anna@example.org", password: "pass word", device: "")
+            try await cloud.signIn(email: "anna@example.org", password: "pass word", device: "", system: "")
         }
         #expect(error?.code == .secondFactorRequired && error?.reason == "the account has a second factor")
         #expect(try cloud.userRecordName == nil)
         #expect(stub.requests.map(\.body) == [#"{"email":"anna@example.org","password":"pass word"}"#])
         #expect(
-            try await cloud.signIn(email: "anna@example.org", password: "pass word", code: "123456", device: "") == "_anna")
+            try await cloud.signIn(email: "anna@example.org", password: "pass word", code: "123456", device: "", system: "")
+                == "_anna")
         #expect(stub.requests.last?.body == #"{"email":"anna@example.org","password":"pass word","code":"123456"}"#)
         // Once: an attempt that changes something is not sent again.
         #expect(stub.requests.count == 2)

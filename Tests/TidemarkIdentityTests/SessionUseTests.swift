@@ -58,12 +58,62 @@ import TidemarkModel
     @Test func `what a device says of itself becomes one short line`() async throws {
         for (said, shown) in [
             ("", ""), (" Phone\n", "Phone"), ("a\u{1b}[31m\u{7}b", "a [31m b"), (String(repeating: "é", count: 5000), nil),
+            // What turns the direction of the text around it, and other ends of a line.
+            ("a\u{202e}b\u{2066}c\u{200f}d\u{61c}e", "abcde"), ("a\u{2028}b\u{2029}c\u{85}d", "a b c d"),
+            // A family is one picture, joined by marks that stay.
+            ("👩\u{200d}👧 phone", "👩\u{200d}👧 phone"),
         ] {
             let served = try await Served()
             _ = try await begin(served, device: said)
-            let device = try await listed(served).device
-            #expect(device == shown ?? String(repeating: "é", count: 100))
+            let it = try await listed(served)
+            #expect(it.device == shown ?? String(repeating: "é", count: 100))
+            #expect(it.system == "")
+            _ = try await served.credentials.makeSession(
+                account: "ben", container: served.container, environment: .development, kind: .device, system: said)
+            let system = try #require(try await served.credentials.sessions(of: "ben").first).system
+            #expect(system == shown ?? String(repeating: "é", count: 50))
         }
+    }
+
+    @Test func `a device is renamed by its account, with the same limits`() async throws {
+        let served = try await Served()
+        let id = try await begin(served).session.id
+        let renamed = try await served.credentials.renameSession(id: id, of: "anna", to: " Anna's\u{202e} phone\n")
+        #expect(renamed.before == "Laptop" && renamed.after == "Anna's phone")
+        #expect(try await listed(served).device == "Anna's phone")
+        for (account, name, code) in [
+            ("ben", "Mine", CredentialError.Code.notFound), ("anna", " \u{202e}\n", .invalid), ("anna", "", .invalid),
+        ] {
+            let error = await refusal { _ = try await served.credentials.renameSession(id: id, of: account, to: name) }
+            #expect(error?.code == code, "\(account): \(name)")
+        }
+        #expect(try await listed(served).device == "Anna's phone")
+    }
+
+    @Test func `a list says of the last use what is known, and no more`() {
+        let (minute, hour) = (60_000_000 as Int64, 3_600_000_000 as Int64)
+        // 2027-01-15T08:00:00Z.
+        let noted = 1_800_000_000_000_000 as Int64
+        func text(_ after: Int64, _ accuracy: Int64 = 60) -> String {
+            LastUse(noted: noted, accuracy: accuracy * minute).text(at: noted + after)
+        }
+        #expect(LastUse(noted: 0, accuracy: hour).text(at: noted) == "")
+        #expect(text(-hour) == "within the last hour")
+        #expect(text(0) == "within the last hour")
+        #expect(text(hour - 1) == "within the last hour")
+        #expect(text(hour) == "today between 08:00 and 09:00 UTC")
+        #expect(text(16 * hour - 1) == "today between 08:00 and 09:00 UTC")
+        #expect(text(16 * hour) == "yesterday between 08:00 and 09:00 UTC")
+        #expect(text(40 * hour) == "on 2027-01-15 between 08:00 and 09:00 UTC")
+        #expect(text(14 * minute, 15) == "within the last 15 minutes")
+        #expect(text(15 * minute, 15) == "today between 08:00 and 08:15 UTC")
+        #expect(text(0, 1) == "within the last minute")
+        #expect(text(minute, 1) == "today between 08:00 and 08:01 UTC")
+        // All of the last minute may be meant.
+        #expect(LastUse(noted: noted + 1, accuracy: hour).text(at: noted + 2 * hour) == "today between 08:00 and 09:01 UTC")
+        // A use before midnight may have had another one after it.
+        let late = LastUse(noted: noted + 16 * hour - 30 * minute, accuracy: hour).text(at: noted + 20 * hour)
+        #expect(late == "yesterday between 23:30 and 00:30 UTC")
     }
 
     @Test func `a renewal leaves what others know of sessions, and is on disk`() async throws {
@@ -90,11 +140,13 @@ import TidemarkModel
         let served = try await Served()
         let token = try await begin(served)
         try await served.credentials.writer.write { db in
-            for name in ["device", "used", "address"] { try db.execute(sql: "ALTER TABLE sessions DROP COLUMN \(name)") }
+            for name in ["device", "system", "used", "address"] {
+                try db.execute(sql: "ALTER TABLE sessions DROP COLUMN \(name)")
+            }
         }
         let later = try served.opening()
         let it = try #require(try await later.sessions().first)
-        #expect(it.id == token.session.id && it.device == "" && it.used == 0 && it.address == "")
+        #expect(it.id == token.session.id && it.device == "" && it.system == "" && it.used == 0 && it.address == "")
         #expect(it.expires > served.clock.now + 180 * day)
         later.noteUse(of: try await later.session(token.text).get(), from: "192.0.2.2")
         await later.usesAreWritten()

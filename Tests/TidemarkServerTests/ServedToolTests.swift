@@ -33,12 +33,18 @@ import TidemarkIdentity
 
     @discardableResult
     private func signIn(
-        _ name: String, as email: String = "anna@example.org", password: String = Self.password, status: Int32 = 0
+        _ name: String, as email: String = "anna@example.org", password: String = Self.password, device: String? = nil,
+        status: Int32 = 0
     ) async throws -> Tool.Result {
         let input = try scratch.write(password + "\n", to: "password")
-        return try await run(
+        let words = [
             "account", "sign-in", path(name), "--server", served.address.description, "--email", email, "--container",
-            FaultyCloudFixture.container, "--password-stdin", status: status, input: input)
+            FaultyCloudFixture.container, "--password-stdin",
+        ]
+        let result = try await tool.run(words + (device.map { ["--device-name", $0] } ?? []), input: input)
+        #expect(result.status == status, "\(words): \(result.output)\(result.errors)")
+        for text in [result.output, result.errors] { #expect(!text.contains(Self.password)) }
+        return result
     }
 
     @Test func `devices of one person have the same, and people share, through a server`() async throws {
@@ -81,10 +87,37 @@ import TidemarkIdentity
         try await signIn("anna")
         let found = try await run("admin", "session", "list", "--data", served.fixture.directory.path, "--json").json()
         #expect(found["kind"] as? String == "device" && found["account"] as? String == "anna@example.org")
-        for key in ["device", "address", "until"] { #expect((found[key] as? String)?.isEmpty == false, "\(key)") }
-        #expect(found["used"] as? String == found["began"] as? String)
+        for key in ["device", "system", "address", "until"] { #expect((found[key] as? String)?.isEmpty == false, "\(key)") }
+        #expect(found["used"] as? String == found["began"] as? String && found["usedWithin"] as? Int == 3600)
         let table = try await run("admin", "session", "list", "--data", served.fixture.directory.path)
-        for column in ["device", "used", "from", "until"] { #expect(table.output.contains(column)) }
+        for column in ["device", "system", "used", "from", "until"] { #expect(table.output.contains(column)) }
+        #expect(table.output.contains("within the last hour"))
+    }
+
+    @Test func `a device has the name that it is given at its sign-in, and its session is ended by that of its list`()
+        async throws
+    {
+        let data = served.fixture.directory.path
+        for (name, status) in [("", Int32(64)), (String(repeating: "x", count: 201), 64), ("Anna's laptop", 0)] {
+            try await signIn("anna", device: name, status: status)
+        }
+        try await run(
+            "account", "sign-in", path("other"), "--cloud", data, "--email", "anna@example.org", "--device-name", "x", status: 64)
+        let found = try await run("admin", "session", "list", "--data", data, "--json").json()
+        #expect(found["device"] as? String == "Anna's laptop")
+        // Those of pages are ended in the same way.
+        let anna = try #require(try await served.fixture.id("anna@example.org"))
+        _ = try await served.access.signInToPages(Self.password, account: anna, device: "Browser/1.0", address: "", as: "anna")
+        let lines = try await run("admin", "session", "list", "--data", data, "--json").output.split(separator: "\n")
+        try #require(lines.count == 2 && lines[1].contains(#""kind":"pages""#) && lines[1].contains(#""usedWithin":60"#))
+        #expect(!lines[1].contains("container"))
+        let page = try #require(try await served.access.pageSessions(of: anna).first).id
+        try await run("admin", "session", "end", String(page.prefix(8)), "--data", data)
+        #expect(try await served.access.pageSessions(of: nil).isEmpty)
+        try await run("admin", "session", "end", try #require(found["id"] as? String), "--data", data)
+        let refused = try await run("sync", path("anna"), status: 69)
+        #expect(refused.errors.contains("has ended: it was ended on another device or by the server's operator"))
+        #expect(!refused.errors.contains("bad credentials"))
     }
 
     @Test func `a session moves with its container, is in no copy, and is not used when others can read it`() async throws {

@@ -112,8 +112,11 @@ package actor PersonArchive {
                     $0.member("container", session.container)
                     $0.member("environment", session.environment.rawValue)
                     $0.member("device", session.device)
+                    $0.member("system", session.system)
                     $0.member("address", session.address)
                     $0.member("began", Timestamp.text(microseconds: session.began))
+                    $0.member("used", session.used == 0 ? nil : Timestamp.text(microseconds: session.used))
+                    $0.member("usedWithin", session.used == 0 ? nil : Int64(session.lastUse.seconds))
                 }
             }
         }

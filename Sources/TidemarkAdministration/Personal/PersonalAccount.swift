@@ -89,6 +89,18 @@ package struct PersonalAccount: Sendable {
         }
     }
 
+    /// Describes when a session was used last, for people.
+    package func text(of use: LastUse) -> String { use.text(at: credentials.time) }
+
+    /// Gives what a session of a device or a browser is on another name.
+    ///
+    /// - Throws: ``AdministrationError`` `invalid` for a name that shows nothing; `notFound`.
+    package func renameSession(_ id: String, to name: String) async throws(AdministrationError) {
+        let (before, after) = try await wrapped { try await credentials.renameSession(id: id, of: account.id, to: name) }
+        guard before != after else { return }
+        try await audit("session.rename", subject: "session \(id)", before: before, after: after)
+    }
+
     /// Ends a session of the account: of a device, a browser, or pages.
     package func endSession(_ id: String) async throws(AdministrationError) {
         let (devices, pages) = try await sessions()

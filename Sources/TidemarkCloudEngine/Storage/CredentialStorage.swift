@@ -78,6 +78,10 @@ package protocol CredentialStorage: OperatorStorage, IdentityStorage {
     func keepSession(_ id: [UInt8], until kept: Int64) async throws
     /// Writes uses of sessions. Their addresses become known ones.
     func note(_ uses: [SessionUse]) async throws
+    /// Gives what an account's session is on another name.
+    ///
+    /// - Returns: Whether the account has such a session.
+    func renameSession(_ id: [UInt8], of account: String, to device: String) async throws -> Bool
     /// - Returns: Whether there was one.
     func endSession(_ id: [UInt8]) async throws -> Bool
     /// - Returns: How many there were.

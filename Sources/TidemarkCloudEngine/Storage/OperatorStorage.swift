@@ -26,8 +26,8 @@ package protocol OperatorStorage: Sendable {
     func noteConsoleSession(_ id: [UInt8], used: Int64, confirmed: Int64) async throws
     /// - Returns: Whether there was one.
     func endConsoleSession(_ id: [UInt8]) async throws -> Bool
-    /// Returns an account's console sessions that have not expired, by when they began.
-    func consoleSessions(of account: String, at now: Int64) async throws -> [StoredConsoleSession]
+    /// Returns the console sessions that have not expired of an account, or of all with `nil`, by when they began.
+    func consoleSessions(of account: String?, at now: Int64) async throws -> [StoredConsoleSession]
     /// Returns an account's sessions of devices and browsers whose rows may not go before a time, by when they began.
     func sessions(of account: String, keptFrom time: Int64) async throws -> [StoredSession]
 

@@ -85,7 +85,8 @@ package struct StoredSession: Hashable, Sendable {
     package let began: Int64
     /// When the row may go: microseconds since 1970 UTC.
     package var kept: Int64
-    package let device: String
+    /// What it is on, and the operating system of that, as it has said itself; empty where it has said nothing. A person may have renamed it.
+    package var device, system: String
     /// The last use that was noted, and from where; 0 where that is not known.
     package var used: Int64
     package var address: String
@@ -94,11 +95,11 @@ package struct StoredSession: Hashable, Sendable {
 
     package init(
         id: [UInt8], account: String, container: String, environment: StoreEnvironment, kind: String, began: Int64, kept: Int64,
-        device: String, used: Int64, address: String
+        device: String, system: String = "", used: Int64, address: String
     ) {
         (self.id, self.account, self.container, self.environment) = (id, account, container, environment)
         (self.kind, self.began, self.kept) = (kind, began, kept)
-        (self.device, self.used, self.address) = (device, used, address)
+        (self.device, self.system, self.used, self.address) = (device, system, used, address)
     }
 }
 

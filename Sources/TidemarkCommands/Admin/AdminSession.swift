@@ -20,10 +20,13 @@ struct AdminSessionList: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "list", abstract: "Shows the sessions.",
         discussion: """
-            'device' is the name that the device or browser gives itself. 'used' is the time of the last use, rounded to an hour, or to \
-            15 minutes for a browser that does not stay signed in. 'from' is the address (for IPv6, the network). An unused session ends \
-            at 'until': on a device 180 days after its last new token, in a browser after 30 minutes, or after two weeks if it stays \
-            signed in.
+            'device' is the name that the device or browser gives itself ('tidemark account sign-in --device-name'), or that its \
+            person has given it; 'system' is the operating system that it says it has. 'kind' is device, web (a browser), 'web, stays', \
+            console, or pages (the person's own). 'used' tells the last use as exactly as it is known: to an hour, to 15 minutes for a \
+            browser that does not stay signed in, to a minute for console and pages. With --json, 'used' is the use that was noted last, \
+            and there may have been others in the 'usedWithin' seconds after it. 'from' is the address (for IPv6, the network). An \
+            unused session ends at 'until': on a device 180 days after its last new token, in a browser after 30 minutes, or after two \
+            weeks if it stays signed in.
 
             Examples:
               tidemark admin session list --data ~/cloud
@@ -36,15 +39,26 @@ struct AdminSessionList: AsyncParsableCommand {
     @OptionGroup var listing: AdminListing
 
     private struct Line: Encodable {
-        let id, account, container, environment, kind: String
-        let device: String?
+        let id, account, kind: String
+        let container, environment, device, system: String?
         let began: String
-        let used, address: String?
+        let used: String?
+        let usedWithin: Int?
+        let address: String?
         let until: String
+        /// For people.
+        let lastUse: String
 
-        /// - Parameter account: Its address.
-        init(_ session: Session, account: String) {
-            (id, self.account, container) = (session.id, account, session.container)
+        private enum CodingKeys: CodingKey {
+            case id, account, kind, container, environment, device, system, began, used, usedWithin, address, until
+        }
+
+        /// - Parameters:
+        ///   - account: Its address.
+        ///   - now: Microseconds since 1970 UTC.
+        init(_ session: Session, account: String, at now: Int64) {
+            (id, self.account) = (session.id, account)
+            container = session.container
             environment = session.environment.rawValue
             kind =
                 switch session.kind {
@@ -53,9 +67,24 @@ struct AdminSessionList: AsyncParsableCommand {
                 case .device: "device"
                 }
             device = session.device.isEmpty ? nil : session.device
+            system = session.system.isEmpty ? nil : session.system
             address = session.address.isEmpty ? nil : session.address
             began = Timestamp.text(microseconds: session.began)
             used = session.used == 0 ? nil : Timestamp.text(microseconds: session.used)
+            usedWithin = session.used == 0 ? nil : session.lastUse.seconds
+            lastUse = session.lastUse.text(at: now)
+            until = Timestamp.text(microseconds: session.expires)
+        }
+
+        init(_ session: PageSession, account: String, at now: Int64) {
+            (id, self.account, kind) = (session.id, account, session.isOfConsole ? "console" : "pages")
+            (container, environment, system) = (nil, nil, nil)
+            device = session.device.isEmpty ? nil : session.device
+            address = session.address.isEmpty ? nil : session.address
+            began = Timestamp.text(microseconds: session.began)
+            used = Timestamp.text(microseconds: session.used)
+            usedWithin = session.lastUse.seconds
+            lastUse = session.lastUse.text(at: now)
             until = Timestamp.text(microseconds: session.expires)
         }
     }
@@ -63,17 +92,21 @@ struct AdminSessionList: AsyncParsableCommand {
     func run() async throws {
         try await reportingErrors {
             let administration = try await listing.place.administration()
-            let sessions = try await administration.sessions(of: account)
+            let (sessions, pages) = (
+                try await administration.sessions(of: account), try await administration.pageSessions(of: account)
+            )
             let addresses = try await administration.cloud.addresses()
+            let now = administration.credentials.time
             try listing.show(
-                sessions.map { Line($0, account: addresses[$0.account] ?? $0.account) },
+                sessions.map { Line($0, account: addresses[$0.account] ?? $0.account, at: now) }
+                    + pages.map { Line($0, account: addresses[$0.account] ?? $0.account, at: now) },
                 columns: [
-                    "id", "account", "container", "environment", "kind", "device", "began", "used", "from", "until",
+                    "id", "account", "container", "environment", "kind", "device", "system", "began", "used", "from", "until",
                 ], none: "no account is signed in"
             ) { line in
                 [
-                    line.id, line.account, line.container, line.environment, line.kind, line.device ?? "",
-                    Wording.moment(line.began), line.used.map(Wording.moment) ?? "", line.address ?? "",
+                    String(line.id.prefix(32)), line.account, line.container ?? "", line.environment ?? "", line.kind,
+                    line.device ?? "", line.system ?? "", Wording.moment(line.began), line.lastUse, line.address ?? "",
                     Wording.moment(line.until),
                 ]
             }
@@ -116,7 +149,8 @@ struct AdminSessionEnd: AsyncParsableCommand {
             var count = 1
             var ended: String?
             if let id {
-                let found = try identifier(id, of: try await administration.sessions().map(\.id), "session")
+                let all = try await administration.sessions().map(\.id) + administration.pageSessions().map(\.id)
+                let found = try identifier(id, of: all, "session")
                 try await administration.endSession(found)
                 ended = found
             } else if let account {

@@ -28,6 +28,8 @@ struct AccountSignIn: AsyncParsableCommand {
                   --email anna@example.org --records apart
               tidemark account sign-in MyJournal.tidemark \\
                   --server https://sync.example.org --email anna@example.org
+              tidemark account sign-in MyJournal.tidemark --device-name "Anna's laptop" \\
+                  --server https://sync.example.org --email anna@example.org
               tidemark account sign-in MyJournal.tidemark --ca authority.pem \\
                   --server https://sync.example.org --email anna@example.org
             """)
@@ -60,6 +62,12 @@ struct AccountSignIn: AsyncParsableCommand {
             valueName: "file"))
     var authority: String?
 
+    @Option(
+        help: ArgumentHelp(
+            "What the account's list of sessions calls this device. The list also has its operating system. (default: the host's name)",
+            valueName: "name"))
+    var deviceName: String?
+
     @Option(help: ArgumentHelp("The person's name, as participants of their shares see it.", valueName: "name"))
     var name: String?
 
@@ -86,6 +94,10 @@ struct AccountSignIn: AsyncParsableCommand {
     func validate() throws {
         if cloud != nil, server != nil { throw ValidationError("name one cloud: --cloud or --server") }
         if let cloud, ServerAddress.isAddress(cloud) { throw ValidationError("a server is named with --server") }
+        if cloud != nil, deviceName != nil { throw ValidationError("--device-name is for a server; name it with --server") }
+        if let deviceName, !(1...200).contains(deviceName.utf8.count) {
+            throw ValidationError("a device's name has 1 to 200 bytes")
+        }
         if cloud != nil, authority != nil { throw ValidationError("--ca is for a server; name it with --server") }
     }
 
@@ -156,9 +168,12 @@ struct AccountSignIn: AsyncParsableCommand {
             Output.error("note: the container in \(place) is '\(name)', as it was in \(before); --container names another")
         }
         if ServerAddress.isAddress(place) { return try await signIn(to: place, name, url, isNew: isNew, known, &made) }
-        guard !passwordStdin, !codeEntry.isNamed, !insecureHTTP, authority == nil else {
+        guard !passwordStdin, !codeEntry.isNamed, !insecureHTTP, authority == nil, deviceName == nil else {
             throw ending(
-                "--password-stdin, --code-stdin, --code-file, --insecure-http and --ca are for a server; name it with --server",
+                """
+                --password-stdin, --code-stdin, --code-file, --insecure-http, --ca and --device-name are for a server; name it with \
+                --server
+                """,
                 .usage)
         }
         let cloudURL = URL(fileURLWithPath: place, isDirectory: true)
@@ -190,7 +205,8 @@ struct AccountSignIn: AsyncParsableCommand {
         let password = try Password.read(isOnStandardInput: passwordStdin, for: "\(email) at \(place)")
         try await codeEntry.signIn(mayAsk: !passwordStdin, for: "\(email) at \(place)") { code in
             do throws(CloudError) {
-                try await served.signIn(email: email, password: password, code: code)
+                try await served.signIn(
+                    email: email, password: password, code: code, device: deviceName ?? HTTPCloud.deviceName)
             } catch {
                 if error.remedy == .trustAuthority { throw ending("\(error) (--ca FILE)", error.exitStatus) }
                 guard error.code == .notAuthenticated else { throw error }

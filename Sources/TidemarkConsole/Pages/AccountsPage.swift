@@ -65,10 +65,10 @@ struct AccountPage {
             <dt>Name</dt><dd>\(account.name?.title ?? "–")</dd>
             <dt>Phone</dt><dd>\(account.phone ?? "–")</dd>
             <dt>Password</dt><dd>\(details.hasPassword ? "set" : details.identities.isEmpty ? "none: nobody can sign in" : "none")</dd>
-            \(details.identities.html { "<dt>Signs in with</dt><dd>\($0.label) at \($0.key.issuer)</dd>" })
             <dt>Console</dt><dd>\(details.role.map { $0.role.rawValue } ?? "no role")</dd>
             <dt>Identifier</dt><dd><code>\(account.id)</code></dd>
             </dl></div>
+            \(AccountIdentities(context).section(details, id))
             <h2>Use and quota</h2>
             \(usage(details))
             <form class="card" method="post" action="\(Address(["account"]))">\(fields("quota", id))
@@ -114,23 +114,32 @@ struct AccountPage {
     }
 
     private func sessions(_ details: Administration.AccountDetails, _ id: String) -> HTML {
-        guard !details.sessions.isEmpty else { return "<div class=\"card empty\">The account is signed in nowhere.</div>" }
-        return Layout.table(
-            "Sessions", ["Device", "Container", "Since", "Last used", "From", ""],
+        guard !details.sessions.isEmpty || !details.pages.isEmpty else {
+            return "<div class=\"card empty\">The account is signed in nowhere.</div>"
+        }
+        let now = context.administration.credentials.time
+        func end(_ session: String) -> HTML {
+            """
+            <form method="post" action="\(Address(["account"]))">\(fields("end", id))<input type="hidden" name="session" value="\(session)">\
+            <button class="danger">End<span class="hidden"> the session</span></button></form>
+            """
+        }
+        let rows: [HTML] =
             details.sessions.map { session in
-                let device: HTML = """
-                    \(session.device.isEmpty ? "unknown" : session.device) <code>\(String(session.id.prefix(4)))</code>
-                    """
-                return Layout.row([
-                    device,
-                    HTML("\(session.container) (\(session.environment.rawValue))"),
-                    Layout.time(session.began), session.used == 0 ? .none : Layout.time(session.used), HTML(session.address),
-                    """
-                    <form method="post" action="\(Address(["account"]))">\(fields("end", id))<input type="hidden" name="session" value="\(session.id)">\
-                    <button class="danger">End<span class="hidden"> the session</span></button></form>
-                    """,
+                Layout.row([
+                    SessionCells.device(session), SessionCells.place(session), Layout.time(session.began),
+                    HTML(session.lastUse.text(at: now)), HTML(session.address), end(session.id),
                 ])
-            })
+            }
+            + details.pages.map { session in
+                let isOwn = session.id == context.session.id
+                return Layout.row([
+                    SessionCells.device(session, isOwn: isOwn), session.isOfConsole ? "the console" : "the person's own pages",
+                    Layout.time(session.began), HTML(session.lastUse.text(at: now)), HTML(session.address),
+                    isOwn ? .none : end(session.id),
+                ])
+            }
+        return Layout.table("Sessions", ["Device", "For", "Since (UTC)", "Last used", "From", ""], rows)
     }
 
     private func change(_ id: String) async throws -> ConsoleReply {
@@ -161,15 +170,10 @@ struct AccountPage {
             }
         case "end":
             let session = context.value("session") ?? ""
-            guard let known = try await administration.details(of: id).sessions.first(where: { $0.id == session }) else {
-                throw AdministrationError(.notFound, "there is no such session; it may have ended")
-            }
-            let device = known.device.isEmpty ? "an unknown device" : known.device
-            let question =
-                "The session \(session.prefix(4)) of \(device) ends: the device is refused until \(id) signs in on it again. "
-                + "What it has not sent yet stays on it."
+            let question = try await question(toEnd: session, of: id)
             if let page = try await console.confirmation(context, question, "End the session") { return page }
             try await administration.endSession(session, of: id)
+        case "disconnect": if let page = try await AccountIdentities(context).disconnect(of: id, console) { return page }
         case "sign-out":
             let question =
                 "All devices and browsers of \(id) are signed out. What they have not sent yet stays on them until somebody signs in again."
@@ -197,6 +201,29 @@ struct AccountPage {
         default: throw AdministrationError(.invalid, "say what is to be changed")
         }
         return .redirect(to: context.address("account", query: [("id", id), ("done", "1")]))
+    }
+
+    /// What is asked before a session of an account ends.
+    private func question(toEnd session: String, of id: String) async throws(AdministrationError) -> String {
+        let details = try await context.administration.details(of: id)
+        let now = context.administration.credentials.time
+        func text(_ device: String, _ system: String, _ began: Int64, _ use: LastUse, _ address: String) -> String {
+            let name = device.isEmpty ? "an unknown device" : device
+            let runs = system.isEmpty ? "" : " (\(system))"
+            let since = Timestamp.text(microseconds: began).prefix(16).replacing("T", with: " ")
+            var last = use.text(at: now)
+            if !last.isEmpty { last = ", and was used last \(last)\(address.isEmpty ? "" : " from \(address)")" }
+            return "The session \(session.prefix(4)) of \(name)\(runs) ends. It began on \(since) UTC\(last). "
+        }
+        if let known = details.sessions.first(where: { $0.id == session }) {
+            return text(known.device, known.system, known.began, known.lastUse, known.address)
+                + "The device is refused until \(id) signs in on it again. What it has not sent yet stays on it."
+        }
+        guard let known = details.pages.first(where: { $0.id == session }) else {
+            throw AdministrationError(.notFound, "there is no such session; it may have ended")
+        }
+        return text(known.device, "", known.began, known.lastUse, known.address)
+            + (known.isOfConsole ? "It opens the console." : "It opens the person's own pages.")
     }
 
     private static let units: [(String, Int64)] = [

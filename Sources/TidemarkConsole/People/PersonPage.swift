@@ -19,6 +19,7 @@ struct PersonPage {
 
     private static let notes = [
         "profile": "Your name and address are as you wrote them.", "session": "The session has ended.",
+        "renamed": "The device has the name that you have given it.",
         "second-factor": "The second factor is removed. The password alone lets you in, here and on devices.",
         "address":
             "A letter is on its way to the new address. Open the link in it: until then you sign in with the one that you have.",
@@ -109,20 +110,31 @@ struct PersonPage {
         let rows =
             devices.map { session in
                 Layout.row([
-                    HTML(session.device.isEmpty ? "a device" : session.device), HTML(session.container), HTML(session.address),
-                    Layout.time(session.began), session.used == 0 ? .none : Layout.time(session.used),
-                    end(session.id, session.device),
+                    SessionCells.device(session) + rename(session), SessionCells.place(session), HTML(session.address),
+                    Layout.time(session.began), HTML(person.own.text(of: session.lastUse)), end(session.id, session.device),
                 ])
             }
             + browsers.map { session in
                 let isOwn = session.id == person.session.id
-                let place = session.isOfConsole ? "the console" : isOwn ? "these pages, here" : "these pages"
                 return Layout.row([
-                    HTML(session.device), HTML(place), HTML(session.address), Layout.time(session.began),
-                    Layout.time(session.used), isOwn ? .none : end(session.id, session.device),
+                    SessionCells.device(session, isOwn: isOwn), session.isOfConsole ? "the console" : "these pages",
+                    HTML(session.address), Layout.time(session.began), HTML(person.own.text(of: session.lastUse)),
+                    isOwn ? .none : end(session.id, session.device),
                 ])
             }
         return Layout.table("Devices and sessions", ["Device", "For", "From", "Since (UTC)", "Last used", "End"], rows)
+    }
+
+    private func rename(_ session: Session) -> HTML {
+        """
+        <details><summary>Rename</summary>\(person.form(
+            Self.here, "rename",
+            """
+            <input type="hidden" name="id" value="\(session.id)">
+            <input name="device" aria-label="Name of the device" maxlength="200" required value="\(session.device)">
+            <button class="quiet">Save the name</button>
+            """))</details>
+        """
     }
 
     private func change() async throws -> ConsoleReply {
@@ -179,6 +191,9 @@ struct PersonPage {
         case "end":
             try await person.own.endSession(person.value("id") ?? "")
             return .redirect(to: Self.here.with("done", "session"))
+        case "rename":
+            try await person.own.renameSession(person.value("id") ?? "", to: person.value("device") ?? "")
+            return .redirect(to: Self.here.with("done", "renamed"))
         case "everywhere":
             try await person.own.signOutEverywhere()
             return pages.signedOut(person.request, "everywhere")

@@ -120,8 +120,8 @@ struct SessionRow: Sendable {
     func session(issued: Int64, expires: Int64) -> Session {
         Session(
             id: Hexadecimal.text(row.id), account: row.account, container: row.container, environment: row.environment,
-            kind: kind, began: row.began, device: row.device, used: row.used, address: row.address, issued: issued,
-            expires: expires, holder: row.holder)
+            kind: kind, began: row.began, device: row.device, system: row.system, used: row.used, address: row.address,
+            issued: issued, expires: expires, holder: row.holder)
     }
 
     /// Until when the last token is good, by what is known: it was given out with the last use, or since then without one that was noted.

@@ -65,6 +65,7 @@ extension CredentialStore {
     /// - Parameters:
     ///   - code: Of the second factor, where the account has one: what its app shows, or a recovery code.
     ///   - device: What it signs in on, as that says itself.
+    ///   - system: The operating system of that, as it says itself.
     ///   - address: From where.
     ///   - isKnown: Whether somebody signed in to the account from there, or on the device, before: such an attempt does not wait for strangers.
     ///   - name: The account as it was typed: where there is none, the audit log gets a digest of it.
@@ -72,7 +73,8 @@ extension CredentialStore {
     /// - Throws: ``CredentialError`` `notFound` when the container is not served; `busy`, `storage`.
     public func signIn(
         _ password: String, account: String?, code: String = "", container: String, environment: StoreEnvironment = .development,
-        kind: Session.Kind, device: String = "", address: String = "", isKnown: Bool = false, as name: String = ""
+        kind: Session.Kind, device: String = "", system: String = "", address: String = "", isKnown: Bool = false,
+        as name: String = ""
     ) async throws(CredentialError) -> SignInResult<SessionToken> {
         var event = AuditEvent(
             .signIn, account: account ?? unknownAccount(name), address: address, container: container, subject: Self.line(device))
@@ -88,7 +90,7 @@ extension CredentialStore {
             event.actor = verified.account
             let token = try await makeSession(
                 account: verified.account, container: container, environment: environment, kind: kind, device: device,
-                address: address, hash: verified.hash, event: event)
+                system: system, address: address, hash: verified.hash, event: event)
             if let token { return .signedIn(token) }
             event.outcome = "the password was changed meanwhile"
         } catch {

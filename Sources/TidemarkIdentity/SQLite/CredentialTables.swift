@@ -73,6 +73,7 @@ enum CredentialTables {
         ("sessions", "device", "TEXT NOT NULL DEFAULT ''"), ("sessions", "used", "INTEGER NOT NULL DEFAULT 0"),
         ("sessions", "address", "TEXT NOT NULL DEFAULT ''"), ("audit", "before_change", "TEXT NOT NULL DEFAULT ''"),
         ("audit", "after_change", "TEXT NOT NULL DEFAULT ''"), ("console_sessions", "kind", "TEXT NOT NULL DEFAULT 'console'"),
+        ("sessions", "system", "TEXT NOT NULL DEFAULT ''"),
     ]
 
     /// Whether the file has all tables and columns.
@@ -146,6 +147,6 @@ extension StoredSession {
         self.init(
             id: Array(row["id"] as Data), account: row["account"], container: row["container"],
             environment: try CredentialTables.environment(row, "environment"), kind: row["kind"], began: row["began"],
-            kept: row["kept"], device: row["device"], used: row["used"], address: row["address"])
+            kept: row["kept"], device: row["device"], system: row["system"], used: row["used"], address: row["address"])
     }
 }

@@ -95,12 +95,16 @@ extension SQLiteCredentialStorage {
         }
     }
 
-    func consoleSessions(of account: String, at now: Int64) async throws -> [StoredConsoleSession] {
+    func consoleSessions(of account: String?, at now: Int64) async throws -> [StoredConsoleSession] {
         try await writer.read { db in
-            try Row.fetchAll(
-                db, sql: "SELECT * FROM console_sessions WHERE account = ? AND expires > ? ORDER BY began, id",
-                arguments: [account, now]
-            ).map { try StoredConsoleSession($0) }
+            let (select, order) = ("SELECT * FROM console_sessions WHERE expires > ?", "ORDER BY began, id")
+            let rows: [Row]
+            if let account {
+                rows = try Row.fetchAll(db, sql: "\(select) AND account = ? \(order)", arguments: [now, account])
+            } else {
+                rows = try Row.fetchAll(db, sql: "\(select) \(order)", arguments: [now])
+            }
+            return try rows.map { try StoredConsoleSession($0) }
         }
     }
 

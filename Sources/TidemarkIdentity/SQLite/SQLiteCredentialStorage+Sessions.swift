@@ -71,12 +71,12 @@ extension SQLiteCredentialStorage {
         try db.execute(sql: "DELETE FROM sessions WHERE kept < ?", arguments: [session.began])
         try db.execute(
             sql: """
-                INSERT INTO sessions (id, account, container, environment, kind, began, kept, device, used, address)
-                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                INSERT INTO sessions (id, account, container, environment, kind, began, kept, device, system, used, address)
+                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
                 """,
             arguments: [
                 Data(session.id), session.account, session.container, session.environment.rawValue, session.kind,
-                session.began, session.kept, session.device, session.used, session.address,
+                session.began, session.kept, session.device, session.system, session.used, session.address,
             ])
     }
 
@@ -106,6 +106,17 @@ extension SQLiteCredentialStorage {
                 guard session.used < use.at else { return }
                 (session.used, session.address) = (use.at, use.address)
             }
+        }
+    }
+
+    func renameSession(_ id: [UInt8], of account: String, to device: String) async throws -> Bool {
+        try await writer.write { db in
+            try db.execute(
+                sql: "UPDATE sessions SET device = ? WHERE id = ? AND account = ?", arguments: [device, Data(id), account])
+            guard db.changesCount > 0 else { return false }
+            // Other processes may know the row as it was.
+            try CredentialTables.bump(db)
+            return true
         }
     }
 

@@ -62,7 +62,7 @@ extension CredentialStore {
     /// - Parameters:
     ///   - device: The browser, as it says itself.
     ///   - address: From where.
-    ///   - isKnown: As for ``signIn(_:account:code:container:environment:kind:device:address:isKnown:as:)``.
+    ///   - isKnown: As for ``signIn(_:account:code:container:environment:kind:device:system:address:isKnown:as:)``.
     ///   - name: The account as it was typed: where there is none, the audit log gets a digest of it.
     ///   - code: Of the second factor, where the account has one.
     /// - Returns: What the cookie gets, or why there is none. It takes as long as ``checkPassword(_:of:)``.

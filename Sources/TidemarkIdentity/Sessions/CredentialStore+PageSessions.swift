@@ -18,17 +18,21 @@ package struct PersonSession: Hashable, Sendable {
 /// A session of pages, as lists show it.
 package struct PageSession: Hashable, Identifiable, Sendable {
     package let id: String
+    /// The account, by its identifier.
+    package let account: String
     /// Whether it opens the console; otherwise the person's own pages.
     package let isOfConsole: Bool
     /// Microseconds since 1970 UTC.
     package let began, used: Int64
+    /// Until when it lasts where nobody uses it: the same.
+    package let expires: Int64
     package let device, address: String
 }
 
 /// Sessions of pages: of the console, and of people's own pages. What signs in to one opens none of the other.
 extension CredentialStore {
     /// How much later than the last use that was noted one is noted: microseconds.
-    private static let pageNoting: Int64 = 60_000_000
+    static let pageNoting: Int64 = 60_000_000
 
     /// Signs a person in to their own pages. The parameters are those of
     /// ``signInToConsole(_:account:code:device:address:isKnown:as:)``.
@@ -142,17 +146,18 @@ extension CredentialStore {
         _ = try await stored { try await storage.endConsoleSession(id) }
     }
 
-    /// Returns an account's sessions of pages that may still be used, the oldest first.
+    /// Returns the sessions of pages that may still be used of an account, or of all with `nil`, the oldest first.
     ///
     /// - Throws: ``CredentialError`` `storage`, `busy`.
-    package func pageSessions(of account: String) async throws(CredentialError) -> [PageSession] {
+    package func pageSessions(of account: String?) async throws(CredentialError) -> [PageSession] {
         let now = now()
         return try await stored { try await storage.consoleSessions(of: account, at: now) }
             .filter { now - $0.used < Self.consoleIdleTime }
             .map {
                 PageSession(
-                    id: Hexadecimal.text($0.id), isOfConsole: $0.kind == .console, began: $0.began, used: $0.used,
-                    device: $0.device, address: $0.address)
+                    id: Hexadecimal.text($0.id), account: $0.account, isOfConsole: $0.kind == .console, began: $0.began,
+                    used: $0.used, expires: min($0.expires, $0.used + Self.consoleIdleTime), device: $0.device,
+                    address: $0.address)
             }
     }
 

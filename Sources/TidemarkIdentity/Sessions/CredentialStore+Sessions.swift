@@ -7,16 +7,17 @@ extension CredentialStore {
     ///
     /// - Parameters:
     ///   - device: What it is on, as that says itself.
+    ///   - system: The operating system of that, as it says itself.
     ///   - address: From where.
     /// - Throws: ``CredentialError`` `notFound` when the container is not served; `storage`, `busy`.
     public func makeSession(
         account: String, container: String, environment: StoreEnvironment, kind: Session.Kind, device: String = "",
-        address: String = ""
+        system: String = "", address: String = ""
     ) async throws(CredentialError) -> SessionToken {
         guard
             let token = try await makeSession(
-                account: account, container: container, environment: environment, kind: kind, device: device, address: address,
-                hash: nil)
+                account: account, container: container, environment: environment, kind: kind, device: device, system: system,
+                address: address, hash: nil)
         else { throw CredentialError(.storage, "the session could not be made") }
         return token
     }
@@ -27,10 +28,11 @@ extension CredentialStore {
     /// - Returns: `nil` when it has another one by now.
     func makeSession(
         account: String, container: String, environment: StoreEnvironment, kind: Session.Kind, device: String = "",
-        address: String = "", hash: PasswordHash?, event: AuditEvent? = nil
+        system: String = "", address: String = "", hash: PasswordHash?, event: AuditEvent? = nil
     ) async throws(CredentialError) -> SessionToken? {
         try await makeSession(
-            account: account, container: container, environment: environment, kind: kind, device: device, address: address
+            account: account, container: container, environment: environment, kind: kind, device: device, system: system,
+            address: address
         ) { row, session throws(CredentialError) in
             var event = event
             event?.subject = session
@@ -43,13 +45,14 @@ extension CredentialStore {
     /// - Returns: `nil` when what let the account in has changed meanwhile.
     func makeSession(
         account: String, container: String, environment: StoreEnvironment, kind: Session.Kind, device: String,
-        address: String, add: (StoredSession, String) async throws(CredentialError) -> SessionAddition
+        system: String = "", address: String, add: (StoredSession, String) async throws(CredentialError) -> SessionAddition
     ) async throws(CredentialError) -> SessionToken? {
         let began = now()
         let expires = began + kind.lifetime
         let row = StoredSession(
             id: random(16), account: account, container: container, environment: environment, kind: kind.stored, began: began,
-            kept: Self.kept(kind, expires), device: Self.line(device), used: began, address: Self.line(address))
+            kept: Self.kept(kind, expires), device: Self.line(device), system: Self.line(system, most: Self.systemLength),
+            used: began, address: Self.line(address))
         switch try await add(row, "session \(Hexadecimal.text(row.id))") {
         case .added: break
         case .containerIsNotServed: throw Self.noContainer(container)
@@ -58,12 +61,21 @@ extension CredentialStore {
         return token(try SessionRow(row).session(issued: began, expires: expires))
     }
 
-    /// What others say of themselves as a line of a list: at most 200 bytes, without control characters.
-    package static func line(_ text: String) -> String {
+    /// Bytes of the name of a device at the most.
+    package static let deviceLength = 200
+    /// Bytes of the name of an operating system at the most.
+    private static let systemLength = 100
+
+    /// What others say of themselves as a line of a list: without control characters, and without marks that turn the direction of what is
+    /// written around it.
+    ///
+    /// - Parameter most: Its bytes at the most.
+    package static func line(_ text: String, most: Int = CredentialStore.deviceLength) -> String {
         var line = ""
-        for scalar in text.unicodeScalars {
-            let shown = scalar.properties.generalCategory == .control ? " " : scalar
-            guard line.utf8.count + UTF8.width(shown) <= 200 else { break }
+        for scalar in text.unicodeScalars where !scalar.properties.isBidiControl {
+            let isBreak = [.control, .lineSeparator, .paragraphSeparator].contains(scalar.properties.generalCategory)
+            let shown = isBreak ? " " : scalar
+            guard line.utf8.count + UTF8.width(shown) <= most else { break }
             line.unicodeScalars.append(shown)
         }
         return line.trimmingCharacters(in: .whitespaces)
@@ -115,6 +127,22 @@ extension CredentialStore {
         var renewed = session
         (renewed.issued, renewed.expires) = (issued, expires)
         return token(renewed)
+    }
+
+    /// Gives what an account's session is on another name.
+    ///
+    /// - Returns: The name before, and the one that lists have from now on.
+    /// - Throws: ``CredentialError`` `invalid` for a name that shows nothing; `notFound`, `storage`, `busy`.
+    package func renameSession(
+        id: String, of account: String, to name: String
+    ) async throws(CredentialError) -> (before: String, after: String) {
+        let after = Self.line(name)
+        guard !after.isEmpty else { throw CredentialError(.invalid, "a device has a name: write one") }
+        let bytes = Hexadecimal.bytes(id) ?? []
+        let missing = CredentialError(.notFound, "there is no such session; it may have ended")
+        guard let before = try await sessions(of: account).first(where: { $0.id == id })?.device else { throw missing }
+        guard try await stored({ try await storage.renameSession(bytes, of: account, to: after) }) else { throw missing }
+        return (before, after)
     }
 
     /// Ends a session: its tokens let nobody in any more.

@@ -20,8 +20,9 @@ public struct Session: ContainerGrant, Hashable, Identifiable, Sendable {
             }
         }
 
-        /// Microseconds after which another use is noted: an hour, or half of a shorter lifetime.
-        var noting: Int64 { min(60 * 60_000_000, lifetime / 2) }
+        /// Microseconds after which another use is noted: an hour, or half of a shorter lifetime. So long before the next use that is noted there
+        /// may have been another one.
+        package var noting: Int64 { min(60 * 60_000_000, lifetime / 2) }
     }
 
     /// 32 hexadecimal digits. No secret: it can't be used to sign in.
@@ -37,7 +38,10 @@ public struct Session: ContainerGrant, Hashable, Identifiable, Sendable {
     /// When the person signed in: microseconds since 1970 UTC.
     public let began: Int64
     /// What the person is signed in on, as that says itself: the name of a device or a browser's description. Empty when it says nothing.
+    /// The person may have given it another name.
     public let device: String
+    /// The operating system of the device and its version, as that says itself, such as `Debian GNU/Linux 12`; empty when it says nothing.
+    public let system: String
     /// When it was used last: microseconds since 1970 UTC, to the hour, and to a quarter of one for a browser that does not stay signed in.
     /// 0 when that is not known.
     public let used: Int64

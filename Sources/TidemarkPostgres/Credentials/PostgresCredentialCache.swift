@@ -48,7 +48,7 @@ final class PostgresCredentialCache: Sendable {
             var sessions: [[UInt8]: StoredSession] = [:]
             for row in rows where try row.value(1, as: Data?.self) != nil {
                 var session = try PostgresCredentialTables.session(row, from: 1)
-                session.holder = try PostgresAccountStorage.account(ifAnyIn: row, from: 11)
+                session.holder = try PostgresAccountStorage.account(ifAnyIn: row, from: 12)
                 sessions[session.id] = session
             }
             return Found(revision: try first.value(0), sessions: sessions)
@@ -73,7 +73,7 @@ final class PostgresCredentialCache: Sendable {
     /// The number of the state, and each session that there is, with its account: one row at the least.
     private static let sessions = """
         SELECT c.revision, s.id, s.account, s.container, s.environment, s.kind, s.began, s.kept, s.device, s.used, s.address,
-            a.id, a.email, a.phone, a.name, a.quota, a.status, a.discoverable
+            s.system, a.id, a.email, a.phone, a.name, a.quota, a.status, a.discoverable
         FROM credential_state AS c LEFT JOIN sessions AS s ON s.id = ANY($1) LEFT JOIN accounts AS a ON a.id = s.account
         """
 

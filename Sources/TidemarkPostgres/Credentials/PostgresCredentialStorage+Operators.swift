@@ -87,12 +87,15 @@ extension PostgresCredentialStorage {
         }
     }
 
-    package func consoleSessions(of account: String, at now: Int64) async throws -> [StoredConsoleSession] {
-        guard account.isStorable else { return [] }
-        return try await database.rows(
-            "SELECT \(Self.consoleColumns) FROM console_sessions WHERE account = $1 AND expires > $2 ORDER BY began, id", account,
-            now
-        ).map { try Self.consoleSession($0) }
+    package func consoleSessions(of account: String?, at now: Int64) async throws -> [StoredConsoleSession] {
+        guard account?.isStorable ?? true else { return [] }
+        let select = "SELECT \(Self.consoleColumns) FROM console_sessions WHERE expires > $1"
+        guard let account else {
+            return try await database.rows("\(select) ORDER BY began, id", now).map { try Self.consoleSession($0) }
+        }
+        return try await database.rows("\(select) AND account = $2 ORDER BY began, id", now, account).map {
+            try Self.consoleSession($0)
+        }
     }
 
     package func sessions(of account: String, keptFrom time: Int64) async throws -> [StoredSession] {

@@ -105,9 +105,9 @@ extension PostgresCredentialStorage {
             """, session.began)
         try transaction.enqueue(
             """
-            INSERT INTO sessions (\(PostgresCredentialTables.sessionColumns)) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
+            INSERT INTO sessions (\(PostgresCredentialTables.sessionColumns)) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
             """, Data(session.id), session.account, session.container, session.environment.rawValue, session.kind,
-            session.began, session.kept, session.device, session.used, session.address)
+            session.began, session.kept, session.device, session.used, session.address, session.system)
     }
 
     package func keepSession(_ id: [UInt8], until kept: Int64) async throws {
@@ -127,6 +127,15 @@ extension PostgresCredentialStorage {
                 try Self.keepKnown(
                     use.address, to: "(SELECT account FROM sessions WHERE id = $1)", Data(use.session), at: use.at, transaction)
             }
+        }
+    }
+
+    package func renameSession(_ id: [UInt8], of account: String, to device: String) async throws -> Bool {
+        guard account.isStorable, device.isStorable else { return false }
+        return try await database.write { transaction in
+            try transaction.query(
+                "UPDATE sessions SET device = $3 WHERE id = $1 AND account = $2", Data(id), account, device
+            ).affected > 0
         }
     }
 

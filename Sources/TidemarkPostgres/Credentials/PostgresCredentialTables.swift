@@ -121,6 +121,9 @@ enum PostgresCredentialTables {
                     """,
                     "CREATE INDEX identities_by_account ON identities (account)",
                 ]),
+            PostgresMigration(
+                6, "systems of sessions", oldestUser: 1,
+                ["ALTER TABLE sessions ADD COLUMN system text NOT NULL DEFAULT ''"]),
         ], of: "credentials")
 
     // Rows
@@ -150,7 +153,7 @@ enum PostgresCredentialTables {
             publicKey: [UInt8](try row.value(5, as: Data.self)), made: try row.value(6))
     }
 
-    static let sessionColumns = "id, account, container, environment, kind, began, kept, device, used, address"
+    static let sessionColumns = "id, account, container, environment, kind, began, kept, device, used, address, system"
 
     /// - Parameter place: That of the column `id`.
     static func session(_ row: PostgresRow, from place: Int = 0) throws(PostgresError) -> StoredSession {
@@ -158,6 +161,7 @@ enum PostgresCredentialTables {
             id: [UInt8](try row.value(place, as: Data.self)), account: try row.value(place + 1),
             container: try row.value(place + 2), environment: try environment(row.value(place + 3)),
             kind: try row.value(place + 4), began: try row.value(place + 5), kept: try row.value(place + 6),
-            device: try row.value(place + 7), used: try row.value(place + 8), address: try row.value(place + 9))
+            device: try row.value(place + 7), system: try row.value(place + 10), used: try row.value(place + 8),
+            address: try row.value(place + 9))
     }
 }

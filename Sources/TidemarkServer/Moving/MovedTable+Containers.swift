@@ -154,7 +154,7 @@ extension MovedTable {
             name: "sessions", postgres: "sessions",
             columns: [
                 .init("id", .bytes), text("account"), text("container"), text("environment"), text("kind"), integer("began"),
-                integer("kept"), text("device"), integer("used"), text("address"),
+                integer("kept"), text("device"), text("system"), integer("used"), text("address"),
             ], sqliteKey: ["id"], postgresKey: ["id"]),
         MovedTable(
             name: "known_addresses", postgres: "known_addresses", columns: [text("account"), text("address"), integer("used")],

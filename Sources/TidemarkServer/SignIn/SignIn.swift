@@ -52,20 +52,21 @@ struct SignIn: Sendable {
     ///
     /// - Parameters:
     ///   - device: What they sign in on, as that says itself.
+    ///   - system: The operating system of that, as it says itself.
     ///   - address: From where, as limits know it.
     ///   - deviceToken: What the device, or the browser, was given when somebody signed in on it before.
     /// - Returns: `refused` when they don't go together, or there is no such account: which of them nobody learns.
     /// - Throws: ``Refusal``, for too many attempts, and for a container that is not served: only who has the password is told that.
     func token(
         email: String, password: String, code: String = "", container: String, environment: StoreEnvironment, kind: Session.Kind,
-        device: String, address: String, deviceToken: String? = nil
+        device: String, system: String = "", address: String, deviceToken: String? = nil
     ) async throws -> SignInResult<SessionToken> {
         let (name, account, isKnown) = try await attempt(email: email, address: address, deviceToken: deviceToken)
         let result: SignInResult<SessionToken>
         do throws(CredentialError) {
             result = try await access.signIn(
                 password, account: account?.id, code: code, container: container, environment: environment, kind: kind,
-                device: device, address: address, isKnown: isKnown, as: name)
+                device: device, system: system, address: address, isKnown: isKnown, as: name)
         } catch {
             guard error.code == .notFound else { throw error }
             throw Refusal.notServed(container)
@@ -189,15 +190,15 @@ struct SignIn: Sendable {
     }
 
     private func begin(_ call: Call) async throws -> Reply {
-        let (email, password, code, device, deviceToken) = try call.read { node throws(CloudError) in
+        let (email, password, code, device, system, deviceToken) = try call.read { node throws(CloudError) in
             (
                 try node.required("email").asString(), try node.required("password").asString(), try node.string("code") ?? "",
-                try node.string("device"), try node.string("deviceToken")
+                try node.string("device"), try node.string("system") ?? "", try node.string("deviceToken")
             )
         }
         let result = try await self.token(
             email: email, password: password, code: code, container: call.container, environment: call.environment, kind: .device,
-            device: device ?? call.headers[.userAgent] ?? "", address: call.address, deviceToken: deviceToken)
+            device: device ?? call.headers[.userAgent] ?? "", system: system, address: call.address, deviceToken: deviceToken)
         let token: SessionToken
         switch result {
         case .signedIn(let made): token = made

@@ -113,6 +113,8 @@ struct AdminMoveTests {
         #expect(back.status == 0, "\(back.errors)")
         let identities = try await CredentialStore(at: place.scratch["back"]).identities(of: account)
         #expect(identities.map(\.key) == [key] && identities.first?.label == "Anna ä")
+        let sessions = try await CredentialStore(at: place.scratch["back"]).sessions()
+        #expect(!sessions.isEmpty && sessions.allSatisfy { !$0.system.isEmpty && !$0.device.isEmpty }, "\(sessions)")
         let verified = try await place.tool.run(["admin", "verify", "--data", place.scratch["back"].path])
         #expect(verified.status == 0, "\(verified.output)")
         try await place.serve(["--data", place.scratch["back"].path])

@@ -98,6 +98,28 @@ import TidemarkModel
         }
     }
 
+    @Test func `a device that says no system is welcome, and what others say is a short line`() async throws {
+        try await StubbedServer.with { server in
+            let path = "/tidemark/1/\(StubbedServer.container)/development/session"
+            for (said, device, system) in [
+                ("", "Old/1.0", ""), (#","device":"Phone","system":null"#, "Phone", ""),
+                (#","device":"Phone","system":"Debian\u0000 GNU\u202e/Linux\n12""#, "Phone", "Debian  GNU/Linux 12"),
+                (
+                    #","device":"Phone","system":"\#(String(repeating: "x", count: 5_000))""#, "Phone",
+                    String(repeating: "x", count: 100)
+                ),
+            ] {
+                let body = "{\"email\":\"anna@example.org\",\"password\":\"correct horse\"\(said)}"
+                let answer = try await server.send(.POST, path, headers: ["User-Agent": "Old/1.0"], body: Array(body.utf8))
+                let session = try await server.access.session(try #require(answer.json["token"] as? String)).get()
+                #expect(session.device == device && session.system == system, "\(said)")
+            }
+            let wrong = #"{"email":"anna@example.org","password":"correct horse","system":3}"#
+            let refused = try await server.send(.POST, path, body: Array(wrong.utf8))
+            #expect(refused.status == 400)
+        }
+    }
+
     private func status(_ server: StubbedServer, _ head: String) async throws -> Int {
         let connection = try await RawConnection(port: server.port)
         try await connection.write(head)

@@ -1,0 +1,16 @@
+import Testing
+
+@testable import TidemarkHTTP
+
+/// Goal: a list of sessions says what a device runs, whatever its release file is like. Method: such files.
+@Suite(.timeLimit(.minutes(30))) struct SystemNameTests {
+    @Test(arguments: [
+        ("PRETTY_NAME=\"Debian GNU/Linux 12 (bookworm)\"\nNAME=\"Debian GNU/Linux\"\nVERSION_ID=\"12\"\n", "Debian GNU/Linux 12"),
+        ("NAME='Arch Linux'\nID=arch\n", "Arch Linux"), ("NAME=Fedora\r\nVERSION_ID=41\r\n", "Fedora 41"),
+        ("NAME=\"A \\\"b\\\" \\\\ c\"\nVERSION_ID=\"\"", "A \"b\" \\ c"), ("", "Linux"), ("NAME\n=x\nNAME=\"\n", "\""),
+        ("\0=\0", "Linux"), ("NAME=\nVERSION_ID=3", "Linux 3"),
+    ])
+    func `a system is called as its release file says`(file: String, name: String) {
+        #expect(SystemName.text(osRelease: file) == name)
+    }
+}
