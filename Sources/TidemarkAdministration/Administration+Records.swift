@@ -18,12 +18,14 @@ extension Administration {
 
     /// Runs a query.
     ///
-    /// - Throws: ``AdministrationError`` `missingIndex` with the index that a field lacks; `invalid`, `notFound`, `forbidden`, `busy`.
+    /// - Throws: ``AdministrationError`` `missingIndex` with the index that a field lacks; `notFound` for a type, `invalid` for a field that the
+    ///   schema lacks; `forbidden`, `busy`.
     package func records(
         _ query: RecordQuery, in place: RecordPlace, limit: Int = 50, continuation: QueryContinuation? = nil
     ) async throws(AdministrationError) -> RecordPage {
         let opened = try await open(place)
         let schema = try await schema(of: place.container, environment: place.environment)
+        try query.check(schema, place.environment)
         let wanted = try query.cloudQuery(schema)
         let answer = try await wrapped {
             try await opened.database.query(wanted, in: place.zoneID, limit: limit, continuation: continuation)

@@ -56,10 +56,34 @@ package struct RecordQuery: Hashable, Sendable {
         return query
     }
 
+    /// Looks for the type and the fields of the query in a schema.
+    ///
+    /// A cloud answers clients as CloudKit does, by the missing index: in development a type or a field may come with the next record.
+    ///
+    /// - Parameter environment: The environment that has the schema.
+    /// - Throws: ``AdministrationError`` `notFound` for a type, `invalid` for a field that the schema lacks; each with what may be meant.
+    func check(_ schema: CloudSchema, _ environment: StoreEnvironment) throws(AdministrationError) {
+        // Shares are records whose type no schema has.
+        guard type != CloudShare.recordType else { return }
+        guard let known = schema.types[type] else {
+            throw AdministrationError(
+                .notFound,
+                "there is no record type '\(type.prefix(255))' in the \(environment.rawValue) schema"
+                    + Suggestion.question(type, among: schema.types.keys.sorted()))
+        }
+        let names = known.fields.keys.sorted() + Self.systemFields.map(\.name)
+        for field in filters.map(\.field) + sorts.map(\.field) where !names.contains(field) {
+            throw AdministrationError(
+                .invalid,
+                "\(type) has no field '\(field.prefix(255))' in the \(environment.rawValue) schema"
+                    + Suggestion.question(field, among: names))
+        }
+    }
+
     private func condition(_ filter: Filter, _ schema: CloudSchema) throws(AdministrationError) -> CloudQuery.Filter {
         let known =
             Self.systemFields.first { $0.name == filter.field }?.type ?? schema.types[type]?.fields[filter.field]?.fieldType
-        // A field that the schema lacks has no index either, which the cloud says.
+        // Administration has looked for the field before; for a mere request its type does not matter.
         let scalar = known?.scalar ?? .string
         let key = Self.key(filter.field)
         switch filter.comparator {

@@ -108,4 +108,62 @@ import Testing
         #expect(log.map { $0["before"] as? String } == [nil, nil, "developer of journal, other"])
         #expect(log.map { $0["after"] as? String } == ["operator", "developer of journal, other", nil])
     }
+
+    @Test func `a field that the schema lacks gets the type that is given, and a type that differs is refused`() async throws {
+        try await admin("container", "add", "journal")
+        let made = try await admin(
+            "records", "set", "one", "title=Senja", "days:int64=3", "done:bool=true", #"tags:list<string>=["a"]"#, "--type",
+            "Trip",
+            "--container", "journal")
+        #expect(made.output == "made one\nnew in the schema: Trip.days int64, done int64, tags list<string>, title string\n")
+        let shown = try lines(await admin("schema", "show", "--container", "journal", "--json"))
+        let fields = (shown.first?["fields"] as? [[String: Any]] ?? []).map { "\($0["name"] ?? "") \($0["type"] ?? "")" }
+        #expect(fields == ["days int64", "done int64", "tags list<string>", "title string"])
+        #expect(try await admin("records", "set", "one", "days=4", "--container", "journal").output == "changed one\n")
+        try await admin("records", "set", "one", "days:int=5", "--container", "journal")
+        let refused = try await admin("records", "set", "one", "days:string=x", "--container", "journal", expecting: 64)
+        #expect(
+            refused.errors.contains("the field 'days' of Trip is int64, not string; leave the type away, or name another field"))
+        let unknown = try await admin("records", "set", "one", "n:strin=x", "--container", "journal", expecting: 64)
+        #expect(unknown.errors.contains("did you mean 'string'?"))
+        #expect(try await admin("records", "show", "one", "--container", "journal").output.contains(/days +int64 +5\n/))
+    }
+
+    @Test func `a name that is misspelt is told, and the command that adds a missing index runs as it is`() async throws {
+        try await admin("container", "add", "journal")
+        try await admin("records", "set", "a", "rating:int64=4", "caption=A", "--type", "Destination", "--container", "journal")
+        let list = ["records", "list", "--container", "journal", "--type"]
+        func refusal(_ more: String..., expecting status: Int32) async throws -> String {
+            let result = try await tool.run(["admin"] + list + more + ["--data", scratch["cloud"].path])
+            #expect(result.status == status, "\(result.output)\(result.errors)")
+            return result.errors
+        }
+        #expect(
+            try await refusal("Destinaton", expecting: 66)
+                == "tidemark: there is no record type 'Destinaton' in the development schema; did you mean 'Destination'?\n")
+        #expect(
+            try await refusal("Destination", "--filter", "ratng EQUALS 4", expecting: 64)
+                == "tidemark: Destination has no field 'ratng' in the development schema; did you mean 'rating'?\n")
+        #expect(try await refusal("Destination", "--sort", "-createdTimstamp", expecting: 64).contains("'createdTimestamp'?"))
+        #expect(try await refusal("Destination", "--filter", "rating >= 4", expecting: 64).contains("GREATER_THAN_OR_EQUALS"))
+        let hint = try await refusal("Destination", "--database", "private", expecting: 64)
+        #expect(hint.contains("the private database is chosen by --scope private --account <address>"), "\(hint)")
+
+        // Each refusal names the command; the indexes that were there stay.
+        for words in [["--filter", "rating EQUALS 4"], ["--filter", "rating EQUALS 4", "--sort", "rating"], []] {
+            let result = try await tool.run(["admin"] + list + ["Destination"] + words + ["--data", scratch["cloud"].path])
+            #expect(result.status == 64 && result.errors.contains("is not marked"), "\(result.errors)")
+            let command = try #require(result.errors.firstMatch(of: /add the index: tidemark (.+)\n/)).1
+            let added = try await tool.run(command.split(separator: " ").map(String.init))
+            #expect(added.status == 0, "\(added.errors)")
+            let found = try await tool.run(["admin"] + list + ["Destination"] + words + ["--data", scratch["cloud"].path])
+            #expect(found.status == 0 && found.output.contains("caption"), "\(found.errors)")
+        }
+        try await admin("schema", "deploy", "--container", "journal")
+        try await admin("schema", "index", "--container", "journal", "--type", "Destination", "--field", "rating", "--none")
+        try await admin("schema", "deploy", "--container", "journal")
+        #expect(
+            try await refusal("Destination", "--environment", "production", "--sort", "rating", expecting: 64)
+                .contains("--field rating --sortable --data \(scratch["cloud"].path) && tidemark admin schema deploy"))
+    }
 }

@@ -112,6 +112,21 @@ import TidemarkModel
         #expect(entry.event.before == "queryable, sortable" && entry.event.after == "queryable, sortable, searchable")
     }
 
+    @Test func `a type or a field that there is none of is told, with the one that is meant`() async throws {
+        let fixture = try await ConsoleFixture()
+        try await fixture.save("oslo", ["title": .string("Oslo")])
+        let browser = try await fixture.browser(fixture.ben)
+        let type = await browser.get("records", ["c": ConsoleFixture.journal, "type": "Citi"])
+        #expect(type.status == 404)
+        #expect(
+            type.text.contains("there is no record type &#39;Citi&#39; in the development schema; did you mean &#39;City&#39;?"))
+        let query = ["c": ConsoleFixture.journal, "type": "City", "f0": "titel", "o0": "EQUALS", "v0": "Oslo"]
+        let field = await browser.get("records", query)
+        #expect(field.status == 400)
+        #expect(field.text.contains("City has no field &#39;titel&#39; in the development schema; did you mean &#39;title&#39;?"))
+        #expect(!field.text.contains("is not marked"))
+    }
+
     @Test func `a record is made, changed and deleted, and the log has it before and after`() async throws {
         let fixture = try await ConsoleFixture()
         let browser = try await fixture.browser(fixture.anna)

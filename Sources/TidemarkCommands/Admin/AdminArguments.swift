@@ -1,5 +1,6 @@
 import ArgumentParser
 import Foundation
+import TidemarkModel
 
 /// The arguments of a command of `tidemark admin`, with those that the environment and a configuration file have.
 ///
@@ -32,6 +33,11 @@ struct AdminArguments {
         arguments = given
         guard command.configuration.subcommands.isEmpty, !given.contains("--help"), !given.contains("-h") else { return }
         let options = Array(given[depth...])
+        if let name = Self.scope(in: options) {
+            throw ValidationError(
+                "--database takes the address of a PostgreSQL server, as postgresql://…; the \(name) database is chosen by "
+                    + "--scope \(name)\(name == "public" ? "" : " --account <address>")")
+        }
         func isGiven(_ name: String) -> Bool { options.contains { $0 == "--\(name)" || $0.hasPrefix("--\(name)=") } }
         var sources = try OptionSources(of: command, given: options, environment: environment, only: Self.names)
         if isGiven("data") {
@@ -42,6 +48,13 @@ struct AdminArguments {
         arguments = Array(given[..<depth]) + sources.arguments + options
         needsServer = isGiven("database") || sources.has("database") || command == AdminMove.self
         self.sources = sources
+    }
+
+    /// The scope that stands after `--database`, which CloudKit and the console call the database.
+    private static func scope(in options: [String]) -> String? {
+        let values = zip(options, options.dropFirst()).filter { $0.0 == "--database" }.map(\.1)
+        let joined = options.filter { $0.hasPrefix("--database=") }.map { String($0.dropFirst("--database=".count)) }
+        return (values + joined).first { DatabaseScope.allValueStrings.contains($0) }
     }
 
     /// The place of the option that a message of the parser is about; `nil` where that is on the command line.

@@ -13,6 +13,9 @@ extension DatabaseScope: ExpressibleByArgument {
 
     /// The names of all scopes.
     public static var allValueStrings: [String] { allCases.map(\.name) }
+
+    /// The name, as the help has it.
+    public var defaultValueDescription: String { name }
 }
 
 /// A zone of a database in a cloud.
@@ -68,13 +71,21 @@ struct AdminRecords: AsyncParsableCommand {
 }
 
 /// A condition: `title BEGINS_WITH Os`.
-struct AdminFilter: ExpressibleByArgument {
+struct AdminFilter {
     let filter: RecordQuery.Filter
 
-    init?(argument: String) {
-        let parts = argument.split(separator: " ", maxSplits: 2, omittingEmptySubsequences: true)
-        guard parts.count >= 2, let comparator = CloudQuery.Comparator(rawValue: parts[1].uppercased()) else { return nil }
-        filter = RecordQuery.Filter(String(parts[0]), comparator, parts.count == 3 ? String(parts[2]) : "")
+    static let comparators = CloudQuery.Comparator.allCases.map(\.rawValue).joined(separator: ", ")
+
+    /// - Throws: `ValidationError` with the comparators.
+    init(_ text: String) throws {
+        let parts = text.split(separator: " ", maxSplits: 2, omittingEmptySubsequences: true).map(String.init)
+        guard parts.count >= 2 else {
+            throw ValidationError("write a field, a comparator and a value, as in 'title BEGINS_WITH Os'")
+        }
+        guard let comparator = CloudQuery.Comparator(rawValue: parts[1].uppercased()) else {
+            throw ValidationError("'\(parts[1])' is no comparator; comparators are \(Self.comparators)")
+        }
+        filter = RecordQuery.Filter(parts[0], comparator, parts.count == 3 ? parts[2] : "")
     }
 }
 
@@ -98,7 +109,9 @@ struct AdminRecordsList: AsyncParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "A condition: a field, a comparator of CloudKit Web Services, and a value; can be repeated.", valueName: "condition"))
+            "A condition: a field, a comparator and a value; can be repeated. Comparators, as in CloudKit Web Services: "
+                + "\(AdminFilter.comparators). NEAR takes latitude, longitude, metres.", valueName: "condition"),
+        transform: { try AdminFilter($0) })
     var filter: [AdminFilter] = []
 
     @Option(
@@ -125,8 +138,15 @@ struct AdminRecordsList: AsyncParsableCommand {
                 sorts: sort.map { $0.hasPrefix("-") ? .init(String($0.dropFirst()), isAscending: false) : .init($0) })
             var (records, continuation): ([CloudRecord], QueryContinuation?) = ([], nil)
             repeat {
-                let page = try await administration.records(
-                    query, in: zone.place, limit: min(limit - records.count, 200), continuation: continuation)
+                let page: Administration.RecordPage
+                do throws(AdministrationError) {
+                    page = try await administration.records(
+                        query, in: zone.place, limit: min(limit - records.count, 200), continuation: continuation)
+                } catch {
+                    guard let index = error.index else { throw error }
+                    let commands = try await remedy(for: index, administration)
+                    throw ending("\(error.message); \(commands)", .init(error))
+                }
                 records += page.records
                 for failure in page.failed { Output.error("damaged: \(failure.id.recordName)") }
                 continuation = page.continuation
@@ -153,6 +173,28 @@ struct AdminRecordsList: AsyncParsableCommand {
             }
             try table.finish()
         }
+    }
+}
+
+extension AdminRecordsList {
+    /// The commands that add an index that a query lacks. A field gets exactly the named indexes, so those that it has are among them.
+    private func remedy(for missing: MissingIndex, _ administration: Administration) async throws -> String {
+        let schema = try await administration.schema(of: zone.container, environment: .development)
+        let known = schema.types[type]?.indexes(of: missing.field) ?? []
+        let flags = CloudSchema.Index.allCases.filter { known.contains($0) || $0.rawValue == missing.index }.map {
+            " --\($0.rawValue)"
+        }
+        let container = " --container \(zone.container)"
+        let cloud = listing.place.data.map { " --data \(Self.quoted($0))" } ?? ""
+        let add = "tidemark admin schema index\(container) --type \(type) --field \(missing.field)\(flags.joined())\(cloud)"
+        guard zone.environment == .production else { return "add the index: \(add)" }
+        return "add the index in development, and deploy the schema: \(add) && tidemark admin schema deploy\(container)\(cloud)"
+    }
+
+    /// A text as a shell takes it for one word.
+    private static func quoted(_ text: String) -> String {
+        let isPlain = text.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber || "/._-".contains($0)) }
+        return isPlain ? text : "'" + text.replacing("'", with: "'\\''") + "'"
     }
 }
 
@@ -201,17 +243,19 @@ struct AdminRecordsSet: AsyncParsableCommand {
         discussion: """
             A field without a value loses the one that it has. The schema says what type a value is of: a time is ISO 8601, bytes are \
             base64, a location is 'latitude, longitude', a reference is a record's name, a list is a JSON array. In development, a field \
-            that the schema lacks becomes a string.
+            that the schema lacks gets the type that is given after its name, as in days:int64=3 (string, int64 or int, double, boolean \
+            or bool, timestamp or time, bytes, location, reference, asset, list<…>), else it becomes a string. It keeps that type.
 
             Examples:
               tidemark admin records set oslo --container journal --type City title=Oslo --data ~/cloud
+              tidemark admin records set oslo --container journal visits:int64=3 --data ~/cloud
               tidemark admin records set oslo --container journal title= --data ~/cloud
             """)
 
     @Argument(help: "The record's name.")
     var name: String
 
-    @Argument(help: ArgumentHelp("Fields with their values.", valueName: "field=value"))
+    @Argument(help: ArgumentHelp("Fields with their values.", valueName: "field[:type]=value"))
     var fields: [String]
 
     @Option(help: ArgumentHelp("The record type, of a new record.", valueName: "name"))
@@ -246,21 +290,34 @@ struct AdminRecordsSet: AsyncParsableCommand {
             let known = try await administration.schema(of: zone.container, environment: zone.environment).types[record.type]?
                 .fields
             var cleared: Set<String> = []
-            for text in fields {
-                let parts = text.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
-                guard parts.count == 2, !parts[1].isEmpty else {
-                    cleared.insert(parts[0])
+            var made: [String: String] = [:]
+            for assignment in try fields.map({ try Assignment($0) }) {
+                let existing = known?[assignment.name]
+                if let existing, let given = assignment.given, existing.fieldType != given.type {
+                    throw assignment.refusal(existing.type, of: record.type)
+                }
+                guard let text = assignment.value else {
+                    cleared.insert(assignment.name)
                     continue
                 }
-                record.fields[parts[0]] = try FieldText.value(
-                    parts[1], as: known?[parts[0]]?.fieldType ?? .string, field: parts[0])
+                let type = existing?.fieldType ?? assignment.given?.type ?? .string
+                // A cloud has booleans as whole numbers.
+                let number = assignment.given?.isBoolean == true ? ["true": "1", "false": "0"][text] : nil
+                record.fields[assignment.name] = try FieldText.value(number ?? text, as: type, field: assignment.name)
+                if existing == nil { made[assignment.name] = "\(type)" }
             }
             let isNew = record.changeTag == nil
             let saved = try await administration.save(record, clearing: cleared, in: zone.place)
             try outcome.tell(
                 "admin records set",
-                ["record": saved.id.recordName, "type": saved.type, "isNew": isNew, "changeTag": saved.changeTag],
+                [
+                    "record": saved.id.recordName, "type": saved.type, "isNew": isNew, "changeTag": saved.changeTag,
+                    "newFields": made.isEmpty ? nil : made,
+                ],
                 text: "\(isNew ? "made" : "changed") \(saved.id.recordName)")
+            guard !outcome.json, !made.isEmpty else { return }
+            let fields = made.sorted { $0.key < $1.key }.map { "\($0.key) \($0.value)" }
+            try Output.line("new in the schema: \(saved.type).\(fields.joined(separator: ", "))")
         }
     }
 }

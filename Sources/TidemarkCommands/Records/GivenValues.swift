@@ -40,51 +40,26 @@ struct GivenValues {
     // Reading an assignment
 
     private static func entry(_ text: String, _ known: RecordTypeSchema) throws -> FieldTexts.Entry {
-        guard let equals = text.firstIndex(of: "=") else {
-            throw StoreError(.invalid, "'\(text)' sets nothing; write field=value")
-        }
-        let (left, value) = (String(text[..<equals]), String(text[text.index(after: equals)...]))
-        let colon = left.firstIndex(of: ":")
-        let name = colon.map { String(left[..<$0]) } ?? left
+        let assignment = try Assignment(text)
+        let (name, given) = (assignment.name, assignment.given)
         try RecordStore.checkIdentifier(name, what: "a field")
         if name == known.nameField {
             throw StoreError(
                 .schema, "'\(name)' holds the names of the records of \(known.name); 'tidemark records rename' changes a name")
         }
         let existing = known.field(named: name)
-        let given = try colon.map { try newField(name, String(left[left.index(after: $0)...])) }
         if let existing, let given, existing.type != given.type || existing.isBoolean != given.isBoolean && given.isBoolean {
-            throw StoreError(
-                .schema,
-                "the field '\(name)' of \(known.name) is \(existing.typeName), not \(given.typeName); leave the type away, or name another field"
-            )
+            throw assignment.refusal(existing.typeName, of: known.name)
         }
         let field = existing ?? given
-        if value.isEmpty, field == nil {
+        if assignment.value == nil, field == nil {
             let fields = known.fields.map(\.name)
             let remedy = Suggestion.question(name, among: fields)
             throw StoreError(
                 .schema,
                 "\(known.name) has no field '\(name)' that could be cleared; it has \(fields.joined(separator: ", "))\(remedy)")
         }
-        return FieldTexts.Entry(name: name, text: value.isEmpty ? nil : value, known: field)
-    }
-
-    /// A field of the type that a text names.
-    static func newField(_ name: String, _ typeName: String) throws -> RecordTypeSchema.Field {
-        let short = [
-            "int": "int64", "integer": "int64", "bool": "boolean", "time": "timestamp", "date": "timestamp", "text": "string",
-            "float": "double",
-        ]
-        guard let field = RecordTypeSchema.Field(name: name, typeName: short[typeName] ?? typeName) else {
-            let known = RecordTypeSchema.Field.typeNames
-            let remedy = Suggestion.question(typeName, among: known)
-            throw StoreError(
-                .schema,
-                "'\(typeName)' is no type for '\(name)'; types are \(known.joined(separator: ", ")), and list<…> of them\(remedy)"
-            )
-        }
-        return field
+        return FieldTexts.Entry(name: name, text: assignment.value, known: field)
     }
 
     /// - Throws: ``StoreError`` `invalid` where a field is set twice, `schema` where a field differs from another one by the case of letters

@@ -50,7 +50,7 @@ struct SchemaRetype: AsyncParsableCommand {
             let directory = try containerToWrite(container, isDryRun: changing.dryRun)
             let known = KnownSchema(try StoreReader(container: directory).types())
             try known.check(field: field, of: known.type(named: type))
-            let target = try GivenValues.newField(name ?? field, newType)
+            let target = try Assignment.field(name ?? field, ofType: newType)
             try await changing.make(
                 [.retypeField(field, of: type, to: target)], in: directory, command: "schema retype",
                 files: base.map { try fileURL($0, "the folder") }

@@ -1,8 +1,8 @@
 /// A name that a misspelt one may stand for.
-enum Suggestion {
+package enum Suggestion {
     /// The name among some that is nearest to a text; `nil` where none is near: two letters more, fewer, others or exchanged in a name of five
     /// letters or more, one in a shorter one.
-    static func nearest(to text: String, among names: some Sequence<String>, limit: Int = 2) -> String? {
+    package static func nearest(to text: String, among names: some Sequence<String>, limit: Int = 2) -> String? {
         let limit = text.count < 5 ? 1 : limit
         let ranked = names.filter { $0 != text }
             .map { (name: $0, distance: distance(Array(text.lowercased()), Array($0.lowercased()))) }
@@ -10,7 +10,7 @@ enum Suggestion {
     }
 
     /// `; did you mean 'name'?` for the nearest name, or nothing.
-    static func question(_ text: String, among names: some Sequence<String>) -> String {
+    package static func question(_ text: String, among names: some Sequence<String>) -> String {
         nearest(to: text, among: names).map { "; did you mean '\($0)'?" } ?? ""
     }
 
