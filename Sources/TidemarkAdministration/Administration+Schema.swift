@@ -2,7 +2,6 @@ import TidemarkCloud
 package import TidemarkCloudEngine
 package import TidemarkEmbeddedCloud
 package import TidemarkModel
-import TidemarkWire
 
 /// Schemas.
 extension Administration {
@@ -36,10 +35,19 @@ extension Administration {
     /// Adds types and fields to the development schema.
     ///
     /// - Parameter types: By the names of types, the types of fields by their names.
+    /// - Returns: What the schema did not have, in the order of types and fields.
+    /// - Throws: ``AdministrationError`` `invalid` for a field that has another type; nothing is added then.
+    @discardableResult
     package func addToSchema(
         _ types: [String: [String: FieldType]], of container: String
-    ) async throws(AdministrationError) {
+    ) async throws(AdministrationError) -> [CloudSchemaDifference] {
         let known = try await schema(of: container, environment: .development)
+        if let conflict = SchemaTypeConflict.all(types, known).first {
+            throw AdministrationError(
+                .invalid,
+                "\(conflict.name) is \(conflict.known) in the development schema, and can't become \(conflict.wanted). "
+                    + conflict.remedy(in: container))
+        }
         try await wrapped { try await cloud.addToSchema(types, of: container) }
         let added = types.sorted { $0.key < $1.key }.map { name, fields in
             "\(name) (\(fields.sorted { $0.key < $1.key }.map { "\($0.key) \($0.value)" }.joined(separator: ", ")))"
@@ -49,38 +57,19 @@ extension Administration {
             before: types.keys.sorted().compactMap { name in known.types[name].map { Self.text($0, named: name) } }
                 .joined(separator: "; "),
             after: added.joined(separator: "; "))
-    }
-
-    /// Adds the types and fields of a file to the development schema: see ``schemaFile(of:environment:)``.
-    ///
-    /// - Throws: ``AdministrationError`` `invalid` with the place of what can't be read.
-    package func importSchema(_ text: String, into container: String) async throws(AdministrationError) {
-        let types: [String: [String: FieldType]]
-        do throws(CloudError) {
-            types = try JSONText.read(Array(text.utf8)) { node throws(CloudError) in
-                var types: [String: [String: FieldType]] = [:]
-                for type in try node.required("types").asArray() {
-                    var fields: [String: FieldType] = [:]
-                    for field in try type.required("fields").asArray() {
-                        let named = try field.required("type")
-                        let name = try named.asString()
-                        // Stores have booleans, which are whole numbers in a cloud.
-                        guard let known = name == "boolean" ? FieldType.int64 : FieldType(name) else {
-                            throw named.refusal("is no type of a field: '\(name.prefix(40))'")
-                        }
-                        fields[try field.required("name").asString()] = known
-                    }
-                    types[try type.required("name").asString()] = fields
+        return types.sorted { $0.key < $1.key }.flatMap { name, fields -> [CloudSchemaDifference] in
+            let there = known.types[name]
+            let type = there == nil ? [CloudSchemaDifference(type: name, field: nil, change: .newType)] : []
+            return type
+                + fields.sorted { $0.key < $1.key }.filter { there?.fields[$0.key] == nil }.map {
+                    CloudSchemaDifference(type: name, field: $0.key, change: .newField("\($0.value)"))
                 }
-                return types
-            }
-        } catch {
-            throw AdministrationError(error)
         }
-        try await addToSchema(types, of: container)
     }
 
     /// Copies the development schema to production.
+    ///
+    /// - Throws: ``AdministrationError`` `invalid` for a field that has another type in production; nothing is deployed then.
     package func deploySchema(of container: String) async throws(AdministrationError) {
         let differences = try await schemaDifferences(of: container)
         try await wrapped { try await cloud.deploySchema(of: container) }
@@ -145,33 +134,9 @@ extension Administration {
     }
 
     /// Returns what deploying would change in production, in the order of types and fields.
-    package func schemaDifferences(of container: String) async throws(AdministrationError) -> [SchemaDifference] {
-        SchemaDifference.between(
+    package func schemaDifferences(of container: String) async throws(AdministrationError) -> [CloudSchemaDifference] {
+        CloudSchemaDifference.between(
             try await schema(of: container, environment: .development), try await schema(of: container, environment: .production))
-    }
-
-    /// Returns the schema as a file of the form that `tidemark import --schema` reads: see `Documentation/Formats/schema.md`.
-    package func schemaFile(of container: String, environment: StoreEnvironment) async throws(AdministrationError) -> String {
-        let schema = try await schema(of: container, environment: environment)
-        var json = JSONWriter()
-        json.object {
-            $0.list("types") { json in
-                for (name, type) in schema.types.sorted(by: { $0.key < $1.key }) {
-                    json.object {
-                        $0.member("name", name)
-                        $0.list("fields") { json in
-                            for (field, known) in type.fields.sorted(by: { $0.key < $1.key }) {
-                                json.object {
-                                    $0.member("name", field)
-                                    $0.member("type", known.type)
-                                }
-                            }
-                        }
-                    }
-                }
-            }
-        }
-        return RecordRequest.indented(json.bytes) + "\n"
     }
 
     /// A type for the audit log: `City (title string: queryable, sortable)`.
@@ -192,76 +157,5 @@ extension CloudSchema.RecordType {
     /// The indexes of a field; for `recordName`, whether the type can be asked for.
     package func indexes(of field: String) -> Set<CloudSchema.Index> {
         field == "recordName" ? (isQueryable ? [.queryable] : []) : Set(fields[field]?.indexes.keys.map { $0 } ?? [])
-    }
-}
-
-/// One thing in which the development schema differs from that of production.
-package struct SchemaDifference: Hashable, Sendable {
-    /// What differs.
-    package enum Change: Hashable, Sendable {
-        case newType
-        case newField(String)
-        /// Deploying is refused because of it.
-        case otherType(production: String, development: String)
-        case indexes(production: [String], development: [String])
-        /// Production has it, and keeps it.
-        case onlyInProduction
-    }
-
-    package let type: String
-    /// `nil` for the type itself.
-    package let field: String?
-    package let change: Change
-
-    /// Whether deploying is refused because of it.
-    package var isRefused: Bool { if case .otherType = change { true } else { false } }
-
-    /// The difference, for people.
-    package var sentence: String {
-        let name = field.map { "\(type).\($0)" } ?? type
-        switch change {
-        case .newType: return "\(name) is new"
-        case .newField(let kind): return "\(name) is new: \(kind)"
-        case .otherType(let production, let development): return "\(name) is \(production) in production, and \(development) here"
-        case .indexes(let production, let development):
-            func text(_ names: [String]) -> String { names.isEmpty ? "no index" : names.joined(separator: ", ") }
-            return "\(name): \(text(development)) in place of \(text(production))"
-        case .onlyInProduction: return "\(name) is in production only, and stays there"
-        }
-    }
-
-    static func between(_ development: CloudSchema, _ production: CloudSchema) -> [SchemaDifference] {
-        var found: [SchemaDifference] = []
-        for name in Set(development.types.keys).union(production.types.keys).sorted() {
-            guard let new = development.types[name] else {
-                found.append(.init(type: name, field: nil, change: .onlyInProduction))
-                continue
-            }
-            let old = production.types[name]
-            if old == nil { found.append(.init(type: name, field: nil, change: .newType)) }
-            let fields = Set(new.fields.keys).union(old?.fields.keys.map { $0 } ?? [])
-            for field in ["recordName"] + fields.sorted() {
-                let (here, there) = (new.fields[field], old?.fields[field])
-                if let here, let there, here.type != there.type {
-                    found.append(
-                        .init(type: name, field: field, change: .otherType(production: there.type, development: here.type)))
-                    continue
-                }
-                if here == nil, there != nil {
-                    found.append(.init(type: name, field: field, change: .onlyInProduction))
-                    continue
-                }
-                if let here, there == nil { found.append(.init(type: name, field: field, change: .newField(here.type))) }
-                let (wanted, known) = (names(new.indexes(of: field)), names(old?.indexes(of: field) ?? []))
-                if wanted != known {
-                    found.append(.init(type: name, field: field, change: .indexes(production: known, development: wanted)))
-                }
-            }
-        }
-        return found
-    }
-
-    private static func names(_ indexes: Set<CloudSchema.Index>) -> [String] {
-        CloudSchema.Index.allCases.filter(indexes.contains).map(\.rawValue)
     }
 }

@@ -13,7 +13,15 @@ struct Confirmation: ParsableArguments {
     ///
     /// - Throws: The exit code of an interruption when the answer is no, or the input ends.
     func ask(_ question: String, count: Int) throws {
-        guard count > Self.limit, !yes, isatty(STDIN_FILENO) == 1 else { return }
+        guard count > Self.limit else { return }
+        try ask(question)
+    }
+
+    /// Asks on a terminal, however little is changed.
+    ///
+    /// - Throws: The exit code of an interruption when the answer is no, or the input ends.
+    func ask(_ question: String) throws {
+        guard !yes, isatty(STDIN_FILENO) == 1 else { return }
         let text = Data("\(Output.printable(question)) [y/N] ".utf8)
         // Where errors go to a file the question still goes to the person.
         if isatty(STDERR_FILENO) == 0, let terminal = FileHandle(forWritingAtPath: "/dev/tty") {

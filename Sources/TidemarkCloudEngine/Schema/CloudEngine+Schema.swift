@@ -83,7 +83,8 @@ extension CloudEngine {
                     if let known = there.fields[field], known.type != wanted.type {
                         throw CloudError(
                             .invalidArguments,
-                            "'\(field)' of '\(name)' is \(known.type) in production and can't become \(wanted.type)")
+                            "'\(field)' of '\(name)' is \(known.type) in production and can't become \(wanted.type). Give the field "
+                                + "another name in development")
                     }
                     var merged = there.fields[field] ?? CloudSchema.Field(type: wanted.type)
                     merged.indexes = [:]

@@ -9,19 +9,24 @@ struct AdminSchema: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "schema", abstract: "Shows record types, sets indexes, and deploys the schema to production.",
         discussion: """
-            In development, saves add record types and fields to the schema. In production, the schema is what was deployed, and fixed.
+            In development, saves add record types and fields to the schema, and so do 'add' and 'import'. In production, the schema is \
+            what was deployed, and fixed.
 
             Examples:
               tidemark admin schema show --container journal --data ~/cloud
+              tidemark admin schema add --container journal --type Destination --field rating \\
+                  --kind int64 --data ~/cloud
+              tidemark admin schema import schema.json --container journal --data ~/cloud
               tidemark admin schema index --container journal --type Destination --field title \\
                   --queryable --sortable --data ~/cloud
+              tidemark admin schema diff --container journal --data ~/cloud
               tidemark admin schema deploy --container journal --data ~/cloud
               tidemark admin schema freeze --container journal --data ~/cloud
               tidemark admin schema remove --container journal --type Destination --field stars --data ~/cloud
             """,
         subcommands: [
-            AdminSchemaShow.self, AdminSchemaIndex.self, AdminSchemaDeploy.self, AdminSchemaFreeze.self, AdminSchemaRemove.self,
-            AdminSchemaReset.self,
+            AdminSchemaShow.self, AdminSchemaAdd.self, AdminSchemaImport.self, AdminSchemaIndex.self, AdminSchemaDiff.self,
+            AdminSchemaDeploy.self, AdminSchemaFreeze.self, AdminSchemaRemove.self, AdminSchemaReset.self,
         ])
 }
 
@@ -143,45 +148,6 @@ struct AdminSchemaIndex: AsyncParsableCommand {
             try outcome.tell(
                 "admin schema index", ["container": container, "type": type, "field": field, "indexes": names],
                 text: "\(field) of \(type): \(names.isEmpty ? "no index" : names.joined(separator: ", "))")
-        }
-    }
-}
-
-struct AdminSchemaDeploy: AsyncParsableCommand {
-    static let configuration = CommandConfiguration(
-        commandName: "deploy",
-        abstract: "Deploys the development schema to production. Deployed types and fields can't be removed.",
-        discussion: """
-            Deployment adds types and fields, and replaces the indexes by those of development. If a field has another type in \
-            production, the command refuses and changes nothing.
-
-            Examples:
-              tidemark admin schema deploy --container journal --data ~/cloud
-            """)
-
-    @Option(help: ArgumentHelp("The container.", valueName: "name"))
-    var container: String
-
-    @OptionGroup var outcome: Outcome
-
-    @OptionGroup var place: AdminData
-
-    func run() async throws {
-        try await reportingErrors {
-            let administration = try await place.administration()
-            let before = try await administration.schema(of: container, environment: .production)
-            try await administration.deploySchema(of: container)
-            let after = try await administration.schema(of: container, environment: .production)
-            func fields(_ schema: CloudSchema) -> Int { schema.types.values.reduce(0) { $0 + $1.fields.count } }
-            try outcome.tell(
-                "admin schema deploy",
-                [
-                    "container": container, "types": after.types.count, "fields": fields(after),
-                    "newTypes": after.types.count - before.types.count, "newFields": fields(after) - fields(before),
-                ],
-                text:
-                    "production has \(Wording.count(after.types.count, "type")) (\(after.types.count - before.types.count) new) and \(Wording.count(fields(after), "field")) (\(fields(after) - fields(before)) new)"
-            )
         }
     }
 }
