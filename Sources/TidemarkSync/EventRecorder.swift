@@ -75,12 +75,16 @@ actor EventRecorder {
         try await note(event)
     }
 
-    func end(_ kind: ContainerEvent.Kind) async throws {
+    /// - Parameter refused: The number of changes that an export leaves because the cloud has refused them, or a change before them.
+    func end(_ kind: ContainerEvent.Kind, refused: Int? = nil) async throws {
         guard var event = running.removeValue(forKey: kind) else { return }
         event.end = environment.now()
         failures[kind] = nil
+        let isLogged = event.hasNewChanges
+        // Merges and new edits have changed how much there was.
+        if let refused { event.totalRecords = event.records + refused }
         // An event without work is not logged, except for the first one that ended.
-        if event.hasNewChanges { try await note(event) } else { tell(event) }
+        if isLogged { try await note(event) } else { tell(event) }
     }
 
     func endAll() async throws {

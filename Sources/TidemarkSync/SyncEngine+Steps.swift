@@ -157,12 +157,13 @@ extension SyncEngine {
             }
         } else {
             // A change that may be tried again and did not go waits for a pause.
-            let next = outcome.didWork ? nil : try await store.outbox().nextTry.map { max($0, environment.now() + Self.pause) }
+            let left = outcome.didWork ? nil : try await store.outbox()
+            let next = left?.nextTry.map { max($0, environment.now() + Self.pause) }
             machine.exported(
                 sent: outcome.sent, didWork: outcome.didWork, nextTry: next, at: environment.now(), random: environment.random())
-            if !outcome.didWork {
+            if let left {
                 await updateShareTitles()
-                try await recorder.end(.export)
+                try await recorder.end(.export, refused: left.blocked)
             }
         }
     }

@@ -82,7 +82,13 @@ import TidemarkModel
         }
         #expect(error.code == .invalidArguments)
         #expect(error.reason.hasPrefix("Invalid value for 'stars', expected type string, got int64"))
-        #expect(error.reason.contains("tidemark admin schema remove --type Note --field stars"))
+        // The way that touches nobody else's records comes first.
+        let rename = try #require(error.reason.range(of: "tidemark schema rename <container> --type Note stars <name>"))
+        let remove = try #require(error.reason.range(of: "tidemark admin schema remove --type Note --field stars"))
+        #expect(rename.upperBound < remove.lowerBound)
+        #expect(
+            error.reason.contains(
+                "removes the field with its indexes from the schema for all accounts; records keep their values"))
 
         let refused = await #expect(throws: CloudError.self) {
             try await tenants.cloud.removeFromSchema(type: "Note", field: "stars", of: Tenants.container)

@@ -151,12 +151,9 @@ extension CloudEngine {
         let (used, reserved) = (try rows.used(by: upload.payer), try rows.reserved(by: upload.payer))
         // What the upload has reserved itself is there for it.
         let own = try rows.reservation(upload) ?? 0
-        guard used + reserved.bytes - own + asset.size + StoredUpload.overhead <= caller.quota else {
-            // How much somebody else has is theirs to know.
-            let numbers =
-                caller.scope == .shared
-                ? "" : ": \(used) of \(caller.quota) bytes are used, and uploads that have begun need \(reserved.bytes - own)"
-            throw CloudError(.quotaExceeded, "the account's storage is full\(numbers)")
+        let needed = asset.size + StoredUpload.overhead
+        guard used + reserved.bytes - own + needed <= caller.quota else {
+            throw caller.noRoom("an asset", needing: needed, used: used, reserved: reserved.bytes - own)
         }
     }
 
@@ -306,5 +303,22 @@ struct ReleasedAssets {
     mutating func add(_ other: ReleasedAssets) {
         owner = other.owner
         assets += other.assets
+    }
+}
+
+extension CloudEngine.Caller {
+    /// The refusal of what does not fit into the payer's storage. How much somebody else has is theirs to know.
+    ///
+    /// - Parameters:
+    ///   - what: What needs the bytes.
+    ///   - used: Bytes that the payer has.
+    ///   - reserved: Bytes that uploads have begun with.
+    func noRoom(_ what: String, needing bytes: Int64, used: Int64, reserved: Int64) -> CloudError {
+        let needs = "\(what) needs \(bytes) bytes, and does not fit into"
+        guard scope != .shared else { return CloudError(.quotaExceeded, "\(needs) the storage of the zone's owner") }
+        return CloudError(
+            .quotaExceeded,
+            "\(needs) the account's storage: \(used) of \(quota) bytes are used, and uploads that have begun need \(reserved). Remove "
+                + "something, or ask who runs the server for a larger quota")
     }
 }

@@ -113,7 +113,7 @@ struct ModifyBatch {
         if let more = bytes[payer], more > 0 {
             let (used, reserved) = (try rows.used(by: payer), try rows.reserved(by: payer).bytes)
             guard used + reserved + more <= access.caller.quota else {
-                throw CloudError(.quotaExceeded, "the account's storage is full")
+                throw access.caller.noRoom("what is saved", needing: more, used: used, reserved: reserved)
             }
         }
         guard change > first else { return outcomes.map { $0! } }

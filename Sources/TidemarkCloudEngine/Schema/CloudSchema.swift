@@ -84,13 +84,10 @@ public struct CloudSchema: Hashable, Codable, Sendable {
                 // A list without elements may be of any.
                 if case .list(let elements, _) = value, elements.isEmpty, field.fieldType?.isList == true { continue }
                 guard field.fieldType == wanted else {
-                    let remedy =
-                        isFixed
-                        ? ""
-                        : ". In development, the first record with a field decides its type; an administrator of the cloud can "
-                            + "free it: tidemark admin schema remove --type \(type) --field \(name)"
                     throw CloudError(
-                        .invalidArguments, "Invalid value for '\(name)', expected type \(field.type), got \(wanted)\(remedy)")
+                        .invalidArguments,
+                        "Invalid value for '\(name)', expected type \(field.type), got \(wanted). "
+                            + Self.remedy(ofType: name, of: type, isFixed: isFixed))
                 }
                 continue
             }
@@ -115,6 +112,16 @@ public struct CloudSchema: Hashable, Codable, Sendable {
 
     /// Tells whether a record type of this name can exist.
     static func canBeQueried(_ type: String) -> Bool { isName(type) || type == CloudShare.recordType }
+
+    /// What helps against a value of another type than the field has: the harmless way first.
+    private static func remedy(ofType field: String, of type: String, isFixed: Bool) -> String {
+        guard !isFixed else { return "The type of a field in production can't change: save the value in a field of another name" }
+        return
+            "In development, the first record with a field decides its type. Give the field another name on the device: "
+            + "tidemark schema rename <container> --type \(type) \(field) <name>. Or have an administrator of the cloud free its type: "
+            + "tidemark admin schema remove --type \(type) --field \(field) removes the field with its indexes from the schema for all "
+            + "accounts; records keep their values, and the next record that is saved decides the type"
+    }
 
     private static func frozen(_ what: String) -> CloudError {
         CloudError(

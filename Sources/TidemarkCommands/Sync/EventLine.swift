@@ -27,16 +27,25 @@ struct EventLine: Encodable {
         (records, bytes, conflicts, totalRecords) = (event.records, event.bytes, event.conflicts, event.totalRecords)
     }
 
+    /// Changes that an export could not send, because the cloud has refused them or a change before them.
+    private var refused: Int {
+        guard type == ContainerEvent.Kind.export.name, end != nil, error == nil else { return 0 }
+        return max(0, (totalRecords ?? 0) - records)
+    }
+
     var text: String {
         var text = "\(start)  \(type.padding(toLength: 6, withPad: " ", startingAt: 0))  "
         if let error {
             text += "failed \(error.code): \(error.reason)"
+        } else if end == nil {
+            text += "running"
         } else {
-            text += end == nil ? "running" : "done"
+            text += refused > 0 && records == 0 ? "nothing sent" : "done"
         }
         if records > 0 { text += "  \(Wording.count(records, "record"))" }
         if bytes > 0 { text += "  \(Wording.bytes(Int(bytes)))" }
         if conflicts > 0 { text += "  \(Wording.count(conflicts, "conflict"))" }
+        if refused > 0 { text += "  \(Wording.count(refused)) refused" }
         if scope == StoreScope.shared.name { text += "  (what others share)" }
         return text
     }

@@ -14,7 +14,8 @@ struct Status: AsyncParsableCommand {
             time of the next attempt, and the reason for the wait.
 
             --check answers one question: has the container what the cloud has, as far as it knows? It prints what is missing, and exits \
-            with 0 if nothing is, else with 75. It does not ask the cloud: synchronise first.
+            with 0 if nothing is, else with 75. It does not ask the cloud: synchronise first. It names the fields that were renamed, dropped or \
+            given another type here, too: the values that the cloud has of them stay there, and nothing is missing for that.
 
             Examples:
               tidemark status MyJournal.tidemark
@@ -42,6 +43,7 @@ struct Status: AsyncParsableCommand {
     private struct Check: Encodable {
         let isInSync: Bool
         let missing: [String]
+        let ignoredFields: [String]
     }
 
     private struct Report: Encodable {
@@ -58,8 +60,19 @@ struct Status: AsyncParsableCommand {
         let assets: AssetsReport
 
         /// Of those that are queued, why they are still.
-        var whyNothingGoes: [String] {
-            guard records.contains(where: { $0.state == "queued" }) else { return [] }
+        var whyNothingGoes: [String] { records.contains { $0.state == "queued" } ? reasons : [] }
+
+        /// What is to be sent, and how much of it waits.
+        var toBeSent: String {
+            var parts: [String] = []
+            if blocked > 0 { parts.append("\(Wording.count(blocked)) refused or waiting for a refused one") }
+            let others = pending - blocked
+            if others > 0, !reasons.isEmpty { parts.append("\(Wording.count(others)) held back, because nothing is sent") }
+            let text = "to be sent: \(Wording.count(pending, "change"))"
+            return parts.isEmpty ? text : "\(text): \(parts.joined(separator: ", "))"
+        }
+
+        private var reasons: [String] {
             if !obstacles.isEmpty { return obstacles.map { "nothing is sent: \($0.code): \($0.reason)" } }
             guard let lastFailure, let error = lastFailure.error else { return [] }
             return ["the last try to send failed at \(lastFailure.end ?? lastFailure.start): \(error.code): \(error.reason)"]
@@ -74,8 +87,8 @@ struct Status: AsyncParsableCommand {
     func run() async throws {
         try await reportingErrors {
             let directory = try ContainerDirectory(openingAt: fileURL(container, "the container"))
-            if check { return try answerCheck(SyncStatus(of: directory)) }
             let reader = try SyncReading(directory)
+            if check { return try answerCheck(SyncStatus(of: directory), ignoredFields: reader.ignoredFields()) }
             let record = try record.map { try directory.recordName($0) }
             if let record, try !reader.hasRecord(named: record), try reader.syncIssues(record: record, limit: 1).isEmpty,
                 try !reader.deferredRecords().contains(where: { $0.name == record })
@@ -87,8 +100,7 @@ struct Status: AsyncParsableCommand {
             if record != nil { return try tellOne(report) }
             try Output.line("account: \(report.account ?? "no account is signed in")")
             try Output.line("first import: \(report.initialImportComplete ? "complete" : "not complete")")
-            let blocked = report.blocked > 0 ? ", \(Wording.count(report.blocked)) of them refused or waiting" : ""
-            try Output.line("to be sent: \(Wording.count(report.pending, "change"))\(blocked)")
+            try Output.line(report.toBeSent)
             for entry in report.records { try Output.line("  \(entry.text)") }
             for why in report.whyNothingGoes { try Output.line("  \(why)") }
             if report.pending > report.records.count, limit > 0 {
@@ -106,14 +118,20 @@ struct Status: AsyncParsableCommand {
         }
     }
 
-    private func answerCheck(_ status: SyncStatus) throws {
+    private func answerCheck(_ status: SyncStatus, ignoredFields: [String]) throws {
         let missing = status.obstacles.map(\.description)
         if json {
-            try Output.json(Check(isInSync: status.isInSync, missing: missing))
+            try Output.json(Check(isInSync: status.isInSync, missing: missing, ignoredFields: ignoredFields))
         } else if status.isInSync {
             try Output.line("in sync, as far as the container knows")
         } else {
             for line in missing { try Output.line(line) }
+        }
+        if !json, !ignoredFields.isEmpty, !status.obstacles.contains(.noAccount) {
+            let count = Wording.count(ignoredFields.count, "field that was", "fields that were")
+            try Output.line(
+                "left in the cloud: the values of \(count) renamed, dropped or given another type here: "
+                    + ignoredFields.joined(separator: ", "))
         }
         if !status.isInSync { throw ExitCode(ExitStatus.temporaryFailure.rawValue) }
     }
@@ -125,7 +143,7 @@ struct Status: AsyncParsableCommand {
             account: settings.email, initialImportComplete: try reader.initialImportIsComplete(), pending: outbox.pending,
             blocked: outbox.blocked, conflicts: try reader.conflictCount(), refused: try reader.refused().count,
             records: entries,
-            deferred: try reader.deferredLines().filter { record == nil || $0.record == record },
+            deferred: try reader.deferredLines().map { $0.line }.filter { record == nil || $0.record == record },
             obstacles: settings.state.setupFailures.map { .init(code: $0.code, reason: $0.reason) },
             lastFailure: try reader.lastFailure().map { EventLine($0) },
             lastEvents: record == nil ? try reader.events(limit: 3).map { EventLine($0) } : [],

@@ -237,7 +237,7 @@ struct Sync: AsyncParsableCommand {
         }
         // What can't be read now is told with the next event.
         guard let refused = try? reading.outbox().blocked > 0 ? reading.syncIssues(isRefused: true) : [],
-            let deferred = try? reading.deferredRecords(), let saves = try? reading.refused(),
+            let deferred = try? reading.deferredLines(), let saves = try? reading.refused(),
             let shares = try? reading.sharesOfOthers(),
             let known = try? reading.knownFields()
         else { return }
@@ -252,8 +252,8 @@ struct Sync: AsyncParsableCommand {
             let line = SyncIssueLine(entry)
             if json { try Output.json(["refused": line]) } else { try Output.line("not sent: \(line.text)") }
         }
-        for record in news.new(deferred) {
-            let line = DeferredLine(record)
+        let new = Set(news.new(deferred.map { $0.record }))
+        for (record, line) in deferred where new.contains(record) {
             if json { try Output.json(["deferred": line]) } else { try Output.line("not imported: \(line.text)") }
         }
         for save in news.new(saves) {

@@ -2,6 +2,7 @@ import TidemarkCloud
 import TidemarkModel
 import TidemarkSQLite
 import TidemarkStore
+import TidemarkSync
 
 /// Why the cloud does not have a record as it is here, as the tool prints it.
 struct SyncIssueLine: Encodable {
@@ -41,10 +42,18 @@ struct SyncIssueLine: Encodable {
 struct DeferredLine: Encodable {
     let type, record, reason: String
 
-    init(_ deferred: DeferredRecord, _ collision: NameCollision? = nil) {
+    init(_ deferred: DeferredRecord, _ collision: NameCollision? = nil, _ conflicts: [FieldTypeConflict] = []) {
         (type, record) = (deferred.type, deferred.name)
-        reason =
-            collision.map { "\($0); what the cloud has of it is kept until the store can hold it" } ?? deferred.reason.explanation
+        if let collision {
+            reason = "\(collision); what the cloud has of it is kept until the store can hold it"
+        } else if let first = conflicts.first {
+            let fields = conflicts.map { "the field \($0.field) is \($0.here) here and \($0.cloud) in the cloud" }
+            reason =
+                "\(fields.joined(separator: ", ")); give it another name here: "
+                + "'tidemark schema rename <container> --type \(deferred.type) \(first.field) <name>'"
+        } else {
+            reason = deferred.reason.explanation
+        }
     }
 
     var text: String { "\(RecordName(type: type, name: record).title): \(reason)" }

@@ -42,13 +42,21 @@ struct SyncReading {
 
     func deferredRecords() throws -> [DeferredRecord] { try readers.flatMap { try $0.deferredRecords() } }
     /// The records of the cloud that could not be applied, or not whole, with the reason of each.
-    func deferredLines() throws -> [DeferredLine] {
+    func deferredLines() throws -> [(record: DeferredRecord, line: DeferredLine)] {
         try readers.flatMap { reader in
             let deferred = try reader.deferredRecords()
             let types = deferred.isEmpty ? [] : try reader.types()
-            return try deferred.map { DeferredLine($0, try $0.nameCollision(in: types)) }
+            return try deferred.map {
+                ($0, DeferredLine($0, try $0.nameCollision(in: types), try $0.fieldTypeConflicts(in: types)))
+            }
         }
     }
+
+    /// The fields, as `Type.field`, whose values the cloud keeps for itself: they were renamed, dropped or given another type here.
+    func ignoredFields() throws -> [String] {
+        Set(try readers.flatMap { try $0.ignoredFields() }.map { "\($0.type).\($0.field)" }).sorted()
+    }
+
     func refused() throws -> [RefusedSave] { try readers.flatMap { try $0.refused() } }
     func conflictCount() throws -> Int { try readers.reduce(0) { try $0 + $1.conflictCount() } }
     /// Newest first; those of one's own records before those of others'.

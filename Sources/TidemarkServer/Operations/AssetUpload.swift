@@ -54,7 +54,7 @@ actor AssetUpload {
         guard !bytes.isEmpty else { return }
         count += Int64(bytes.count)
         guard count <= most else { throw Self.tooLarge(most) }
-        guard count <= room else { throw Self.full }
+        guard count <= room else { throw Self.noRoom(for: "at least \(count)") }
         digest.update(bytes)
         do {
             try handle?.write(contentsOf: bytes)
@@ -82,7 +82,10 @@ actor AssetUpload {
 
     static func tooLarge(_ most: Int64) -> CloudError { CloudError(.quotaExceeded, "an asset has \(most) bytes at the most") }
 
-    static let full = CloudError(.quotaExceeded, "the account's storage is full")
+    /// - Parameter bytes: How many bytes the content has. How many are left is the owner's to know, who may be somebody else.
+    static func noRoom(for bytes: String) -> CloudError {
+        CloudError(.quotaExceeded, "the content has \(bytes) bytes, and does not fit into what is left of the account's storage")
+    }
 }
 
 /// An upload that runs, by an address that is good for one at a time.

@@ -104,7 +104,7 @@ extension ServedCloud {
         defer { running.end() }
         // Before anything comes to lie on the disk: whether it may, and as much.
         let room = try await database.room(in: pass.zone)
-        if let length, length - (form == nil ? 0 : MultipartBody.frame) > room { throw AssetUpload.full }
+        if let length, length - (form == nil ? 0 : MultipartBody.frame) > room { throw AssetUpload.noRoom(for: "\(length)") }
         let upload = AssetUpload(
             incoming.appendingPathComponent(UUID().uuidString.lowercased()), form: form, most: most, room: room)
         let asset: CloudAsset

@@ -57,6 +57,19 @@ struct FormerFields: Equatable {
     func contains(_ name: String) -> Bool { fields.contains { $0.name == name } }
 }
 
+extension StoreReader {
+    /// Returns the fields whose values in the cloud the store leaves alone: they were renamed, dropped or given another type here.
+    package func ignoredFields() throws(StoreError) -> [(type: String, field: String)] {
+        try read("read the schema") { db in
+            try StoredType.fetchAll(db).flatMap { type in
+                Set(type.formerFields.fields.map(\.name)).filter { type.ignores($0) }.sorted().map {
+                    (type: type.name, field: $0)
+                }
+            }
+        }
+    }
+}
+
 extension StoredType {
     /// What a name in the history of the type stands for.
     struct HistoryField {
