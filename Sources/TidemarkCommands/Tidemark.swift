@@ -47,8 +47,13 @@ public struct Tidemark: AsyncParsableCommand {
         // The tool speaks English, wherever it runs.
         ErrorLanguage.use(.english)
         if let message = misspeltCommand(in: arguments) { exit(withError: ending(message, .usage)) }
-        guard arguments.first == "admin" else { return await main(arguments) }
-        await administer(arguments)
+        guard arguments.first != "admin" else { return await administer(arguments) }
+        do {
+            var command = try await asyncParseAsRoot(arguments)
+            if var command = command as? any AsyncParsableCommand { try await command.run() } else { try command.run() }
+        } catch {
+            exitKeepingExamples(withError: error)
+        }
     }
 
     /// Runs a command of `tidemark admin`. One that concerns a database is run by the program `tidemark-server`.
@@ -71,7 +76,7 @@ public struct Tidemark: AsyncParsableCommand {
             if exitCode(for: error) == .validationFailure, let place = admin.place(of: message(for: error)) {
                 Output.error("tidemark: \(place) is wrong:")
             }
-            exit(withError: error)
+            exitKeepingExamples(withError: error)
         }
     }
 
@@ -94,7 +99,7 @@ public struct Tidemark: AsyncParsableCommand {
                 guard near != nil, !FileManager.default.fileExists(atPath: argument) else { return nil }
             }
             let all = path.dropLast().joined(separator: " ")
-            let remedy = near.map { "did you mean '\($0)'?" } ?? "there are \(names.joined(separator: ", "))"
+            let remedy = near.map { "did you mean '\($0)'?" } ?? "there are \(names.joined(separator: ", "))."
             return "there is no command '\(Output.printable(path.joined(separator: " ")))'; \(remedy) '\(all) --help' tells more"
         }
         return nil

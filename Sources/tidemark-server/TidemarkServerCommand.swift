@@ -73,7 +73,7 @@ struct TidemarkServerCommand: AsyncParsableCommand {
             if let place = sources.place(of: message(for: error)), exitCode(for: error) == .validationFailure {
                 tell("\(place) is wrong:")
             }
-            exit(withError: error)
+            exitKeepingExamples(withError: error)
         }
     }
 
