@@ -57,12 +57,17 @@ extension Administration {
     }
 
     /// Takes an account's second factor away, for who has lost it.
-    package func removeSecondFactor(of name: String) async throws(AdministrationError) -> StoredAccount {
+    ///
+    /// - Returns: The account, and whether it had a second factor.
+    package func removeSecondFactor(
+        of name: String
+    ) async throws(AdministrationError) -> (account: StoredAccount, hadOne: Bool) {
         try demandOperator("removing second factors")
         let account = try await account(name)
+        let hadOne = try await wrapped { try await credentials.hasSecondFactor(account.id) }
         try await wrapped { try await credentials.removeSecondFactor(of: account.id) }
         try await audit("second-factor.remove", account: account.id, subject: account.email)
-        return account
+        return (account, hadOne)
     }
 
     private static func text(_ role: Operator) -> String {

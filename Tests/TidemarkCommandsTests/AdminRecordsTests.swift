@@ -166,4 +166,10 @@ import Testing
             try await refusal("Destination", "--environment", "production", "--sort", "rating", expecting: 64)
                 .contains("--field rating --sortable --data \(scratch["cloud"].path) && tidemark admin schema deploy"))
     }
+
+    @Test func `an account without a second factor has none to lose, which is told`() async throws {
+        try await admin("account", "add", "anna@example.org", "--no-password")
+        let reset = try await admin("operator", "reset", "anna@example.org")
+        #expect(reset.output == "anna@example.org has no second factor: nothing is changed\n")
+    }
 }

@@ -115,6 +115,19 @@ import TidemarkModel
         #expect(try await fixture.console.browser(fixture.console.ben).postConfirmed("account", form).status == 403)
     }
 
+    @Test func `who takes a second factor away learns whether there was one`() async throws {
+        let fixture = try await PeopleFixture()
+        let (credentials, cleo) = (fixture.credentials, fixture.console.cleo)
+        let role = try #require(try await credentials.operatorRole(of: fixture.console.anna.id))
+        let layer = Administration(fixture.cloud, credentials, by: .console(role, address: "192.0.2.1"))
+        #expect(try await !layer.removeSecondFactor(of: cleo.email).hadOne)
+        let made = credentials.newSecondFactor(of: cleo.id)
+        let code = TimeCode.code(try PersonPageTests.bytes(made.secret), step: credentials.time / 30_000_000)
+        _ = try #require(try await credentials.setSecondFactor(of: cleo.id, to: made.form, code: code))
+        #expect(try await layer.removeSecondFactor(of: cleo.email).hadOne)
+        #expect(try await !layer.removeSecondFactor(of: cleo.email).hadOne)
+    }
+
     @Test func `a developer can't do what is for operators, by no function of the layer`() async throws {
         let fixture = try await PeopleFixture()
         let role = try #require(try await fixture.credentials.operatorRole(of: fixture.console.ben.id))

@@ -155,10 +155,12 @@ struct AdminOperatorReset: AsyncParsableCommand {
 
     func run() async throws {
         try await reportingErrors {
-            let account = try await place.administration().removeSecondFactor(of: email)
+            let (account, hadOne) = try await place.administration().removeSecondFactor(of: email)
             try outcome.tell(
-                "admin operator reset", ["account": account.id, "email": account.email],
-                text: "\(account.email) signs in with the password alone, in the console, on the account's pages and on devices")
+                "admin operator reset", ["account": account.id, "email": account.email, "hadSecondFactor": hadOne],
+                text: hadOne
+                    ? "\(account.email) signs in with the password alone, in the console, on the account's pages and on devices"
+                    : "\(account.email) has no second factor: nothing is changed")
         }
     }
 }
