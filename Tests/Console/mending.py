@@ -4,6 +4,7 @@ import tarfile
 
 import sample
 from browser import Browser
+from selenium.webdriver.support.ui import Select
 from steps import Client, check, equal
 
 CITY = "c=iCloud.org.example.journal&type=City"
@@ -61,6 +62,14 @@ def flows(step, url, cloud, given, folder):
             check("Refresh by itself" in it.text and "No such error" in it.text, it.text[:500])
             client.post(client.base("public") + "/records/modify", {"operations": [{"operationType": "forceUpdate", "record": {"recordName": "x", "recordType": "City", "fields": {"stars": {"value": "many"}}}}]}, bearer=anna["token"])
             it.wait(lambda: "expected type INT64" in it.text, "the error does not come")
+            table = it.find(".stacked")
+            check(it.driver.execute_script("return arguments[0].scrollWidth <= arguments[0].parentElement.clientWidth", table), "the table is cut off")
+            Select(it.find("header [name='e']")).select_by_value("production")
+            it.press("Show")
+            check(it.title == "Sync errors" and "No such error" in it.text, it.text[:500])
+            it.open("/activity?show=failures&c=iCloud.org.example.journal")
+            it.press("City:x")
+            equal(it.title, "Not found")
         with step("what somebody has opened stays as it is, and who has switched it off is not disturbed"):
             it.open("/activity?c=iCloud.org.example.journal")
             it.find("[data-live] summary").click()

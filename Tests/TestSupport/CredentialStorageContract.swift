@@ -45,7 +45,8 @@ package enum CredentialStorageContract {
     }
 
     /// All checks.
-    package static let checks: [StorageCheck<Subject>] = lookedUp + sessions + others + operatorChecks + identityChecks
+    package static let checks: [StorageCheck<Subject>] =
+        lookedUp + sessions + others + operatorChecks + identityChecks + syncFailureChecks
 
     private static let lookedUp: [StorageCheck<Subject>] = [
         StorageCheck("all servers have one secret, also when they start at once") { open in

@@ -157,6 +157,7 @@ import TidemarkModel
             ("removeSecondFactor", { _ = try await layer.removeSecondFactor(of: name) }),
             ("accounts", { _ = try await layer.accounts() }),
             ("details", { _ = try await layer.details(of: name) }), ("auditLog", { _ = try await layer.auditLog() }),
+            ("syncFailures", { _ = try await layer.syncFailures() }),
         ]
         for (name, call) in calls {
             let error = await #expect(throws: AdministrationError.self, "\(name)") { try await call() }

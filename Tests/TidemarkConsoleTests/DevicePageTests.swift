@@ -10,13 +10,12 @@ import TidemarkModel
 @Suite(.timeLimit(.minutes(5))) struct DevicePageTests {
     /// What a server would tell.
     private struct Figures: ServerFigures {
-        var failed: [SyncFailure] = []
+        var samples: [FigureSample] = []
         var delivered: [Delivery] = []
         var account = NotifiedAccount(subscriptions: [], devices: 0)
 
-        func history(_ span: FigureSpan) -> [FigureSample] { [] }
+        func history(_ span: FigureSpan) -> [FigureSample] { samples }
         func requests(of container: String?) -> [ServedRequest] { [] }
-        func failures(of container: String?) -> [SyncFailure] { failed.filter { container == nil || $0.container == container } }
         func deliveries(of container: String?) -> [Delivery] {
             delivered.filter { container == nil || $0.container == container }
         }
@@ -28,32 +27,117 @@ import TidemarkModel
     }
 
     private func failure(
-        _ reason: String, environment: String, isPublic: Bool = false, container: String = ConsoleFixture.journal
+        _ reason: String, environment: String, isPublic: Bool = false, container: String = ConsoleFixture.journal,
+        of account: String = "x", code: String = "BAD_REQUEST", record: String = "<u>senja", count: Int = 2
     ) -> SyncFailure {
         SyncFailure(
-            at: 1_800_000_000_000_000, operation: "records.modify", container: container, environment: environment, account: "x",
-            isPublic: isPublic, code: "BAD_REQUEST", reason: reason, record: "<u>senja", count: 2)
+            at: 1_800_000_000_000_000, operation: "records.modify", container: container, environment: environment,
+            account: account, scope: isPublic ? .public : .private, record: record, recordType: record.isEmpty ? "" : "Trip",
+            zone: "TidemarkZone", code: code, reason: reason, count: count)
     }
 
     @Test func `why a device was refused is shown, and to developers nothing of private records in production`() async throws {
-        let figures = Figures(failed: [
+        let fixture = try await ConsoleFixture(figures: Figures())
+        try await fixture.credentials.record([
             failure("<b>in development</b>", environment: "development"),
-            failure("private in production", environment: "production"),
+            failure("private in production", environment: "production", of: fixture.cleo.id),
             failure("public in production", environment: "production", isPublic: true),
             failure("of another", environment: "development", container: ConsoleFixture.other),
         ])
-        let fixture = try await ConsoleFixture(figures: figures)
         let query = ["show": "failures", "c": ConsoleFixture.journal]
-        let mine = try await fixture.browser(fixture.ben).get("activity", query)
+        let ben = try await fixture.browser(fixture.ben)
+        let mine = await ben.get("activity", query)
         #expect(mine.status == 200)
-        #expect(mine.text.contains("&lt;b&gt;in development") && mine.text.contains("public in production"))
-        #expect(
-            !mine.text.contains("private in production") && mine.text.contains("for operators")
-                && !mine.text.contains("of another"))
-        let all = try await fixture.browser(fixture.anna).get("activity", query.merging(["all": "1"]) { $1 })
-        for text in ["private in production", "of another", "&lt;u&gt;senja (2 records)"] { #expect(all.text.contains(text)) }
-        let one = try await fixture.browser(fixture.anna).get("activity", query.merging(["code": "CONFLICT"]) { $1 })
+        #expect(mine.text.contains("&lt;b&gt;in development") && !mine.text.contains("in production"))
+        let both = await ben.get("activity", query.merging(["both": "1"]) { $1 }).text
+        #expect(both.contains("public in production"))
+        #expect(!both.contains("private in production") && both.contains("for operators") && !both.contains("of another"))
+        // A developer names an account as the container does, and sees no address.
+        let name = StoredAccount.userRecordName(of: fixture.cleo.id, in: ConsoleFixture.journal)
+        let named = await ben.get("activity", query.merging(["e": "production", "account": name]) { $1 }).text
+        #expect(named.contains("for operators") && !named.contains("public in production"))
+        #expect(!named.contains("cleo@example.org"))
+        let anna = try await fixture.browser(fixture.anna)
+        let all = await anna.get("activity", query.merging(["all": "1"]) { $1 }).text
+        for text in ["private in production", "of another", "Trip:&lt;u&gt;senja", "2 times since"] {
+            #expect(all.contains(text))
+        }
+        let one = await anna.get("activity", query.merging(["code": "CONFLICT"]) { $1 })
         #expect(one.text.contains("No such error"))
+    }
+
+    @Test func `errors are of the environment above, and the choice of another keeps the page and its filters`() async throws {
+        let fixture = try await ConsoleFixture(figures: Figures())
+        try await fixture.credentials.record([
+            failure("in development", environment: "development", of: fixture.cleo.id),
+            failure("in production", environment: "production", of: fixture.cleo.id),
+        ])
+        let anna = try await fixture.browser(fixture.anna)
+        let query = [
+            "show": "failures", "c": ConsoleFixture.journal, "e": "production", "account": "cleo@example.org", "both": "",
+        ]
+        let page = await anna.get("activity", query).text
+        #expect(page.contains("<p>in production</p>") && !page.contains("<p>in development</p>"))
+        let chooser = try #require(page.firstMatch(of: /(?s)<form class="chooser".*?<\/form>/)).output
+        #expect(
+            chooser.contains("name=\"show\" value=\"failures\"")
+                && chooser.contains("name=\"account\" value=\"cleo@example.org\""))
+        // One button of the page is named Show.
+        #expect(page.components(separatedBy: ">Show</button>").count == 2)
+        let requests = await anna.get("activity", ["show": "requests", "result": "failed"]).text
+        #expect(requests.contains("<input type=\"hidden\" name=\"result\" value=\"failed\">"))
+    }
+
+    @Test func `each error links to what mends it`() async throws {
+        let fixture = try await ConsoleFixture(figures: Figures())
+        let cleo = fixture.cleo.id
+        try await fixture.credentials.record([
+            failure("full", environment: "development", of: cleo, code: "QUOTA_EXCEEDED", record: ""),
+            failure("disabled", environment: "development", of: cleo, code: "AUTHENTICATION_REQUIRED", record: ""),
+            failure("no field", environment: "production", of: cleo, record: "p1"),
+        ])
+        let anna = try await fixture.browser(fixture.anna)
+        let page = await anna.get("activity", ["show": "failures", "c": ConsoleFixture.journal, "both": "1"]).text
+        let place = "c=\(ConsoleFixture.journal)&amp;e="
+        #expect(page.contains("/console/account?\(place)development&amp;id=cleo%40example.org#quota\">The account’s quota</a>"))
+        #expect(
+            page.contains("/console/account?\(place)development&amp;id=cleo%40example.org\">The account and its sessions</a>"))
+        #expect(page.contains("/console/schema?\(place)production\">The schema</a>"))
+        #expect(
+            page.contains(
+                "/console/record?\(place)production&amp;db=private&amp;account=cleo%40example.org&amp;zone=TidemarkZone&amp;name=p1\">Trip:p1</a>"
+            ))
+        // Accounts are for operators.
+        let ben = try await fixture.browser(fixture.ben)
+        #expect(await !ben.get("activity", ["show": "failures", "both": "1"]).text.contains("The account"))
+    }
+
+    @Test func `the overview says how many records of how many accounts were refused, and counts failures as requests do`()
+        async throws
+    {
+        let sample = FigureSample(began: 0, requests: 239, refused: 9, errors: 1, median: 1, slow: 2)
+        let fixture = try await ConsoleFixture(figures: Figures(samples: [sample]))
+        let anna = try await fixture.browser(fixture.anna)
+        let quiet = await anna.get("", ["c": ConsoleFixture.journal]).text
+        #expect(!quiet.contains("See why"))
+        #expect(quiet.contains("239 requests in the last hour, 10 of them failed: 9 refused (4xx), 1 in the server (5xx)"))
+        try await fixture.credentials.record(
+            (0..<5).map { failure("why", environment: "development", of: fixture.cleo.id, record: "r\($0)") } + [
+                // The same record again, for another reason; and what is no fault.
+                failure("another", environment: "development", of: fixture.cleo.id, record: "r1"),
+                failure("", environment: "development", of: fixture.cleo.id, code: "CONFLICT", record: ""),
+                failure("in production", environment: "production", of: fixture.cleo.id, record: "r9"),
+                failure("ended", environment: "development", of: fixture.cleo.id, code: "AUTHENTICATION_FAILED", record: ""),
+                failure("full", environment: "development", of: fixture.ben.id, code: "QUOTA_EXCEEDED", record: ""),
+                failure("no zone", environment: "development", of: fixture.anna.id, code: "ZONE_NOT_FOUND", record: ""),
+            ])
+        let page = await anna.get("", ["c": ConsoleFixture.journal]).text
+        #expect(page.contains("5 records of 1 account were refused in the last hour."))
+        #expect(page.contains("Requests of 2 accounts were refused in the last hour: "))
+        #expect(page.contains("/console/activity?c=\(ConsoleFixture.journal)&amp;e=development&amp;show=failures\">See why</a>"))
+        fixture.advance(minutes: 75)
+        let later = try await fixture.browser(fixture.anna)
+        #expect(await later.get("", ["c": ConsoleFixture.journal]).text.contains("refused in the last day."))
     }
 
     @Test func `subscriptions of an account are for who may see its records, and the look is in the log`() async throws {

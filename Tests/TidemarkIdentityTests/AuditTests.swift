@@ -97,11 +97,13 @@ import TidemarkCloudEngine
 
     @Test func `a file that was made before gets the tables when it is opened`() async throws {
         let served = try await Served()
-        try await served.credentials.writer.write { db in try db.execute(sql: "DROP TABLE audit; DROP TABLE known_addresses")
+        try await served.credentials.writer.write { db in
+            try db.execute(sql: "DROP TABLE audit; DROP TABLE known_addresses; DROP TABLE sync_failures")
         }
         let opened = try served.opening()
         try await opened.audit(AuditEvent(.signOut, actor: "anna"))
         #expect(try await opened.auditLog().count == 1)
+        #expect(try await opened.syncFailures(.init()).isEmpty)
     }
 
     @Test func `an address is known once somebody has signed in from it, also when the session has ended`() async throws {

@@ -1,11 +1,12 @@
-/// Stores who may come in to a served cloud, as rows: containers, tokens, keys, passwords, sessions, and the audit log.
+/// Stores who may come in to a served cloud, as rows: containers, tokens, keys, passwords, sessions, the audit log,
+/// and what devices were refused.
 ///
 /// The module `TidemarkIdentity` has the rules: it hashes, signs, and decides what has expired. All calls may come from any task, several
 /// at a time, also from other processes. What a call has written is durable when it returns. ``session(_:)`` and ``refresh()`` have all
 /// that was committed before they were called, by whatever process.
 ///
 /// A storage throws what it likes; the rules make a `CredentialError` of it. A text that a storage can't hold is one that it doesn't have.
-package protocol CredentialStorage: OperatorStorage, IdentityStorage {
+package protocol CredentialStorage: OperatorStorage, IdentityStorage, SyncFailureStorage {
     // For every request
 
     /// Returns containers, tokens, keys and the secret, in some microseconds: as they were when ``session(_:)`` or ``refresh()`` was
@@ -94,7 +95,7 @@ package protocol CredentialStorage: OperatorStorage, IdentityStorage {
     func addresses(of account: String, keptFrom time: Int64) async throws -> Set<String>
     /// Returns whether an address is known to an account, or a session of it was used there last.
     func isKnown(_ address: String, to account: String, at now: Int64) async throws -> Bool
-    /// Removes an account's password, identities, sessions, known addresses, and keys.
+    /// Removes an account's password, identities, sessions, known addresses, keys, and what it was refused.
     func removeAccount(_ account: String) async throws
 
     // The audit log

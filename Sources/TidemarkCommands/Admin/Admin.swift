@@ -4,7 +4,7 @@ import ArgumentParser
 struct Admin: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract:
-            "Administers a cloud that is served: containers, accounts, operators, records, tokens, keys, sessions, schemas, backups, secrets and the audit log.",
+            "Administers a cloud that is served: containers, accounts, operators, records, tokens, keys, sessions, schemas, backups, secrets, sync errors and the audit log.",
         discussion: """
             The commands work on a cloud's directory, or on its database and bucket, whether or not 'tidemark serve' is running, and take \
             effect at once. They take the options of 'tidemark serve' that say where the cloud is, also from the environment and from its \
@@ -27,6 +27,6 @@ struct Admin: AsyncParsableCommand {
             AdminLinks.self, AdminPermissions.self,
             AdminUsage.self, AdminToken.self, AdminKey.self, AdminSession.self, AdminSchema.self,
             AdminVerify.self, AdminBackup.self, AdminRestore.self, AdminMove.self,
-            AdminAudit.self, AdminSecrets.self,
+            AdminAudit.self, AdminSyncErrors.self, AdminSecrets.self,
         ])
 }

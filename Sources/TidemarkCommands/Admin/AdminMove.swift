@@ -10,7 +10,7 @@ struct AdminMove: AsyncParsableCommand {
             One of --from and --to is a directory, the other a PostgreSQL database as 'tidemark serve --database' has it; --assets says where \
             the contents of assets are that belong to the database. The source stays as it is. Devices go on with the target as if nothing had \
             happened: accounts, passwords, sessions, tokens, records with their changes, shares and subscriptions are the same there. \
-            Uploads that are not complete start again.
+            Uploads that are not complete start again, and the list of sync errors begins anew.
 
             Stop the servers first. The command refuses a source or a target that is in use, and a target that holds something else. When it \
             is ended midway, even by a loss of power, run it again: it goes on where it was. At the end it compares a digest of all rows \

@@ -36,6 +36,13 @@ package struct Address: Hashable, Sendable {
         return address
     }
 
+    /// The address of the element of its page that has an identifier.
+    func at(_ id: String) -> Address {
+        var address = self
+        address.text += "#" + Self.encoded(id)
+        return address
+    }
+
     /// Encodes all but letters, digits and what has no meaning in any part of an address.
     static func encoded(_ text: String) -> String {
         var result = ""

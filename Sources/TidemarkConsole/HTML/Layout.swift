@@ -6,15 +6,18 @@ import TidemarkModel
 enum Layout {
     /// A page of somebody who is signed in.
     ///
-    /// - Parameter isLive: Whether the page has a part that refreshes by itself: an element with `data-live`, and one with `data-live-choice`,
-    ///   where people can stop it.
+    /// - Parameters:
+    ///   - isLive: Whether the page has a part that refreshes by itself: an element with `data-live`, and one with `data-live-choice`, where
+    ///     people can stop it.
+    ///   - kept: What of the address stays when another container or environment is chosen.
     static func page(
-        _ context: Context, _ section: Section?, title: String, status: Int = 200, isLive: Bool = false, _ content: HTML
+        _ context: Context, _ section: Section?, title: String, status: Int = 200, isLive: Bool = false,
+        kept: [(name: String, value: String?)] = [], _ content: HTML
     ) -> ConsoleReply {
         let body: HTML = """
             <header class="top">
             <a class="brand" href="\(Address())">Tidemark</a>
-            \(chooser(context, section))
+            \(chooser(context, section, kept))
             <div class="person"><a class="email" href="\(context.address("me"))">\(context.account.email)</a>
             <form method="post" action="\(Address(["sign-out"]))">\(context.hiddenFields)<button class="quiet">Sign out</button></form></div>
             </header>
@@ -36,7 +39,7 @@ enum Layout {
     }
 
     /// The choice of a container and an environment.
-    private static func chooser(_ context: Context, _ section: Section?) -> HTML {
+    private static func chooser(_ context: Context, _ section: Section?, _ kept: [(name: String, value: String?)]) -> HTML {
         guard let container = context.container else { return .none }
         return """
             <form class="chooser" method="get" action="\(Address(section.map { $0 == .overview ? [] : [$0.rawValue] } ?? []))">
@@ -44,6 +47,7 @@ enum Layout {
             <select name="c">\(context.containers.html { option($0, isChosen: $0 == container) })</select></label>
             <label><span class="hidden">Environment</span>
             <select name="e">\(StoreEnvironment.allCases.html { option($0.rawValue, isChosen: $0 == context.environment) })</select></label>
+            \(kept.html { name, value in value.map { "<input type=\"hidden\" name=\"\(name)\" value=\"\($0)\">" } ?? .none })
             <button class="quiet">Show</button>
             </form>
             """

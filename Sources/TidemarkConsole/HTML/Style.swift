@@ -69,6 +69,10 @@ enum Style {
         td code { overflow-wrap: break-word }
         tbody tr:last-child td { border-bottom: 0 }
         td time { white-space: nowrap }
+        .stacked { table-layout: fixed }
+        .stacked .wide { width: 46% }
+        .stacked td { max-width: none; overflow-wrap: anywhere }
+        .stacked td > p:last-child { margin-bottom: 0 }
         .number { text-align: right; font-variant-numeric: tabular-nums }
         .thumb { display: block; width: 3rem; height: 3rem; object-fit: cover; border-radius: .25rem; background: var(--ground); font-size: .75rem; color: var(--quiet) }
         .preview { display: block; max-width: 100%; max-height: 20rem; border-radius: .375rem; background: var(--ground) }
@@ -118,6 +122,11 @@ enum Style {
           nav a { padding: .5rem .625rem }
           main { padding: 1rem 1rem 3rem }
           .person { margin-left: 0; width: 100%; justify-content: space-between }
+          .stacked thead { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%) }
+          .stacked, .stacked tbody, .stacked tr, .stacked td { display: block }
+          .stacked tr { padding: .5rem 0; border-bottom: 1px solid var(--line) }
+          .stacked td { padding: .125rem .75rem; border: 0 }
+          .stacked td:empty { display: none }
           .chooser { width: 100% }
           .chooser label { flex: 1 1 7rem; min-width: 0 }
           .chooser label:first-child { flex-basis: 100% }

@@ -2,57 +2,8 @@ import TidemarkAdministration
 import TidemarkCloudEngine
 import TidemarkModel
 
-/// What devices have met: errors, and notifications.
+/// What devices were notified of.
 extension ActivityPage {
-    /// The last failures: of one container, and for operators of the whole server.
-    func failures() async throws(AdministrationError) -> ConsoleReply {
-        let administration = context.administration
-        let isWhole = administration.isOperator && context.value("all") != nil
-        let container = isWhole ? nil : try context.demandContainer()
-        let (code, account) = (context.value("code"), context.value("account"))
-        var wanted: String?
-        if let account, administration.isOperator { wanted = try await administration.account(account).id }
-        let all = figures?.failures(of: container) ?? []
-        let found = all.filter { (code == nil || $0.code == code) && (wanted == nil || $0.account == wanted) }.prefix(Self.most)
-        var rows: [HTML] = []
-        for failure in found {
-            // It may name fields and records that are somebody's own.
-            let maySee =
-                failure.isPublic
-                || administration.maySeePrivate(StoreEnvironment(rawValue: failure.environment) ?? .production)
-            rows.append(
-                Layout.row([
-                    Layout.time(failure.at), HTML(failure.operation), "<code>\(failure.code)</code>",
-                    maySee
-                        ? "<div class=\"wide\">\(failure.reason)</div>" : "<span class=\"quiet-text\">for operators</span>",
-                    HTML(
-                        (maySee ? failure.record : "")
-                            + (failure.count == 1 ? "" : " (\(failure.count) records)")),
-                    HTML(try await name(of: failure.account, in: failure.container)),
-                    HTML("\(failure.container) (\(failure.environment))"),
-                ]))
-        }
-        let table: HTML =
-            rows.isEmpty
-            ? "<div class=\"card empty\">No such error since the server has started.</div>"
-            : Layout.table("Sync errors", ["When", "Operation", "Error", "Why", "Record", "Account", "Where"], rows)
-        return Layout.page(
-            context, .activity, title: "Sync errors", isLive: true,
-            """
-            \(tabs("failures"))
-            <form class="card" method="get" action="\(Address(["activity"]))"><input type="hidden" name="show" value="failures">
-            \(place)
-            <div class="row">
-            <div class="field"><label for="code">Error</label><select id="code" name="code"><option value="">All</option>
-            \(Set(all.map(\.code)).sorted().html { Layout.option($0, isChosen: $0 == code) })</select></div>
-            \(HTML.when(administration.isOperator, ofAccount(account, isWhole)))
-            <div class="field"><button>Show</button></div></div></form>
-            \(live(table))
-            <p class="quiet-text">The last 500 errors that this server has answered devices and browsers with, as it has told them. CONFLICT is no fault: the device
-            merges and sends again. Times in UTC.</p>
-            """)
-    }
-
     /// The last notifications, and what an account has subscribed to.
     func notifications() async throws -> ConsoleReply {
         let administration = context.administration
@@ -76,13 +27,14 @@ extension ActivityPage {
         let asked: HTML = if let account { try await subscriptions(of: account) } else { .none }
         return Layout.page(
             context, .activity, title: "Notifications", isLive: account == nil,
+            kept: [("show", "notifications"), ("account", account), ("all", isWhole ? "1" : nil)],
             """
             \(tabs("notifications"))
             <form class="card" method="get" action="\(Address(["activity"]))"><input type="hidden" name="show" value="notifications">
             \(place)
             <div class="row"><div class="field"><label for="account">Account <span class="hint">whose subscriptions are shown</span></label>
             <input id="account" name="account" autocomplete="off" maxlength="255" value="\(account ?? "")"></div>
-            <div class="field"><button>Show</button></div></div></form>
+            <div class="field"><button>Filter</button></div></div></form>
             \(asked)
             <h2>The last notifications</h2>
             \(live(table))
@@ -116,7 +68,7 @@ extension ActivityPage {
     }
 
     /// Container and environment, in a form.
-    private var place: HTML {
+    var place: HTML {
         """
         <input type="hidden" name="c" value="\(context.container ?? "")"><input type="hidden" name="e" value="\(context.environment.rawValue)">
         """

@@ -39,7 +39,7 @@ struct ActivityPage {
             ? "<a class=\"button quiet\" href=\"\(context.address("activity", query: kept + [("before", shown.last.map { String($0.id) })]))\">Older entries</a>"
             : .none
         return Layout.page(
-            context, .activity, title: "Activity", isLive: context.value("before") == nil,
+            context, .activity, title: "Activity", isLive: context.value("before") == nil, kept: kept,
             """
             \(tabs(nil))
             \(HTML.when(context.administration.isOperator, filter(isWhole, account)))
@@ -66,6 +66,21 @@ struct ActivityPage {
     /// A part of a page that refreshes by itself, where browsers run scripts.
     func live(_ content: HTML) -> HTML { "<p data-live-choice></p><div data-live>\(content)</div>" }
 
+    /// What requests can be filtered by, and what that is called.
+    private static let results = [
+        ("well", "well"), ("failed", "failed"), ("refused", "failed: refused (4xx)"), ("broken", "failed: in the server (5xx)"),
+    ]
+
+    /// Whether a status is one of ``results``.
+    private static func has(_ status: Int, _ result: String) -> Bool {
+        switch result {
+        case "well": status < 400
+        case "refused": (400..<500).contains(status)
+        case "broken": status >= 500
+        default: status >= 400
+        }
+    }
+
     /// The last requests: of one container, and for operators of the whole server.
     private func requests() async throws(AdministrationError) -> ConsoleReply {
         let isWhole = context.administration.isOperator && context.value("all") != nil
@@ -76,7 +91,7 @@ struct ActivityPage {
         let all = figures?.requests(of: container) ?? []
         let found = all.filter { request in
             (operation == nil || request.operation == operation) && (wanted == nil || request.account == wanted)
-                && (result == nil || (result == "failed") == (request.status >= 400))
+                && (result.map { Self.has(request.status, $0) } ?? true)
         }.prefix(Self.most)
         var rows: [HTML] = []
         for request in found {
@@ -91,6 +106,10 @@ struct ActivityPage {
         let operations = Set(all.map(\.operation)).sorted()
         return Layout.page(
             context, .activity, title: "Requests", isLive: true,
+            kept: [
+                ("show", "requests"), ("operation", operation), ("result", result), ("account", account),
+                ("all", isWhole ? "1" : nil),
+            ],
             """
             \(tabs("requests"))
             <form class="card" method="get" action="\(Address(["activity"]))"><input type="hidden" name="show" value="requests">
@@ -99,9 +118,9 @@ struct ActivityPage {
             <div class="field"><label for="operation">Operation</label><select id="operation" name="operation"><option value="">All</option>
             \(operations.html { Layout.option($0, isChosen: $0 == operation) })</select></div>
             <div class="field"><label for="result">Result</label><select id="result" name="result"><option value="">All</option>
-            \(["well", "failed"].html { Layout.option($0, isChosen: $0 == result) })</select></div>
+            \(Self.results.html { value, title in Layout.option(value, title, isChosen: value == result) })</select></div>
             \(HTML.when(context.administration.isOperator, ofAccount(account, isWhole)))
-            <div class="field"><button>Show</button></div></div></form>
+            <div class="field"><button>Filter</button></div></div></form>
             \(live(rows.isEmpty ? "<div class=\"card empty\">No such request since the server has started.</div>" : Layout.table("Requests", ["When", "Operation", "Status", "Took", "Account", "From", "Where"], rows)))
             <p class="quiet-text">The last 1,000 requests of this server, without their contents. Times in UTC.</p>
             """)
@@ -123,7 +142,7 @@ struct ActivityPage {
         <div class="row"><div class="field"><label for="account">Account <span class="hint">its address</span></label>
         <input id="account" name="account" autocomplete="off" value="\(account ?? "")"></div>
         <div class="field"><label class="choice"><input type="checkbox" name="all" value="1"\(HTML.when(isWhole, " checked"))>The whole cloud</label></div>
-        <div class="field"><button>Show</button></div></div>
+        <div class="field"><button>Filter</button></div></div>
         </form>
         """
     }

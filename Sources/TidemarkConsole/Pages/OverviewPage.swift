@@ -17,7 +17,10 @@ struct OverviewPage {
                 .info, "No container is served, or none is yours.",
                 "<p>‘tidemark admin container add’ has the server serve one.</p>")
         }
-        if let container = context.container { notices += try await self.notices(container, usage) }
+        if let container = context.container {
+            notices += try await refused(in: container)
+            notices += try await self.notices(container, usage)
+        }
         let sums = (
             usage.reduce(0) { $0 + $1.totals.records }, usage.reduce(0) { $0 + $1.totals.assets },
             usage.reduce(0) { $0 + $1.bytes }
@@ -44,7 +47,8 @@ struct OverviewPage {
         let span = context.value("span").flatMap(FigureSpan.init(rawValue:)) ?? .hour
         let samples = figures.history(span)
         let requests = samples.reduce(0) { $0 + $1.requests }
-        let errors = samples.reduce(0) { $0 + $1.errors }
+        let (refused, errors) = (samples.reduce(0) { $0 + $1.refused }, samples.reduce(0) { $0 + $1.errors })
+        let failed = context.address("activity", query: [("show", "requests"), ("result", "failed"), ("all", "1")])
         let slowest = samples.reduce(0) { max($0, $1.slow) }
         return """
             <h2>Requests to this server</h2>
@@ -57,14 +61,49 @@ struct OverviewPage {
             \(Plot.bars(
                 "Requests and errors",
                 "\(Layout.count(requests)) \(requests == 1 ? "request" : "requests") in the last \(span.rawValue), "
-                    + "\(errors == 0 ? "none" : Layout.count(errors)) of them failed in the server",
-                samples.map { (Double($0.requests), Double($0.errors)) }))
+                    + Self.failed(refused, errors),
+                samples.map { (Double($0.requests), Double($0.refused + $0.errors)) }))
             \(Plot.bars(
                 "Milliseconds in which 95 of 100 were answered", requests == 0 ? "Nothing was asked for" : "At most \(Int(slowest)) ms",
                 samples.map { ($0.slow, 0) }))
             </div>
-            <p class="hint">Since the server has started, without the console’s own requests.</p>
+            <p class="hint">Since the server has started, without the console’s own requests. <a href="\(failed)">The last that failed</a></p>
             """
+    }
+
+    /// How many requests failed, counted as the list of requests does.
+    private static func failed(_ refused: Int, _ errors: Int) -> String {
+        guard refused + errors > 0 else { return "none of them failed" }
+        let (all, parts) = (Layout.count(refused + errors), (Layout.count(refused), Layout.count(errors)))
+        return "\(all) of them failed: \(parts.0) refused (4xx), \(parts.1) in the server (5xx)"
+    }
+
+    /// What devices were refused in the last hour, or else in the last day.
+    private func refused(in container: String) async throws(AdministrationError) -> HTML {
+        for (span, name) in [(3_600_000_000, "hour"), (86_400_000_000, "day")] as [(Int64, String)] {
+            let found = try await context.administration.refusedDevices(in: container, context.environment, within: span)
+            guard !found.isEmpty else { continue }
+            let link = context.address("activity", query: [("show", "failures")])
+            return Layout.notice(
+                .warning, Self.sentences(found, "in the last \(name)"), "<p><a href=\"\(link)\">See why</a></p>")
+        }
+        return .none
+    }
+
+    private static func sentences(_ found: Administration.RefusedDevices, _ span: String) -> String {
+        func count(_ number: Int, _ one: String) -> String { "\(Layout.count(number)) \(one)\(number == 1 ? "" : "s")" }
+        var sentences: [String] = []
+        if found.records > 0 {
+            let records =
+                "\(found.isCut ? "At least " : "")\(count(found.records, "record")) of \(count(found.accountsOfRecords, "account"))"
+            sentences.append("\(records) \(found.records == 1 && !found.isCut ? "was" : "were") refused \(span).")
+        }
+        if found.accountsOfRequests > 0 {
+            let accounts = count(found.accountsOfRequests, "account")
+            sentences.append(
+                "Requests of \(accounts) were refused \(span): a session has ended, an account is disabled or has no room.")
+        }
+        return sentences.joined(separator: " ")
     }
 
     private func table(_ usage: [Administration.ContainerUsage]) -> HTML {

@@ -8,10 +8,6 @@ package protocol ServerFigures: Sendable {
     ///
     /// - Parameter container: Only those of this container.
     func requests(of container: String?) -> [ServedRequest]
-    /// Returns the last failures that clients were answered with, the newest first.
-    ///
-    /// - Parameter container: Only those of this container.
-    func failures(of container: String?) -> [SyncFailure]
     /// Returns the last notifications that were put into the boxes of devices, the newest first.
     ///
     /// - Parameter container: Only those of this container.
@@ -23,36 +19,6 @@ package protocol ServerFigures: Sendable {
     func notifications(
         of account: String, in container: String, _ environment: StoreEnvironment
     ) async throws -> NotifiedAccount
-}
-
-/// A request, or a part of one, that a client was answered with an error.
-package struct SyncFailure: Hashable, Sendable {
-    /// When it was answered: microseconds since 1970 UTC.
-    package let at: Int64
-    /// Such as `records.modify`.
-    package let operation: String
-    package let container, environment: String
-    /// The account's identifier; empty for nobody.
-    package let account: String
-    /// Whether it was about the public database, of which everybody sees the records.
-    package let isPublic: Bool
-    /// The error's code, as the protocol has it.
-    package let code: String
-    /// Why, as the client was told: it may name fields, types and records.
-    package let reason: String
-    /// The first record that has failed with the code; empty for none.
-    package let record: String
-    /// How many parts of the request have failed with the code.
-    package let count: Int
-
-    package init(
-        at: Int64, operation: String, container: String, environment: String, account: String, isPublic: Bool, code: String,
-        reason: String, record: String, count: Int
-    ) {
-        (self.at, self.operation, self.container, self.environment) = (at, operation, container, environment)
-        (self.account, self.isPublic, self.code, self.reason) = (account, isPublic, code, reason)
-        (self.record, self.count) = (record, count)
-    }
 }
 
 /// A notification that was put into the boxes of an account's devices.
@@ -136,13 +102,15 @@ package struct FigureSample: Hashable, Sendable {
     /// When they began: microseconds since 1970 UTC.
     package let began: Int64
     package let requests: Int
+    /// Those of the requests that were refused: statuses from 400 to 499.
+    package let refused: Int
     /// Those of the requests that the server has failed: statuses from 500 on.
     package let errors: Int
     /// Milliseconds in which half of the requests, and 95 of 100, were answered.
     package let median, slow: Double
 
-    package init(began: Int64, requests: Int, errors: Int, median: Double, slow: Double) {
-        (self.began, self.requests, self.errors) = (began, requests, errors)
+    package init(began: Int64, requests: Int, refused: Int, errors: Int, median: Double, slow: Double) {
+        (self.began, self.requests, self.refused, self.errors) = (began, requests, refused, errors)
         (self.median, self.slow) = (median, slow)
     }
 }

@@ -61,11 +61,21 @@ enum CredentialTables {
         CREATE TABLE IF NOT EXISTS identities (issuer TEXT NOT NULL, subject TEXT NOT NULL, account TEXT NOT NULL,
             label TEXT NOT NULL, added INTEGER NOT NULL, PRIMARY KEY (issuer, subject)) STRICT, WITHOUT ROWID;
         CREATE INDEX IF NOT EXISTS identities_by_account ON identities (account);
+        CREATE TABLE IF NOT EXISTS sync_failures (id TEXT PRIMARY KEY, container TEXT NOT NULL, environment TEXT NOT NULL,
+            account TEXT NOT NULL, scope TEXT NOT NULL, operation TEXT NOT NULL, zone TEXT NOT NULL, type TEXT NOT NULL,
+            record TEXT NOT NULL, code TEXT NOT NULL, reason TEXT NOT NULL, first_at INTEGER NOT NULL, at INTEGER NOT NULL,
+            count INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+        CREATE INDEX IF NOT EXISTS sync_failures_by_at ON sync_failures (at);
+        CREATE INDEX IF NOT EXISTS sync_failures_by_container ON sync_failures (container, at);
+        CREATE INDEX IF NOT EXISTS sync_failures_by_account ON sync_failures (account, at);
+        CREATE INDEX IF NOT EXISTS audit_of_sign_in ON audit (subject) WHERE action = 'sign-in';
         """
     private static let addedNames: Set = [
         "known_addresses", "audit", "audit_by_at", "audit_by_account", "audit_by_actor", "audit_by_container", "audit_of_consent",
         "audit_of_consent_by_actor", "audit_is_not_changed", "audit_is_kept", "operators", "console_sessions",
-        "console_sessions_by_account", "second_factors", "identities", "identities_by_account",
+        "console_sessions_by_account", "second_factors", "identities", "identities_by_account", "sync_failures",
+        "sync_failures_by_at",
+        "sync_failures_by_container", "sync_failures_by_account", "audit_of_sign_in",
     ]
 
     /// Columns that came later: files that were made before get them when they are opened.

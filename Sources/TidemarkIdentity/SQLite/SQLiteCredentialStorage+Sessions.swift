@@ -158,7 +158,7 @@ extension SQLiteCredentialStorage {
         try await writer.write { db in
             for table in [
                 "passwords", "identities", "sessions", "known_addresses", "keys", "operators", "console_sessions",
-                "second_factors",
+                "second_factors", "sync_failures",
             ] {
                 try db.execute(sql: "DELETE FROM \(table) WHERE account = ?", arguments: [account])
             }

@@ -94,16 +94,26 @@ extension CredentialStore {
         }
         // Looked up before the secret: that is as new then.
         let row = try await row(ofSession: Array(bytes[..<16]))
-        let signedBytes = Self.signedBytes(bytes[..<32])
-        guard let place = try secrets().firstIndex(where: { Digest.areEqual(bytes[32...], Digest.hmac(signedBytes, key: $0)) })
-        else {
-            return .failure(.unknown)
-        }
+        guard let place = try secret(of: bytes) else { return .failure(.unknown) }
         let (issued, expires) = (Int64(bytesInOrder: bytes[16..<24]), Int64(bytesInOrder: bytes[24..<32]))
         guard expires > now() else { return .failure(.expired) }
         guard let row else { return .failure(.revoked) }
         // A token under the secret before is due for another one.
         return .success(try SessionRow(row).session(issued: place == 0 ? issued : 0, expires: expires))
+    }
+
+    /// Which of the secrets has signed a token; `nil` for none.
+    private func secret(of token: [UInt8]) throws(CredentialError) -> Int? {
+        let signedBytes = Self.signedBytes(token[..<32])
+        return try secrets().firstIndex { Digest.areEqual(token[32...], Digest.hmac(signedBytes, key: $0)) }
+    }
+
+    /// The identifier of the session of a token that this cloud has made, whether the session has ended or not; `nil` for any other text.
+    package func sessionID(of text: String) throws(CredentialError) -> String? {
+        guard (86...88).contains(text.utf8.count), let bytes = Base64URL.bytes(text), bytes.count == 64,
+            try secret(of: bytes) != nil
+        else { return nil }
+        return Hexadecimal.text(bytes[..<16])
     }
 
     /// The row of a session, as it is now.

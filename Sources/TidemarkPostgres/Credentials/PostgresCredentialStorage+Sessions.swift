@@ -172,6 +172,7 @@ extension PostgresCredentialStorage {
             // What a sign-in holds comes before its session.
             for table in [
                 "operators", "passwords", "identities", "sessions", "known_addresses", "console_sessions", "second_factors",
+                "sync_failures",
             ] {
                 try transaction.enqueue("DELETE FROM \(table) WHERE account = $1", account)
             }

@@ -124,6 +124,21 @@ enum PostgresCredentialTables {
             PostgresMigration(
                 6, "systems of sessions", oldestUser: 1,
                 ["ALTER TABLE sessions ADD COLUMN system text NOT NULL DEFAULT ''"]),
+            PostgresMigration(
+                7, "what devices were refused", oldestUser: 1,
+                [
+                    """
+                    CREATE TABLE sync_failures (
+                        id text COLLATE "C" PRIMARY KEY, container text COLLATE "C" NOT NULL, environment text NOT NULL,
+                        account text COLLATE "C" NOT NULL, scope text NOT NULL, operation text NOT NULL, zone text NOT NULL,
+                        type text NOT NULL, record text NOT NULL, code text NOT NULL, reason text NOT NULL, first_at int8 NOT NULL,
+                        at int8 NOT NULL, count int8 NOT NULL)
+                    """,
+                    "CREATE INDEX sync_failures_by_at ON sync_failures (at)",
+                    "CREATE INDEX sync_failures_by_container ON sync_failures (container, at)",
+                    "CREATE INDEX sync_failures_by_account ON sync_failures (account, at)",
+                    "CREATE INDEX audit_log_of_sign_in ON audit_log (subject) WHERE action = 'sign-in'",
+                ]),
         ], of: "credentials")
 
     // Rows

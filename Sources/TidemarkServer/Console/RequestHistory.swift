@@ -8,7 +8,8 @@ final class RequestHistory: Sendable {
         /// Which step since 1970 it is.
         var number: Int64 = -1
         var requests = 0
-        var errors = 0
+        /// Those that were refused, and those that the server has failed.
+        var refused = 0, errors = 0
         /// How many answers took up to each of ``bounds``, and the last of them longer.
         var latencies = [Int](repeating: 0, count: RequestHistory.bounds.count + 1)
     }
@@ -19,18 +20,12 @@ final class RequestHistory: Sendable {
         /// The last requests; ``next`` is the oldest, once there are enough.
         var requests: [ServedRequest] = []
         var next = 0
-        /// The last failures, the newest last: of accounts, and of requests without one.
-        var failures: [SyncFailure] = []
-        var failuresOfNobody: [SyncFailure] = []
     }
 
     /// Milliseconds.
     private static let bounds: [Double] = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 30_000]
     /// How many requests are remembered.
     private static let most = 1_000
-    /// How many failures are remembered.
-    private static let failuresMost = 500
-    private static let failuresOfNobodyMost = 100
 
     private let state = LockedValue(
         State(buckets: FigureSpan.allCases.map { [Bucket](repeating: Bucket(), count: $0.count) }))
@@ -49,7 +44,11 @@ final class RequestHistory: Sendable {
                 let at = Int(number % Int64(span.count))
                 if state.buckets[index][at].number != number { state.buckets[index][at] = Bucket(number: number) }
                 state.buckets[index][at].requests += 1
-                if request.status >= 500 { state.buckets[index][at].errors += 1 }
+                switch request.status {
+                case 500...: state.buckets[index][at].errors += 1
+                case 400...: state.buckets[index][at].refused += 1
+                default: break
+                }
                 state.buckets[index][at].latencies[place] += 1
             }
             if state.requests.count < Self.most {
@@ -61,31 +60,6 @@ final class RequestHistory: Sendable {
         }
     }
 
-    /// Remembers what a client was answered with.
-    func record(_ failures: [SyncFailure]) {
-        guard !failures.isEmpty else { return }
-        state.withLock { state in
-            for failure in failures {
-                // Whoever has no account can make as many as they want, and takes no place from those who have one.
-                if failure.account.isEmpty {
-                    Self.keep(failure, in: &state.failuresOfNobody, most: Self.failuresOfNobodyMost)
-                } else {
-                    Self.keep(failure, in: &state.failures, most: Self.failuresMost)
-                }
-            }
-        }
-    }
-
-    private static func keep(_ failure: SyncFailure, in failures: inout [SyncFailure], most: Int) {
-        if failures.count == most { failures.removeFirst() }
-        failures.append(failure)
-    }
-
-    func failures(of container: String?) -> [SyncFailure] {
-        let (known, ofNobody) = state.withLock { ($0.failures, $0.failuresOfNobody) }
-        return (known + ofNobody).filter { container == nil || $0.container == container }.sorted { $0.at > $1.at }
-    }
-
     func history(_ span: FigureSpan) -> [FigureSample] {
         let last = now() / 1_000_000 / span.step
         let index = FigureSpan.allCases.firstIndex(of: span) ?? 0
@@ -93,10 +67,12 @@ final class RequestHistory: Sendable {
         return ((last - Int64(span.count) + 1)...last).map { number in
             let bucket = buckets[Int(number % Int64(span.count))]
             let began = number * span.step * 1_000_000
-            guard bucket.number == number else { return FigureSample(began: began, requests: 0, errors: 0, median: 0, slow: 0) }
+            guard bucket.number == number else {
+                return FigureSample(began: began, requests: 0, refused: 0, errors: 0, median: 0, slow: 0)
+            }
             return FigureSample(
-                began: began, requests: bucket.requests, errors: bucket.errors, median: Self.bound(0.5, bucket),
-                slow: Self.bound(0.95, bucket))
+                began: began, requests: bucket.requests, refused: bucket.refused, errors: bucket.errors,
+                median: Self.bound(0.5, bucket), slow: Self.bound(0.95, bucket))
         }
     }
 

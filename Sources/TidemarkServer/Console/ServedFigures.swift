@@ -2,7 +2,7 @@ import TidemarkCloudEngine
 import TidemarkConsole
 import TidemarkModel
 
-/// What a server tells the console: its requests, what has failed in them, and who hears of changes.
+/// What a server tells the console: its requests, and who hears of changes.
 struct ServedFigures: ServerFigures {
     let requestHistory: RequestHistory
     /// `nil` where the server notifies nobody.
@@ -10,7 +10,6 @@ struct ServedFigures: ServerFigures {
 
     func history(_ span: FigureSpan) -> [FigureSample] { requestHistory.history(span) }
     func requests(of container: String?) -> [ServedRequest] { requestHistory.requests(of: container) }
-    func failures(of container: String?) -> [SyncFailure] { requestHistory.failures(of: container) }
     func deliveries(of container: String?) -> [Delivery] { dispatcher?.deliveries.deliveries(of: container) ?? [] }
 
     func notifications(

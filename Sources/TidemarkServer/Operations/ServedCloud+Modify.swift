@@ -37,19 +37,27 @@ extension ServedCloud {
             }
             json.member("syncToken", token?.rawValue)
         }
-        reply.failures = Self.failures(outcomes, of: request.items.map(\.operation.record.id.recordName))
+        reply.failures = Self.failures(outcomes, of: request)
         return reply
     }
 
-    /// What has failed, by its code. That an atomic request has failed as a whole is no error of its own.
-    private static func failures(_ outcomes: [RecordOutcome], of records: [String]) -> [Reply.Failure] {
-        var failures: [CloudError.Code: Reply.Failure] = [:]
-        for (outcome, record) in zip(outcomes, records) {
+    /// What has failed: each record, and all conflicts as one, since they are no fault. That an atomic request has failed as a whole is no
+    /// error of its own.
+    private static func failures(_ outcomes: [RecordOutcome], of request: WireModify) -> [Reply.Failure] {
+        var (failures, conflicts): ([Reply.Failure], Reply.Failure?) = ([], nil)
+        for (outcome, item) in zip(outcomes, request.items) {
             guard case .failed(let error) = outcome, error.code != .batchRequestFailed else { continue }
-            let new = Reply.Failure(code: error.code.wire.name, reason: error.reasonForClients, record: record, count: 0)
-            failures[error.code, default: new].count += 1
+            var failure = Reply.Failure(code: error.code.wire.name, reason: error.reasonForClients)
+            failure.zone = request.zone.zoneName
+            guard error.code != .serverRecordChanged else {
+                failure.count += conflicts?.count ?? 0
+                conflicts = failure
+                continue
+            }
+            (failure.record, failure.recordType) = (item.operation.record.id.recordName, item.operation.record.type)
+            failures.append(failure)
         }
-        return failures.values.sorted { $0.code < $1.code }
+        return failures + (conflicts.map { [$0] } ?? [])
     }
 
     /// What becomes of each item, in their order.

@@ -106,7 +106,13 @@ extension ServedCloud {
         let account = try await database(call).account()
         var json = JSONWriter()
         account.write(&json)
-        return .json(json.bytes)
+        var reply = Reply.json(json.bytes)
+        // A device that asks goes no further: nothing else tells those who run the server that it was kept out.
+        if account.status == .restricted {
+            let error = CloudError(.notAuthenticated, "the account is disabled")
+            reply.failures = [Reply.Failure(code: error.code.wire.name, reason: error.reason)]
+        }
+        return reply
     }
 
     /// Changes settings of the caller's account: whether others can find it.

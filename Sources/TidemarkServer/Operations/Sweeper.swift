@@ -22,6 +22,7 @@ final class Sweeper: Sendable {
             sweep: {
                 await PersonArchive.removeLeftovers()
                 try await subscriptions?.forgetAccounts(goneFrom: cloud)
+                try await access.sweepSyncFailures()
                 return try await cloud.sweepLeftovers(of: Set(access.containers()))
             })
     }

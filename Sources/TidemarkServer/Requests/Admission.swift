@@ -107,7 +107,9 @@ struct Admission: Sendable {
         }
         if bearer != nil {
             guard webText == nil else { throw .authenticationFailed("two sessions exclude each other") }
-            guard case .success(let session) = found else { throw .authenticationFailed() }
+            guard case .success(let session) = found else {
+                throw try await refused(.authenticationFailed(), bearer, found)
+            }
             guard session.kind == .device || apiToken != nil else { throw .authenticationFailed() }
             return Credentials(kind: .user(session), apiToken: apiToken)
         }
@@ -116,9 +118,18 @@ struct Admission: Sendable {
         case nil: return Credentials(kind: .program, apiToken: apiToken)
         case .success(let session): return Credentials(kind: .user(session), apiToken: apiToken)
         // Whoever was signed in can be so again.
-        case .failure(.expired), .failure(.revoked): throw .authenticationRequired(redirectURL: signInURL(apiToken))
+        case .failure(.expired), .failure(.revoked):
+            throw try await refused(.authenticationRequired(redirectURL: signInURL(apiToken)), webText, found)
         case .failure: throw .authenticationFailed()
         }
+    }
+
+    /// A refusal that names the session, where a token of this cloud is of one that has ended.
+    private func refused(
+        _ refusal: Refusal, _ token: String?, _ found: Result<Session, SessionFailure>?
+    ) async throws(Refusal) -> Refusal {
+        guard let token, case .failure(let failure) = found, failure == .expired || failure == .revoked else { return refusal }
+        return refusal.of(try await read { () throws(CredentialError) in try access.sessionID(of: token) }, failure)
     }
 
     /// Checks what a program has signed, now that the body is there.

@@ -73,17 +73,18 @@ struct Reply: Sendable {
     var status: HTTPResponse.Status = .ok
     var headers: HTTPFields = [:]
     var body: Body
-    /// What of the request has failed although the rest was done, for those who run the server.
+    /// What of the request has failed, for those who run the server.
     var failures: [Failure] = []
 
-    /// Parts of a request that have failed with one code.
+    /// A request that has failed, or parts of one that have failed alike.
     struct Failure: Sendable {
         /// As the protocol has it.
         let code: String
-        /// Why the first of them has.
         let reason: String
-        /// The first of them; empty where it is no record.
-        var record = ""
+        /// The record, its type and its zone; empty where it is none.
+        var record = "", recordType = "", zone = ""
+        /// The session that has ended, by its identifier; empty for none.
+        var session = ""
         var count = 1
     }
 

@@ -5,6 +5,7 @@ import Logging
 import NIOCore
 import NIOHTTPTypes
 import TidemarkCloud
+import TidemarkCloudEngine
 import TidemarkConsole
 import TidemarkEmbeddedCloud
 import TidemarkIdentity
@@ -25,6 +26,7 @@ final class CloudResponder: Sendable {
     /// Whether an operation is not one that the console shows: its own, and those that watch.
     private let isLeftOut: [Bool]
     private let history: RequestHistory
+    private let syncFailures: SyncFailureWriter?
     private let routes: Routes
     private let signIn: SignIn
     private let logger: Logger
@@ -40,9 +42,9 @@ final class CloudResponder: Sendable {
 
     init(
         operations: [Operation], signIn: SignIn, bodies: BodyBudget, configuration: ServerConfiguration,
-        history: RequestHistory = RequestHistory(), logger: Logger
+        history: RequestHistory = RequestHistory(), syncFailures: SyncFailureWriter? = nil, logger: Logger
     ) {
-        self.history = history
+        (self.history, self.syncFailures) = (history, syncFailures)
         self.operations = operations
         self.signIn = signIn
         self.bodies = bodies
@@ -109,7 +111,11 @@ final class CloudResponder: Sendable {
         metrics.refused(refusal.name)
         if refusal.error.hasInternalReason { log(refusal.error, exchange.uuid, exchange.operation) }
         var reply = refusal.reply(uuid: exchange.uuid, isExtended: exchange.isExtended)
-        reply.failures = [Reply.Failure(code: refusal.name, reason: refusal.error.reasonForClients)]
+        reply.failures = [
+            Reply.Failure(
+                code: refusal.name, reason: refusal.reasonForOperators ?? refusal.error.reasonForClients,
+                session: refusal.endedSession)
+        ]
         return reply
     }
 
@@ -299,18 +305,7 @@ final class CloudResponder: Sendable {
                     at: Timestamp.now(), operation: operations[operation].id, status: status, milliseconds: seconds * 1_000,
                     container: exchange.container, environment: exchange.container.isEmpty ? "" : exchange.environment,
                     account: exchange.caller.account ?? "", address: exchange.network))
-            // What comes without a container, or to no address of the server's, is nothing that devices meet.
-            if !exchange.container.isEmpty {
-                history.record(
-                    failures.map { failure in
-                        SyncFailure(
-                            at: Timestamp.now(), operation: operations[operation].id,
-                            container: String(exchange.container.prefix(255)),
-                            environment: exchange.environment, account: exchange.caller.account ?? "",
-                            isPublic: exchange.scope == .public, code: failure.code, reason: String(failure.reason.prefix(500)),
-                            record: String(failure.record.prefix(255)), count: failure.count)
-                    })
-            }
+            report(failures, of: operations[operation].id, exchange)
         }
         let level: Logger.Level = exchange.operation.map { watches[$0] } ?? false ? .debug : .info
         guard logger.logLevel <= level else { return }
@@ -321,11 +316,45 @@ final class CloudResponder: Sendable {
             "out": .stringConvertible(sent), "address": .string(exchange.address),
         ]
         if let name = exchange.name { metadata["who"] = .string(name) }
-        // The console shows the reasons: they may name private data.
         if !failures.isEmpty {
-            metadata["refused"] = .string(failures.map { "\($0.code) \($0.count)" }.joined(separator: ", "))
+            let counts = failures.reduce(into: [:]) { $0[$1.code, default: 0] += $1.count }.sorted { $0.key < $1.key }
+            metadata["refused"] = .string(counts.map { "\($0.key) \($0.value)" }.joined(separator: ", "))
         }
         logger.log(level: level, "request", metadata: metadata)
+    }
+
+    /// Reports what a client was refused: to the list of sync errors, and to the log. Reasons may name private data, so that has them at the
+    /// level `debug` alone.
+    private func report(_ failures: [Reply.Failure], of operation: String, _ exchange: Exchange) {
+        if logger.logLevel <= .debug {
+            for failure in failures {
+                logger.debug(
+                    "refused",
+                    metadata: [
+                        "uuid": .string(exchange.uuid), "operation": .string(operation), "code": .string(failure.code),
+                        "type": .string(failure.recordType), "record": .string(failure.record),
+                        "count": .stringConvertible(failure.count), "reason": .string(failure.reason),
+                    ])
+            }
+        }
+        // What comes without a container, or to no address of the server's, is nothing that devices meet.
+        guard !exchange.container.isEmpty, !isDone(failures, operation), let syncFailures else { return }
+        let now = Timestamp.now()
+        syncFailures.record(
+            failures.map { failure in
+                var row = SyncFailure(
+                    at: now, operation: operation, container: exchange.container, environment: exchange.environment,
+                    account: exchange.caller.account ?? "", scope: exchange.scope, record: failure.record,
+                    recordType: failure.recordType, zone: failure.zone, code: failure.code, reason: failure.reason,
+                    count: failure.count)
+                row.session = failure.session
+                return row
+            })
+    }
+
+    /// Whether an operation was refused since what it is for is so already: a device ends a session that has ended when it signs in anew.
+    private func isDone(_ failures: [Reply.Failure], _ operation: String) -> Bool {
+        operation == SignIn.endOperation && failures.allSatisfy { $0.code.hasPrefix("AUTHENTICATION_") }
     }
 
     private static func milliseconds(_ seconds: Double) -> String {

@@ -14,6 +14,10 @@ struct Refusal: Error {
     /// Where somebody can sign in.
     var redirectURL: String?
     var headers: HTTPFields = [:]
+    /// What operators are told in place of the reason that the client gets.
+    var reasonForOperators: String?
+    /// The session that has ended, by its identifier.
+    var endedSession = ""
 
     /// What an operation has thrown.
     init(_ error: CloudError, redirectURL: String? = nil) {
@@ -38,6 +42,14 @@ struct Refusal: Error {
     static func authenticationFailed(_ reason: String = "bad credentials: the API token, the session or the signature") -> Refusal
     {
         Refusal(.unauthorized, "AUTHENTICATION_FAILED", CloudError(.notAuthenticated, reason))
+    }
+
+    /// A session that was ended, or is over by its age. The client learns no more than with any other bad credentials.
+    func of(_ session: String?, _ failure: SessionFailure) -> Refusal {
+        guard let session else { return self }
+        var refusal = self
+        (refusal.endedSession, refusal.reasonForOperators) = (session, failure.reason)
+        return refusal
     }
 
     /// The password is right, and the code of the second factor is not.

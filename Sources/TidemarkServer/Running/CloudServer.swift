@@ -23,6 +23,7 @@ public final class CloudServer: Service {
     private let logger: Logger
     private let builder: HTTPServerBuilder
     private let responder: CloudResponder
+    private let syncFailures: SyncFailureWriter
     private let addresses: AddressConnections
     let idle: IdleConnections
     /// Tells the port of the figures; for tests.
@@ -123,6 +124,7 @@ public final class CloudServer: Service {
         let pages = ServerPages(
             metrics: metrics, bodies: bodies, readiness: readiness, metricsToken: configuration.metricsToken)
         let history = RequestHistory()
+        syncFailures = SyncFailureWriter(logger, write: { failures in try await access.record(failures) })
         responder = CloudResponder(
             operations: operations + signIn.operations
                 + SignInPage(signIn: signIn, providerName: configuration.identityProvider?.name).operations
@@ -131,7 +133,7 @@ public final class CloudServer: Service {
                     signIn: signIn, mail: configuration.peopleMail, provider: configuration.peopleProvider, logger: logger
                 ).operations + pages.operations,
             signIn: signIn,
-            bodies: bodies, configuration: configuration, history: history, logger: logger)
+            bodies: bodies, configuration: configuration, history: history, syncFailures: syncFailures, logger: logger)
         // A proxy has all of them.
         let addresses = AddressConnections(most: configuration.trustsProxy ? 0 : limits.connectionsOfAddress)
         idle = IdleConnections(limit: limits.connections)
@@ -165,6 +167,16 @@ public final class CloudServer: Service {
     ///
     /// - Throws: ``ServerError`` `address`, when it can't listen.
     public func run() async throws {
+        do {
+            try await serve()
+        } catch {
+            await syncFailures.finish()
+            throw error
+        }
+        await syncFailures.finish()
+    }
+
+    private func serve() async throws {
         let limits = configuration.limits
         let connections = OpenFiles.raise(for: limits.connections)
         if connections < limits.connections {

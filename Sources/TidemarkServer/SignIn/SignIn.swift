@@ -160,6 +160,9 @@ struct SignIn: Sendable {
 
     // Devices
 
+    /// The operation by which a device ends its session.
+    static let endOperation = "session.end"
+
     /// Begins and ends the sessions of devices.
     var operations: [Operation] {
         [
@@ -169,7 +172,7 @@ struct SignIn: Sendable {
                 isChanging: true
             ) { try await begin($0) },
             Operation(
-                "session.end", .post, "/tidemark/1/{container}/{environment}/session/end", body: .json, needsUser: true,
+                Self.endOperation, .post, "/tidemark/1/{container}/{environment}/session/end", body: .json, needsUser: true,
                 isChanging: true
             ) { call in
                 if let session = call.caller.session {

@@ -2,6 +2,7 @@ import Foundation
 import TestServers
 import TestSupport
 import Testing
+import TidemarkCloudEngine
 import TidemarkEmbeddedCloud
 import TidemarkIdentity
 import TidemarkModel
@@ -52,6 +53,14 @@ import TidemarkModel
         for section in Section.allCases {
             #expect(await get(section.rawValue, ["c": Self.container]).status == 200, "\(section)")
         }
+        try await credentials.record([
+            SyncFailure(
+                at: Timestamp.now(), operation: "records.modify", container: Self.container, environment: "development",
+                account: anna.id, scope: .public, record: "os\0lo", recordType: "City", code: "BAD_REQUEST", reason: "too many ä")
+        ])
+        let errors = await get("activity", ["c": Self.container, "show": "failures", "account": anna.email]).text
+        #expect(errors.contains("too many ä") && errors.contains("City:os\u{fffd}lo"))
+        #expect(await get("", ["c": Self.container]).text.contains("1 record of 1 account was refused in the last hour."))
         #expect(await post("record", ["action": "delete", "type": "City", "name": "oslo", "confirmed": "1"]).status == 303)
         #expect(await get("record", ["c": Self.container, "name": "oslo"]).status == 404)
         let log = try await credentials.auditLog(container: Self.container).map {

@@ -25,28 +25,13 @@ import TidemarkModel
         let hour = history.history(.hour)
         #expect(hour.count == 60)
         #expect(hour.map(\.requests).reduce(0, +) == 2)
-        #expect(hour.last?.requests == 1 && hour.last?.errors == 0 && hour.last?.slow == 50)
+        #expect(hour.last?.requests == 1 && hour.last?.refused == 1 && hour.last?.errors == 0 && hour.last?.slow == 50)
         let day = history.history(.day)
         #expect(day.count == 96 && day.map(\.requests).reduce(0, +) == 4 && day.map(\.errors).reduce(0, +) == 1)
+        #expect(day.map(\.refused).reduce(0, +) == 1)
         #expect(day.map(\.slow).max() == 1_000)
         time.withLock { $0 = Self.start + 8 * 86_400 * 1_000_000 }
         for span in FigureSpan.allCases { #expect(history.history(span).allSatisfy { $0.requests == 0 }, "\(span)") }
-    }
-
-    @Test func `failures are there, the newest first, and those of nobody take no place from those of accounts`() {
-        let history = RequestHistory()
-        func failure(_ at: Int64, account: String, container: String = "journal") -> SyncFailure {
-            SyncFailure(
-                at: at, operation: "records.modify", container: container, environment: "development", account: account,
-                isPublic: false, code: "CONFLICT", reason: "", record: "", count: 1)
-        }
-        for at in 1...510 { history.record([failure(Int64(at), account: "anna")]) }
-        for at in 1...1_000 { history.record([failure(Int64(at), account: "")]) }
-        let found = history.failures(of: nil)
-        #expect(found.count == 600 && found.first?.at == 1_000 && found.count(where: { $0.account == "anna" }) == 500)
-        #expect(zip(found, found.dropFirst()).allSatisfy { $0.at >= $1.at })
-        history.record([failure(2_000, account: "ben", container: "other")])
-        #expect(history.failures(of: "other").map(\.at) == [2_000])
     }
 
     @Test func `the last thousand requests are there, the newest first, of a container or of all`() {

@@ -1,0 +1,123 @@
+package import TidemarkCloudEngine
+import TidemarkEmbeddedCloud
+import TidemarkIdentity
+package import TidemarkModel
+
+/// What devices were refused, as those read it who administer.
+extension Administration {
+    /// What a device was refused, and whose it is.
+    package struct KnownSyncFailure: Sendable {
+        /// Without its reason and its record where ``isHidden`` is set.
+        package let failure: SyncFailure
+        /// The account: its address for operators, its user record name for developers; empty for nobody.
+        package let account: String
+        /// Whether the actor may not see the reason and the record: they may name what is somebody's own.
+        package let isHidden: Bool
+    }
+
+    /// Returns what devices were refused in the last 7 days, the newest first: for a developer in one of their containers.
+    ///
+    /// - Parameters:
+    ///   - container: Only failures in this container; a developer names one.
+    ///   - environment: Only failures in this environment.
+    ///   - account: Only failures of this account: an address or an identifier; for a developer, the name by which the container knows it.
+    ///   - code: Only failures with this code of the protocol.
+    ///   - since: Only failures that were answered then or later: microseconds since 1970 UTC.
+    package func syncFailures(
+        in container: String? = nil, _ environment: StoreEnvironment? = nil, account: String? = nil, code: String? = nil,
+        since: Int64 = 0, limit: Int = 100
+    ) async throws(AdministrationError) -> [KnownSyncFailure] {
+        if let container { try await demand(container) } else { try demandOperator("the sync errors of the whole cloud") }
+        var filter = SyncFailureFilter(since: since, container: container, environment: environment)
+        if let account, isOperator { filter.account = try await self.account(account).id }
+        let wanted = filter
+        return try await wrapped {
+            // What is left out below is counted in no limit.
+            let isWhole = code == nil && (account == nil || isOperator)
+            var found = try await credentials.syncFailures(wanted, limit: isWhole ? limit : Self.mostLookedThrough)
+            if let code { found.removeAll { $0.code != code } }
+            if let account, !isOperator {
+                found.removeAll { $0.account.isEmpty || userRecordName(ofAccount: $0.account, in: $0.container) != account }
+            }
+            return try await visible(Array(found.prefix(limit)))
+        }
+    }
+
+    /// How many rows are looked through for those of a code.
+    private static let mostLookedThrough = 10_000
+
+    /// Returns the codes of what devices were refused, for who may read that.
+    package func syncFailureCodes(
+        in container: String?, _ environment: StoreEnvironment?
+    ) async throws(AdministrationError) -> Set<String> {
+        if let container { try await demand(container) } else { try demandOperator("the sync errors of the whole cloud") }
+        let filter = SyncFailureFilter(container: container, environment: environment)
+        return try await wrapped {
+            Set(try await credentials.syncFailures(filter, limit: Self.mostLookedThrough).map(\.code))
+        }
+    }
+
+    private func visible(_ failures: [SyncFailure]) async throws -> [KnownSyncFailure] {
+        var (names, consents): ([String: String], [String: Bool]) = ([:], [:])
+        var visible: [KnownSyncFailure] = []
+        for var failure in failures {
+            let account = failure.account
+            if isOperator, !account.isEmpty, names[account] == nil {
+                names[account] = try await cloud.account(id: account)?.email ?? account
+            }
+            let name =
+                isOperator || account.isEmpty
+                ? names[account] ?? "" : userRecordName(ofAccount: account, in: failure.container)
+            var maySee = failure.scope == .public || maySeePrivate(StoreEnvironment(rawValue: failure.environment) ?? .production)
+            if !maySee, !account.isEmpty {
+                if consents[account] == nil {
+                    consents[account] = try await Consent.all(of: account, credentials).contains {
+                        $0.container == failure.container
+                    }
+                }
+                maySee = consents[account] == true
+            }
+            if !maySee { (failure.reason, failure.record, failure.zone) = ("", "", "") }
+            visible.append(KnownSyncFailure(failure: failure, account: name, isHidden: !maySee))
+        }
+        return visible
+    }
+
+    /// How much devices were refused lately.
+    package struct RefusedDevices: Hashable, Sendable {
+        /// How many records, and of how many accounts.
+        package var records = 0, accountsOfRecords = 0
+        /// How many accounts had whole requests refused until a person acts: they are disabled, signed out, or have no room.
+        package var accountsOfRequests = 0
+        /// Whether there may be more than the cloud has kept.
+        package var isCut = false
+
+        package var isEmpty: Bool { records == 0 && accountsOfRequests == 0 }
+    }
+
+    /// The codes of whole requests that are refused until a person acts. Others pass, or are answers that a device expects.
+    private static let lasting: Set = ["AUTHENTICATION_FAILED", "AUTHENTICATION_REQUIRED", "QUOTA_EXCEEDED"]
+
+    /// Counts what accounts were refused in a container and an environment. Conflicts are not counted: they are no fault.
+    ///
+    /// - Parameter span: How far back, in microseconds.
+    package func refusedDevices(
+        in container: String, _ environment: StoreEnvironment, within span: Int64
+    ) async throws(AdministrationError) -> RefusedDevices {
+        try await demand(container)
+        return try await wrapped {
+            let filter = SyncFailureFilter(
+                since: credentials.time - span, container: container, environment: environment)
+            let found = try await credentials.syncFailures(filter, limit: Self.mostLookedThrough).filter {
+                !$0.account.isEmpty && $0.code != SyncFailure.conflict
+            }
+            let ofRecords = found.filter { !$0.record.isEmpty }
+            let records = Set(ofRecords.map { [$0.account, $0.scope?.name ?? "", $0.zone, $0.record] })
+            return RefusedDevices(
+                records: records.count, accountsOfRecords: Set(ofRecords.map(\.account)).count,
+                accountsOfRequests: Set(found.filter { $0.record.isEmpty && Self.lasting.contains($0.code) }.map(\.account))
+                    .count,
+                isCut: found.count >= SyncFailureLimits.ofAccounts)
+        }
+    }
+}

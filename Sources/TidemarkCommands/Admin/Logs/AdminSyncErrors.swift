@@ -1,0 +1,81 @@
+import ArgumentParser
+import TidemarkAdministration
+import TidemarkCloudEngine
+import TidemarkModel
+
+struct AdminSyncErrors: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "sync-errors", abstract: "Shows what devices were refused, and why.",
+        discussion: """
+            Each line has the time, the operation, the container, the account, the record, the error, how often it was answered, and the \
+            reason. Equal errors are one line, with the time of the last. CONFLICT is no fault: the device merges and sends again. The cloud keeps \
+            the newest 500 of each container's accounts and 100 of requests without an account, for 7 days; a server writes them once a second.
+
+            Examples:
+              tidemark admin sync-errors --data ~/cloud
+              tidemark admin sync-errors --account anna@example.org --since 24h --data ~/cloud
+              tidemark admin sync-errors --container journal --environment production --json --data ~/cloud
+            """)
+
+    @Option(
+        help: ArgumentHelp(
+            "Only what was answered since: a time such as 2026-11-21T08:00:00Z, a day, or 30m, 24h, 7d.", valueName: "time"))
+    var since: Since?
+
+    @Option(help: ArgumentHelp("Only errors of this account.", valueName: "address"))
+    var account: String?
+
+    @Option(help: ArgumentHelp("Only errors in this container.", valueName: "name"))
+    var container: String?
+
+    @Option(help: "Only errors in this environment: development or production.")
+    var environment: StoreEnvironment?
+
+    @Option(help: ArgumentHelp("The maximum number of lines, newest first.", valueName: "n"))
+    var limit = 1_000
+
+    @OptionGroup var listing: AdminListing
+
+    private struct Line: Encodable {
+        let at, firstAt, operation, container, environment: String
+        let account, database, zone, recordType, record: String?
+        let code, reason: String
+        let count: Int
+
+        init(_ known: Administration.KnownSyncFailure) {
+            func text(_ text: String) -> String? { text.isEmpty ? nil : text }
+            let failure = known.failure
+            (at, firstAt) = (Timestamp.text(microseconds: failure.at), Timestamp.text(microseconds: failure.firstAt))
+            (operation, container, environment) = (failure.operation, failure.container, failure.environment)
+            (account, database, zone) = (text(known.account), failure.scope?.name, text(failure.zone))
+            (recordType, record) = (text(failure.recordType), text(failure.record))
+            (code, reason, count) = (failure.code, failure.reason, failure.count)
+        }
+
+        /// The record with its type, as the console has it.
+        var named: String { [recordType, record].compactMap(\.self).joined(separator: ":") }
+    }
+
+    func validate() throws {
+        guard (1...1_000_000).contains(limit) else { throw ValidationError("--limit takes a number from 1 to 1000000") }
+    }
+
+    func run() async throws {
+        try await reportingErrors {
+            let administration = try await listing.place.administration()
+            let found = try await administration.syncFailures(
+                in: container, environment, account: account, since: since?.time ?? 0, limit: limit)
+            // The oldest first, as a log has it.
+            try listing.show(
+                found.reversed().map { Line($0) },
+                columns: ["at", "operation", "container", "account", "record", "error", "times", "reason"], cutsLast: false,
+                none: "no device was refused anything for that"
+            ) { line in
+                [
+                    line.at, line.operation, "\(line.container)/\(line.environment)", line.account ?? "", line.named, line.code,
+                    Wording.count(line.count), line.reason,
+                ]
+            }
+        }
+    }
+}

@@ -1,0 +1,106 @@
+import TidemarkAdministration
+import TidemarkCloudEngine
+import TidemarkModel
+
+/// What devices were refused, and what mends it.
+extension ActivityPage {
+    /// The last errors: of one container and its environment, and for operators of the whole cloud.
+    func failures() async throws(AdministrationError) -> ConsoleReply {
+        let administration = context.administration
+        let isWhole = administration.isOperator && context.value("all") != nil
+        let hasBoth = isWhole || context.value("both") != nil
+        let (code, account) = (context.value("code"), context.value("account"))
+        let container = isWhole ? nil : try context.demandContainer()
+        let environment = hasBoth ? nil : context.environment
+        let found = try await administration.syncFailures(
+            in: container, environment, account: account, code: code, limit: Self.most)
+        let codes = try await administration.syncFailureCodes(in: container, environment).union([code].compactMap(\.self))
+        let table: HTML =
+            found.isEmpty
+            ? "<div class=\"card empty\">No such error in the last 7 days.</div>"
+            : """
+            <div class="scroll"><table class="stacked"><caption class="hidden">Sync errors</caption>
+            <thead><tr><th scope="col" class="wide">Why</th><th scope="col">Record</th><th scope="col">Account</th>\
+            <th scope="col">When</th></tr></thead>
+            <tbody>\(found.html { row($0, hasBoth) })</tbody></table></div>
+            """
+        let kept: [(name: String, value: String?)] = [
+            ("show", "failures"), ("code", code), ("account", account), ("both", context.value("both")),
+            ("all", isWhole ? "1" : nil),
+        ]
+        return Layout.page(
+            context, .activity, title: "Sync errors", isLive: true, kept: kept,
+            """
+            \(tabs("failures"))
+            <form class="card" method="get" action="\(Address(["activity"]))"><input type="hidden" name="show" value="failures">
+            \(place)
+            <div class="row">
+            <div class="field"><label for="code">Error</label><select id="code" name="code"><option value="">All</option>
+            \(codes.sorted().html { Layout.option($0, isChosen: $0 == code) })</select></div>
+            <div class="field"><label for="account">Account <span class="hint">\(administration.isOperator ? "its address" : "as the container names it")</span></label>
+            <input id="account" name="account" autocomplete="off" maxlength="255" value="\(account ?? "")"></div>
+            <div class="field"><label class="choice"><input type="checkbox" name="both" value="1"\(HTML.when(hasBoth, " checked"))>Both environments</label>
+            \(HTML.when(
+                administration.isOperator,
+                "<label class=\"choice\"><input type=\"checkbox\" name=\"all\" value=\"1\"\(HTML.when(isWhole, " checked"))>The whole cloud</label>"
+            ))</div>
+            <div class="field"><button>Filter</button></div></div></form>
+            \(live(table))
+            <p class="quiet-text">What all servers have answered devices and browsers in the last 7 days: the last 500 errors of a container’s accounts,
+            and 100 of requests without an account. Equal ones are one line. CONFLICT is no fault: the device merges and sends again. Times in UTC.</p>
+            """)
+    }
+
+    private func row(_ known: Administration.KnownSyncFailure, _ hasPlaces: Bool) -> HTML {
+        let failure = known.failure
+        let reason: HTML = known.isHidden ? "<span class=\"quiet-text\">for operators</span>" : HTML(failure.reason)
+        let remedies = remedies(of: known)
+        let times = failure.count == 1 ? "" : "\(Layout.count(failure.count)) times since "
+        return """
+            <tr><td><p>\(reason)</p><p class="hint"><code>\(failure.code)</code> \(failure.operation)</p>
+            \(HTML.when(!remedies.isEmpty, "<p>\(remedies.html { text, address in "<a href=\"\(address)\">\(text)</a> " })</p>"))</td>
+            <td>\(record(of: known))</td>
+            <td>\(known.account)</td>
+            <td>\(Layout.time(failure.at))\(HTML.when(failure.count > 1, "<br><span class=\"hint\">\(times)\(Layout.time(failure.firstAt))</span>"))\
+            \(HTML.when(hasPlaces, "<br><span class=\"hint\">\(failure.container) (\(failure.environment))</span>"))</td></tr>
+            """
+    }
+
+    /// The record, with a link where the console can show it.
+    private func record(of known: Administration.KnownSyncFailure) -> HTML {
+        let failure = known.failure
+        guard !failure.record.isEmpty else { return HTML(failure.recordType) }
+        let name = (failure.recordType.isEmpty ? "" : "\(failure.recordType):") + failure.record
+        let zone: HTML = failure.zone.isEmpty ? .none : "<br><span class=\"hint\">\(failure.zone)</span>"
+        // A shared zone is opened by its owner, whom the error doesn't name.
+        guard let scope = failure.scope, scope != .shared, context.containers.contains(failure.container) else {
+            return "\(name)\(zone)"
+        }
+        let query: [(name: String, value: String?)] = [
+            ("db", scope.name), ("account", scope == .public ? nil : known.account), ("zone", failure.zone),
+            ("name", failure.record),
+        ]
+        return "<a href=\"\(address("record", of: failure, query))\">\(name)</a>\(zone)"
+    }
+
+    /// Links to what mends an error, each with its text.
+    private func remedies(of known: Administration.KnownSyncFailure) -> [(String, Address)] {
+        let failure = known.failure
+        guard context.containers.contains(failure.container) else { return [] }
+        let isOfAccount = context.administration.isOperator && !failure.account.isEmpty
+        let account = address("account", of: failure, [("id", known.account)])
+        switch failure.code {
+        case "QUOTA_EXCEEDED" where isOfAccount: return [("The account’s quota", account.at("quota"))]
+        case "AUTHENTICATION_FAILED" where isOfAccount, "AUTHENTICATION_REQUIRED" where isOfAccount:
+            return [("The account and its sessions", account)]
+        case "BAD_REQUEST" where !failure.recordType.isEmpty, "NOT_FOUND" where !failure.recordType.isEmpty:
+            return [("The schema", address("schema", of: failure, []))]
+        default: return []
+        }
+    }
+
+    /// A page about the container and the environment of an error.
+    private func address(_ page: String, of failure: SyncFailure, _ query: [(name: String, value: String?)]) -> Address {
+        Address([page], query: [("c", failure.container), ("e", failure.environment)] + query)
+    }
+}

@@ -1,0 +1,81 @@
+import GRDB
+import TidemarkCloudEngine
+import TidemarkModel
+
+/// What devices were refused.
+extension SQLiteCredentialStorage {
+    func record(_ failures: [SyncFailure], at now: Int64) async throws {
+        try await writer.write { db in
+            for failure in failures {
+                try db.execute(
+                    sql: """
+                        INSERT INTO sync_failures AS known (id, container, environment, account, scope, operation, zone, type,
+                            record, code, reason, first_at, at, count) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                        ON CONFLICT (id) DO UPDATE SET first_at = min(known.first_at, excluded.first_at),
+                            at = max(known.at, excluded.at), count = known.count + excluded.count
+                        """,
+                    arguments: [
+                        failure.id, failure.container, failure.environment, failure.account, failure.scope?.name ?? "",
+                        failure.operation, failure.zone, failure.recordType, failure.record, failure.code, failure.reason,
+                        failure.firstAt, failure.at, failure.count,
+                    ])
+            }
+            try Self.removeOldSyncFailures(at: now, db)
+            for container in Set(failures.map(\.container)) {
+                for (accounts, limit) in [("<>", SyncFailureLimits.ofAccounts), ("=", SyncFailureLimits.ofNobody)] {
+                    try db.execute(
+                        sql: """
+                            DELETE FROM sync_failures WHERE container = ?1 AND account \(accounts) '' AND id NOT IN (
+                                SELECT id FROM sync_failures WHERE container = ?1 AND account \(accounts) ''
+                                ORDER BY at DESC, id LIMIT ?2)
+                            """, arguments: [container, limit])
+                }
+            }
+            guard failures.contains(where: \.account.isEmpty) else { return }
+            try db.execute(
+                sql: """
+                    DELETE FROM sync_failures WHERE account = '' AND id NOT IN (
+                        SELECT id FROM sync_failures WHERE account = '' ORDER BY at DESC, id LIMIT ?)
+                    """, arguments: [SyncFailureLimits.ofNobodyInAll])
+        }
+    }
+
+    func syncFailures(_ filter: SyncFailureFilter, limit: Int) async throws -> [SyncFailure] {
+        try await writer.read { db in
+            try Row.fetchAll(
+                db,
+                sql: filter.statement(
+                    "operation, container, environment, account, scope, record, type, zone, code, reason, first_at, at, count"
+                ).replacing("$", with: ":p"),
+                arguments: [
+                    "p1": filter.since, "p2": filter.container, "p3": filter.environment?.rawValue, "p4": filter.account,
+                    "p5": limit,
+                ]
+            ).map { row in
+                let scope: String = row[4]
+                var failure = SyncFailure(
+                    at: row[11], operation: row[0], container: row[1], environment: row[2], account: row[3],
+                    scope: DatabaseScope.allCases.first { $0.name == scope }, record: row[5], recordType: row[6], zone: row[7],
+                    code: row[8], reason: row[9], count: row[12])
+                failure.firstAt = row[10]
+                return failure
+            }
+        }
+    }
+
+    func sweepSyncFailures(at now: Int64) async throws {
+        try await writer.write { db in try Self.removeOldSyncFailures(at: now, db) }
+    }
+
+    private static func removeOldSyncFailures(at now: Int64, _ db: Database) throws {
+        try db.execute(sql: "DELETE FROM sync_failures WHERE at < ?", arguments: [now - SyncFailureLimits.age])
+    }
+
+    func account(ofSignIn session: String) async throws -> String? {
+        try await writer.read { db in
+            try String.fetchOne(
+                db, sql: "SELECT account FROM audit WHERE action = 'sign-in' AND subject = ? AND outcome = 'done'",
+                arguments: ["session \(session)"])
+        }
+    }
+}

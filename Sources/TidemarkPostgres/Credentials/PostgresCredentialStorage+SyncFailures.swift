@@ -1,0 +1,81 @@
+package import TidemarkCloudEngine
+import TidemarkModel
+
+/// What devices were refused.
+extension PostgresCredentialStorage {
+    package func record(_ failures: [SyncFailure], at now: Int64) async throws {
+        let added = Self.addition(of: failures)
+        try await database.write { transaction in
+            try transaction.enqueue(added)
+            try Self.removeOldSyncFailures(at: now, transaction)
+            for container in Set(failures.map(\.container)).sorted() {
+                for (accounts, limit) in [("<>", SyncFailureLimits.ofAccounts), ("=", SyncFailureLimits.ofNobody)] {
+                    try transaction.enqueue(
+                        """
+                        DELETE FROM sync_failures WHERE container = $1 AND account \(accounts) '' AND id NOT IN (
+                            SELECT id FROM sync_failures WHERE container = $1 AND account \(accounts) ''
+                            ORDER BY at DESC, id LIMIT $2)
+                        """, container, Int64(limit))
+                }
+            }
+            guard failures.contains(where: \.account.isEmpty) else { return }
+            try transaction.enqueue(
+                """
+                DELETE FROM sync_failures WHERE account = '' AND id NOT IN (
+                    SELECT id FROM sync_failures WHERE account = '' ORDER BY at DESC, id LIMIT $1)
+                """, Int64(SyncFailureLimits.ofNobodyInAll))
+        }
+    }
+
+    private static func addition(of failures: [SyncFailure]) -> PostgresCommand {
+        // Servers that write the same rows take them in one order.
+        let rows = failures.map { ($0.id, $0) }.sorted { $0.0 < $1.0 }
+        func texts(_ column: (SyncFailure) -> String) -> [String] { rows.map { column($0.1) } }
+        func numbers(_ column: (SyncFailure) -> Int64) -> [Int64] { rows.map { column($0.1) } }
+        let parameters: [any PostgresParameter] = [
+            rows.map { $0.0 }, texts(\.container), texts(\.environment), texts(\.account), texts { $0.scope?.name ?? "" },
+            texts(\.operation), texts(\.zone), texts(\.recordType), texts(\.record), texts(\.code), texts(\.reason),
+            numbers(\.firstAt), numbers(\.at), numbers { Int64($0.count) },
+        ]
+        return PostgresCommand(
+            """
+            INSERT INTO sync_failures AS known (id, container, environment, account, scope, operation, zone, type, record, code,
+                reason, first_at, at, count)
+            SELECT * FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
+            ON CONFLICT (id) DO UPDATE SET first_at = least(known.first_at, excluded.first_at),
+                at = greatest(known.at, excluded.at), count = known.count + excluded.count
+            """, parameters)
+    }
+
+    package func syncFailures(_ filter: SyncFailureFilter, limit: Int) async throws -> [SyncFailure] {
+        guard filter.account?.isStorable ?? true, filter.container?.isStorable ?? true else { return [] }
+        return try await database.rows(
+            filter.statement(
+                "operation, container, environment, account, scope, record, type, zone, code, reason, first_at, at, count"),
+            filter.since, filter.container, filter.environment?.rawValue, filter.account, Int64(limit)
+        ).map { row in
+            let scope: String = try row.value(4)
+            var failure = SyncFailure(
+                at: try row.value(11), operation: try row.value(0), container: try row.value(1), environment: try row.value(2),
+                account: try row.value(3), scope: DatabaseScope.allCases.first { $0.name == scope }, record: try row.value(5),
+                recordType: try row.value(6), zone: try row.value(7), code: try row.value(8), reason: try row.value(9),
+                count: Int(try row.value(12, as: Int64.self)))
+            failure.firstAt = try row.value(10)
+            return failure
+        }
+    }
+
+    package func sweepSyncFailures(at now: Int64) async throws {
+        try await database.write { transaction in try Self.removeOldSyncFailures(at: now, transaction) }
+    }
+
+    private static func removeOldSyncFailures(at now: Int64, _ transaction: PostgresTransaction) throws {
+        try transaction.enqueue("DELETE FROM sync_failures WHERE at < $1", now - SyncFailureLimits.age)
+    }
+
+    package func account(ofSignIn session: String) async throws -> String? {
+        try await database.rows(
+            "SELECT account FROM audit_log WHERE action = 'sign-in' AND subject = $1 AND outcome = 'done'", "session \(session)"
+        ).first.map { try $0.value(0, as: String.self) }
+    }
+}

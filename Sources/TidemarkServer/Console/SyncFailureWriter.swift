@@ -1,0 +1,96 @@
+import Logging
+import TidemarkCloudEngine
+import TidemarkModel
+
+/// Collects what clients are refused, and writes it beside the requests: once a second at the most, and equal failures as one.
+///
+/// No request waits for it, and none fails with it. What a server has collected when it is killed is lost: a second's failures.
+final class SyncFailureWriter: Sendable {
+    private struct State {
+        /// By ``SyncFailure/kind``.
+        var waiting: [SyncFailure: SyncFailure] = [:]
+        /// How many of ``waiting`` have no account.
+        var ofNobody = 0
+        /// How many failures had no room.
+        var dropped = 0
+        /// Writes until nothing waits.
+        var writing: Task<Void, Never>?
+    }
+
+    /// How many different failures wait at the most; with an account, and without.
+    private static let (most, mostOfNobody) = (SyncFailureLimits.ofAccounts, SyncFailureLimits.ofNobody)
+
+    private let state = LockedValue(State())
+    private let write: @Sendable ([SyncFailure]) async throws -> Void
+    private let rest: @Sendable () async throws -> Void
+    private let logger: Logger
+
+    /// - Parameters:
+    ///   - rest: Waits before each write; a parameter for tests.
+    ///   - write: Adds failures to the cloud's storage.
+    init(
+        _ logger: Logger, rest: @escaping @Sendable () async throws -> Void = { try await Task.sleep(for: .seconds(1)) },
+        write: @escaping @Sendable ([SyncFailure]) async throws -> Void
+    ) {
+        (self.logger, self.rest, self.write) = (logger, rest, write)
+    }
+
+    /// Takes failures of a request, which are written soon.
+    func record(_ failures: [SyncFailure]) {
+        guard !failures.isEmpty else { return }
+        state.withLock { state in
+            for failure in failures {
+                guard state.waiting[failure.kind]?.add(failure) == nil else { continue }
+                let isOfNobody = failure.account.isEmpty && failure.session.isEmpty
+                // Whoever has no account can make as many as they want, and takes no place from those who have one.
+                let hasRoom =
+                    isOfNobody ? state.ofNobody < Self.mostOfNobody : state.waiting.count - state.ofNobody < Self.most
+                guard hasRoom else {
+                    state.dropped += failure.count
+                    continue
+                }
+                state.waiting[failure.kind] = failure
+                if isOfNobody { state.ofNobody += 1 }
+            }
+            guard state.writing == nil else { return }
+            state.writing = Task { [weak self, rest] in
+                repeat { try? await rest() } while await self?.writeWaiting() == true
+            }
+        }
+    }
+
+    /// Writes what waits.
+    ///
+    /// - Returns: Whether something may wait again.
+    private func writeWaiting() async -> Bool {
+        let (failures, dropped): ([SyncFailure], Int) = state.withLock { state in
+            defer { (state.waiting, state.ofNobody, state.dropped) = ([:], 0, 0) }
+            if state.waiting.isEmpty { state.writing = nil }
+            return (Array(state.waiting.values), state.dropped)
+        }
+        guard !failures.isEmpty else { return false }
+        if dropped > 0 {
+            logger.warning(
+                "more was refused in a second than is kept: the list of sync errors lacks some",
+                metadata: ["dropped": .stringConvertible(dropped)])
+        }
+        do {
+            // What the task is told by its end does not end what it writes.
+            try await Task { [write] in try await write(failures) }.value
+        } catch {
+            logger.warning(
+                "the list of sync errors lacks what could not be written",
+                metadata: ["count": .stringConvertible(failures.reduce(0) { $0 + $1.count }), "error": .string("\(error)")])
+        }
+        return true
+    }
+
+    /// Writes what waits, when no more requests come.
+    func finish() async {
+        // A write that is under way is waited for; the rest before the next one is cut short.
+        while let writing = state.withLock({ $0.writing }) {
+            writing.cancel()
+            await writing.value
+        }
+    }
+}

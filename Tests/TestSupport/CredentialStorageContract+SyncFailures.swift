@@ -1,0 +1,106 @@
+import TidemarkCloudEngine
+import TidemarkModel
+
+extension CredentialStorageContract {
+    private static let now: Int64 = 1_800_000_000_000_000
+
+    private static func failure(
+        _ record: String = "a", of account: String = "anna", at time: Int64 = now, container: String = "journal",
+        environment: String = "production", reason: String = "why ä"
+    ) -> SyncFailure {
+        SyncFailure(
+            at: time, operation: "records.modify", container: container, environment: environment, account: account,
+            scope: .private, record: record, recordType: "Trip", zone: "TidemarkZone", code: "BAD_REQUEST", reason: reason,
+            count: 2)
+    }
+
+    /// Checks of what devices were refused.
+    static let syncFailureChecks: [StorageCheck<Subject>] = [
+        StorageCheck("what was refused is read by all servers, the newest first, and by where and whose it is") { open in
+            let (storage, other) = (try await open(), try await open())
+            try requireEqual(try await storage.syncFailures(.init(), limit: 9), [], "failures of a new storage")
+            var ofNobody = failure("", of: "", at: now + 3, container: "other", environment: "")
+            ofNobody.scope = nil
+            let all = [
+                ofNobody, failure("c", of: "ben", at: now + 2), failure("b", at: now + 1, environment: "development"), failure(),
+            ]
+            try await storage.record(Array(all[..<2]), at: now)
+            try await other.record(Array(all[2...]), at: now)
+            func found(_ filter: SyncFailureFilter, _ limit: Int = 9) async throws -> [SyncFailure] {
+                try await other.syncFailures(filter, limit: limit)
+            }
+            try requireEqual(try await found(.init()), all, "all")
+            try requireEqual(try await found(.init(), 2), Array(all[..<2]), "two")
+            try requireEqual(try await found(.init(since: now + 2)), Array(all[..<2]), "since then")
+            try requireEqual(try await found(.init(container: "journal")), Array(all[1...]), "of a container")
+            try requireEqual(try await found(.init(environment: .development)), [all[2]], "of an environment")
+            try requireEqual(try await found(.init(account: "anna")), [all[2], all[3]], "of an account")
+            try requireEqual(
+                try await found(.init(container: "journal", environment: .production, account: "ben")), [all[1]], "of all three")
+            try requireEqual(try await found(.init(container: "\0")), [], "of no container")
+        },
+        StorageCheck("equal failures of whatever server are one, with their count, the first time and the last") { open in
+            let (storage, other) = (try await open(), try await open())
+            try await storage.record([failure(at: now + 5)], at: now)
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                for server in [storage, other] {
+                    for time in [now + 9, now + 1] {
+                        group.addTask { try await server.record([failure(at: time), failure("b", at: time)], at: now) }
+                    }
+                }
+                try await group.waitForAll()
+            }
+            let found = try await storage.syncFailures(.init(), limit: 9).sorted { $0.record < $1.record }
+            try requireEqual(found.map(\.record), ["a", "b"], "records")
+            try requireEqual(found.map(\.count), [10, 8], "counts")
+            try requireEqual(found.map(\.firstAt), [now + 1, now + 1], "first times")
+            try requireEqual(found.map(\.at), [now + 9, now + 9], "last times")
+            for other in [failure(of: "ben"), failure(reason: "another"), failure(environment: "development")] {
+                try await storage.record([other], at: now)
+            }
+            try requireEqual(try await storage.syncFailures(.init(), limit: 9).count, 5, "different ones")
+        },
+        StorageCheck("of each container the newest failures stay, those of nobody take no place, and old ones go") { open in
+            let storage = try await open()
+            let most = SyncFailureLimits.ofAccounts
+            try await storage.record((0..<(most + 5)).map { failure("r\($0)", at: now + Int64($0)) }, at: now)
+            try await storage.record([failure("elsewhere", container: "other")], at: now)
+            let ofNobody = (0..<(SyncFailureLimits.ofNobody + 50)).map { failure("n\($0)", of: "", at: now + 9_000 + Int64($0)) }
+            try await storage.record(ofNobody, at: now)
+            let found = try await storage.syncFailures(.init(container: "journal"), limit: 9_999)
+            let kept = found.filter { $0.account == "anna" }
+            try requireEqual(kept.count, most, "rows of accounts")
+            try requireEqual(kept.last?.record, "r5", "the oldest")
+            try requireEqual(found.count - kept.count, SyncFailureLimits.ofNobody, "rows of nobody")
+            try requireEqual(try await storage.syncFailures(.init(container: "other"), limit: 9).count, 1, "of another container")
+            let spread = (0..<(SyncFailureLimits.ofNobodyInAll + 50)).map {
+                failure(of: "", at: now + 20_000 + Int64($0), container: "c\($0)")
+            }
+            try await storage.record(spread, at: now)
+            let all = try await storage.syncFailures(.init(), limit: 9_999)
+            try requireEqual(all.count { $0.account.isEmpty }, SyncFailureLimits.ofNobodyInAll, "rows of nobody in all")
+            try requireEqual(all.count { !$0.account.isEmpty }, most + 1, "rows of accounts in all")
+            let later = now + SyncFailureLimits.age
+            try await storage.record([failure("new", at: later + 8_000)], at: later + 8_000)
+            try requireEqual(
+                Set(try await storage.syncFailures(.init(), limit: 9_999).filter { !$0.account.isEmpty }.map(\.record)), ["new"],
+                "a week later")
+            try await storage.sweepSyncFailures(at: later + later)
+            try requireEqual(try await storage.syncFailures(.init(), limit: 9).count, 0, "after a sweep")
+        },
+        StorageCheck("what an account was refused goes with it, and a session that has ended leads to its account") { open in
+            let storage = try await open()
+            try await storage.record([failure(), failure("b", of: "ben")], at: now)
+            try await storage.removeAccount("anna")
+            try requireEqual(try await storage.syncFailures(.init(), limit: 9).map(\.account), ["ben"], "accounts")
+            for (outcome, account) in [("wrong password", "cleo"), ("done", "anna")] {
+                try await storage.audit(
+                    StoredAuditEvent(
+                        action: "sign-in", actor: "", account: account, address: "", container: "", subject: "session 00ff",
+                        outcome: outcome), at: now)
+            }
+            try requireEqual(try await storage.account(ofSignIn: "00ff"), "anna", "who has signed in")
+            try requireEqual(try await storage.account(ofSignIn: "00fe"), nil, "nobody")
+        },
+    ]
+}

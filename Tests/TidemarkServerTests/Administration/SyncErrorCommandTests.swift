@@ -1,0 +1,98 @@
+import Foundation
+import TestSupport
+import Testing
+import TidemarkCloud
+import TidemarkIdentity
+
+/// Goal: whoever runs a server learns by a command what devices were refused, while it runs. Method: the tool as devices and as the operator,
+/// and a server of the test's own.
+@Suite(.timeLimit(.minutes(30))) struct SyncErrorCommandTests {
+    private let scratch: Scratch
+    private let served: ServedCloudSubject
+    private let tool: Tool
+    private static let password = "kurz vor Tromsø"
+
+    init() async throws {
+        (scratch, served, tool) = (try Scratch(), try await ServedCloudSubject.started(), try Tool())
+        try await served.access.setPassword(Self.password, of: try #require(try await served.fixture.id("anna@example.org")))
+    }
+
+    private func path(_ name: String) -> String { scratch["\(name).tidemark"].path }
+
+    @discardableResult
+    private func run(_ words: String..., status: Int32 = 0, input: URL? = nil) async throws -> Tool.Result {
+        let result = try await tool.run(words, input: input)
+        #expect(result.status == status, "\(words): \(result.output)\(result.errors)")
+        return result
+    }
+
+    /// Makes a device that has a record, and signs it in.
+    private func device(_ name: String, _ record: String) async throws {
+        let records = try scratch.write(record + "\n", to: "\(name).jsonl")
+        try await run("import", records.path, "--into", path(name), "--type", "Destination", "--id", "id", "--plain-ids")
+        try await signIn(name)
+    }
+
+    private func signIn(_ name: String) async throws {
+        try await run(
+            "account", "sign-in", path(name), "--server", served.address.description, "--email", "anna@example.org",
+            "--container",
+            FaultyCloudFixture.container, "--password-stdin", input: try scratch.write(Self.password + "\n", to: "password"))
+    }
+
+    private struct Line: Decodable {
+        let at, operation, container, environment, code, reason: String
+        let account, recordType, record: String?
+        let count: Int
+    }
+
+    /// The errors that a command has, once there are as many: a server writes them within a second.
+    private func errors(_ options: String..., atLeast count: Int) async throws -> [Line] {
+        var lines: [Line] = []
+        for _ in 0..<200 {
+            let command = ["admin", "sync-errors", "--data", served.fixture.directory.path, "--json"] + options
+            lines = try await tool.run(command).output.split(separator: "\n").map {
+                try JSONDecoder().decode(Line.self, from: Data($0.utf8))
+            }
+            if lines.count >= count { break }
+            try await Task.sleep(for: .milliseconds(50))
+        }
+        return lines
+    }
+
+    @Test func `records, disabled accounts and ended sessions that were refused are listed with their account`() async throws {
+        let data = served.fixture.directory.path
+        #expect(try await run("admin", "sync-errors", "--data", data).output.contains("no device was refused anything"))
+        try await device("laptop", #"{"id":"senja","visits":3}"#)
+        try await run("sync", path("laptop"))
+        try await device("phone", #"{"id":"oslo","visits":"many"}"#)
+        try await run("sync", path("phone"), status: 75)
+        let first = try await errors(atLeast: 1)
+        let refused = try #require(first.first { $0.record == "oslo" })
+        #expect(refused.account == "anna@example.org" && refused.recordType == "Destination" && refused.code == "BAD_REQUEST")
+        #expect(refused.reason.contains("Invalid value for 'visits'") && refused.environment == "development")
+        // The table has the same.
+        let table = try await run("admin", "sync-errors", "--account", "anna@example.org", "--data", data).output
+        #expect(table.contains("Destination:oslo") && table.contains("Invalid value for 'visits'"))
+        #expect(try await errors("--environment", "production", atLeast: 0).isEmpty)
+        #expect(try await errors("--account", "ben@example.org", atLeast: 0).isEmpty)
+        #expect(try await errors("--container", FaultyCloudFixture.container, "--limit", "1", atLeast: 1).count == 1)
+        try await run("admin", "sync-errors", "--container", "nowhere", "--data", data, status: 66)
+        try await run("admin", "sync-errors", "--limit", "0", "--data", data, status: 64)
+
+        try await run("admin", "account", "set", "anna@example.org", "--status", "restricted", "--data", data)
+        try await run("sync", path("laptop"), status: 69)
+        let disabled = try await errors("--account", "anna@example.org", atLeast: first.count + 1)
+        #expect(disabled.contains { $0.code == "AUTHENTICATION_REQUIRED" && $0.reason == "the account is disabled" })
+        try await run("admin", "account", "set", "anna@example.org", "--status", "available", "--data", data)
+        try await run("admin", "session", "end", "--account", "anna@example.org", "--data", data)
+        try await run("sync", path("laptop"), status: 69)
+        let ended = try await errors("--account", "anna@example.org", atLeast: disabled.count + 1)
+        #expect(ended.contains { $0.code == "AUTHENTICATION_FAILED" && $0.reason == SessionFailure.revoked.reason })
+        // Signing in anew ends the session that has ended, and that is no error.
+        try await signIn("laptop")
+        try await run("sync", path("laptop"))
+        try await Task.sleep(for: .seconds(2))
+        #expect(try await errors(atLeast: 0).allSatisfy { $0.operation != "session.end" })
+    }
+}
