@@ -317,8 +317,10 @@ final class CloudResponder: Sendable {
         ]
         if let name = exchange.name { metadata["who"] = .string(name) }
         if !failures.isEmpty {
-            let counts = failures.reduce(into: [:]) { $0[$1.code, default: 0] += $1.count }.sorted { $0.key < $1.key }
-            metadata["refused"] = .string(counts.map { "\($0.key) \($0.value)" }.joined(separator: ", "))
+            var counts: [String: Int] = [:]
+            for failure in failures { counts[failure.code, default: 0] += failure.count }
+            let texts = counts.sorted { $0.key < $1.key }.map { "\($0.key) \($0.value)" }
+            metadata["refused"] = .string(texts.joined(separator: ", "))
         }
         logger.log(level: level, "request", metadata: metadata)
     }
