@@ -1,7 +1,7 @@
 import Foundation
 import GRDB
 import TidemarkModel
-import TidemarkSQLite
+package import TidemarkSQLite
 
 /// The fields that a type had before they were renamed, dropped or given another type; in `tide_meta` under `former_fields`.
 ///
