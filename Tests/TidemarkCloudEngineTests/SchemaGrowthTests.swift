@@ -60,6 +60,17 @@ import TidemarkModel
         ] { #expect(throws: CloudError(.limitExceeded, "")) { try limits.check(use, small) } }
     }
 
+    @Test func `no client and no operator declares the field of devices with another type`() async throws {
+        let tenants = try Tenants()
+        let (anna, ben) = (try await tenants.journal("anna"), try await tenants.journal("ben"))
+        let wrong = RecordOperation(.create, tenants.record("a", [CloudRecord.editedField: .int64(1)], type: "Hut"))
+        #expect(try await tenants.outcome(wrong, anna) == .failed(CloudError(.invalidArguments, "")))
+        await #expect(throws: CloudError(.invalidArguments, "")) {
+            try await tenants.cloud.addToSchema(["Hut": [CloudRecord.editedField: FieldType(.int64)]], of: Tenants.container)
+        }
+        try await tenants.save([tenants.record("b", [CloudRecord.editedField: .string("{}")], type: "Hut")], to: ben)
+    }
+
     @Test func `a schema that another opening has changed is seen`() async throws {
         let scratch = try Scratch()
         let (one, other) = (try Tenants(scratch), try Tenants(scratch))

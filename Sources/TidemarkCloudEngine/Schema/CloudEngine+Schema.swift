@@ -61,6 +61,7 @@ extension CloudEngine {
                         continue
                     }
                     try CloudSchema.checkName(field)
+                    try CloudSchema.checkTypeOfDevices(wanted, of: field)
                     type.fields[field] = CloudSchema.Field(type: wanted.description)
                 }
                 guard type.fields.count <= limits.fieldsPerType else {

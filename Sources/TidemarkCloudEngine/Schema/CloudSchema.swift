@@ -80,6 +80,7 @@ public struct CloudSchema: Hashable, Codable, Sendable {
                 )
             }
             let wanted = value.type
+            try Self.checkTypeOfDevices(wanted, of: name)
             if let field = known!.fields[name] {
                 // A list without elements may be of any.
                 if case .list(let elements, _) = value, elements.isEmpty, field.fieldType?.isList == true { continue }
@@ -92,7 +93,7 @@ public struct CloudSchema: Hashable, Codable, Sendable {
                 continue
             }
             // A type that was made by hand lacks the field that devices add to each record.
-            let isOfDevices = name == CloudRecord.editedField && wanted == .string
+            let isOfDevices = name == CloudRecord.editedField
             guard !isFrozen || isOfDevices else { throw Self.frozen("'\(name.prefix(100))' of '\(type)'") }
             guard !isFixed || isOfDevices else {
                 throw CloudError(
@@ -128,6 +129,15 @@ public struct CloudSchema: Hashable, Codable, Sendable {
             .invalidArguments,
             "\(what) is not in the development schema, which is frozen. An administrator of the cloud can let it grow: "
                 + "tidemark admin schema freeze --off")
+    }
+
+    /// That the field that devices add to each record has their type: with another one, their records would be refused.
+    ///
+    /// - Throws: `CloudError` `invalidArguments`.
+    static func checkTypeOfDevices(_ type: FieldType, of field: String) throws(CloudError) {
+        guard field != CloudRecord.editedField || type == .string else {
+            throw CloudError(.invalidArguments, "'\(field)' is a field that devices add to records, and a string, not \(type)")
+        }
     }
 
     /// - Throws: `CloudError` `invalidArguments`.
