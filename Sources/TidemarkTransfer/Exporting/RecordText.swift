@@ -102,7 +102,7 @@ public struct RecordText {
             case .int64, .double, .location, .list:
                 var json: [UInt8] = []
                 try appendJSON(value!, to: &json)
-                Self.appendQuoted(String(decoding: json, as: UTF8.self), to: &out)
+                CSVText.appendQuoted(String(decoding: json, as: UTF8.self), to: &out)
             }
         }
         out += [0x0d, 0x0a]
@@ -119,31 +119,5 @@ public struct RecordText {
     ///
     /// A text that a spreadsheet would take for a formula gets an apostrophe before it, and so does one that is such a text behind
     /// apostrophes: importing takes off one. Numbers, which are no texts, stay as they are.
-    public static func appendCell(_ text: String, to out: inout [UInt8]) {
-        guard isFormula(text) else { return appendQuoted(text, to: &out) }
-        appendQuoted("'" + text, to: &out)
-    }
-
-    /// Whether a spreadsheet takes a text for a formula, with or without apostrophes before it: one that begins with =, +, -, @, a tab or a line
-    /// end, or with one of the first four as Chinese and Japanese keyboards have them.
-    package static func isFormula(_ text: String) -> Bool {
-        switch text.unicodeScalars.first(where: { $0 != "'" }) {
-        case "=", "+", "-", "@", "\t", "\r", "\n", "\u{ff1d}", "\u{ff0b}", "\u{ff0d}", "\u{ff20}": true
-        default: false
-        }
-    }
-
-    private static func appendQuoted(_ text: String, to out: inout [UInt8]) {
-        let needsQuotes = text.isEmpty || text.utf8.contains { $0 == 0x22 || $0 == 0x2c || $0 == 0x0a || $0 == 0x0d }
-        guard needsQuotes else {
-            out += Array(text.utf8)
-            return
-        }
-        out.append(0x22)
-        for byte in text.utf8 {
-            if byte == 0x22 { out.append(0x22) }
-            out.append(byte)
-        }
-        out.append(0x22)
-    }
+    public static func appendCell(_ text: String, to out: inout [UInt8]) { CSVText.appendCell(text, to: &out) }
 }
