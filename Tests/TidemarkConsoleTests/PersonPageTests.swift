@@ -282,7 +282,8 @@ import TidemarkModel
         #expect(try await browser.post("export", ["password": "wrong horse"]).text.contains("The password is wrong."))
         let reply = try await browser.post("export", ["password": Self.password])
         #expect(reply.status == 200 && reply.type == "application/x-tar")
-        #expect(reply.header("Content-Disposition") == "attachment; filename=\"tidemark-export.tar\"")
+        let name = "tidemark-export-cleo@example.org-2027-01-15"
+        #expect(reply.header("Content-Disposition") == "attachment; filename=\"\(name).tar\"")
         guard case .pieces(let count, let read) = reply.body else { throw CocoaError(.fileReadUnknown) }
         var bytes = Data()
         while Int64(bytes.count) < count { bytes += try await read(Int64(bytes.count), 700) }
@@ -298,7 +299,7 @@ import TidemarkModel
         tar.waitUntilExit()
         #expect(tar.terminationStatus == 0)
         func text(_ path: String) throws -> String {
-            try String(contentsOf: folder.appendingPathComponent("tidemark-export/\(path)"), encoding: .utf8)
+            try String(contentsOf: folder.appendingPathComponent("\(name)/\(path)"), encoding: .utf8)
         }
         #expect(try text("account.json").contains("cleo@example.org"))
         let records = try text("containers/\(ConsoleFixture.journal)/development/records.jsonl")

@@ -17,6 +17,8 @@ package actor ArchiveFile {
         let content: Content
     }
 
+    /// What it is called, without an ending: the folder that its files are in when somebody unpacks it.
+    package nonisolated let name: String
     private let folder: URL
     private let pieces: [Piece]
     /// The size of the whole file.
@@ -48,7 +50,7 @@ package actor ArchiveFile {
             if rest > 0 { add(.bytes(Data(count: Int(rest))), rest) }
         }
         add(.bytes(Data(count: Int(2 * Self.block))), 2 * Self.block)
-        (self.folder, self.pieces, count) = (folder, pieces, end)
+        (self.name, self.folder, self.pieces, count) = (name, folder, pieces, end)
     }
 
     deinit {

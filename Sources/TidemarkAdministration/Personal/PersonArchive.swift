@@ -31,14 +31,40 @@ package actor PersonArchive {
     private let account: StoredAccount
     private var summary = Summary()
     private var files: [String: FileHandle] = [:]
-    /// Assets that were found damaged or missing.
-    private var missing: Set<String> = []
+    /// The names of files that are finished.
+    private var finished: Set<String> = []
+    /// The containers and environments that had something, the present one last.
+    private var parts: [ArchiveReadme.Part] = []
+    /// The tables of the present one, by the types of their records.
+    private var tables: [String: ArchiveTable] = [:]
+    /// The names of these tables' files, in lower case: not every file system tells `City` from `city`.
+    private var tableNames: Set<String> = []
+    /// The files of the present one's assets; `nil` for those that were found damaged or missing.
+    private var copies: [CloudAsset: String?] = [:]
+    /// The addresses of accounts that have done something, by their identifiers.
+    private var actors: [String: String] = [:]
 
     private init(
         _ folder: URL, _ cloud: EmbeddedCloud, _ credentials: CredentialStore, _ account: StoredAccount, isDurable: Bool
     ) {
         (self.folder, self.cloud, self.credentials, self.account) = (folder, cloud, credentials, account)
         self.isDurable = isDurable
+    }
+
+    /// The name of an archive, with whose it is and of which day. All its characters can stand in the name of a file and in a header.
+    package static func name(of account: StoredAccount, at time: Int64) -> String {
+        let day = Timestamp.text(microseconds: time, decimals: 0).prefix(10)
+        return "tidemark-export-\(safe(account.email, more: "@+", most: 100))-\(day)"
+    }
+
+    /// A text as a part of the name of a file: letters and digits of ASCII stay, and `_` is in place of what systems take for something else.
+    static func safe(_ text: String, more: String = "", most: Int = 60) -> String {
+        let kept = text.unicodeScalars.prefix(most).map { scalar in
+            let isPlain = scalar.isASCII && (scalar.properties.isAlphabetic || ("0"..."9").contains(scalar))
+            return isPlain || "-_.\(more)".unicodeScalars.contains(scalar) ? Character(scalar) : "_"
+        }
+        // A dot at the beginning hides a file.
+        return kept.first == "." ? "_" + String(kept.dropFirst()) : String(kept)
     }
 
     /// Writes all of an account to a folder that is there and empty. Damaged items are left out, and named in `problems.jsonl`.
@@ -58,7 +84,8 @@ package actor PersonArchive {
             at: folder, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
         do {
             let summary = try await PersonArchive(folder, cloud, credentials, account, isDurable: false).write()
-            return (try ArchiveFile(of: folder, named: "tidemark-export", at: Timestamp.now() / 1_000_000), summary)
+            let time = credentials.time
+            return (try ArchiveFile(of: folder, named: name(of: account, at: time), at: time / 1_000_000), summary)
         } catch {
             // The error that is told is the first one.
             try? FileManager.default.removeItem(at: folder)
@@ -102,6 +129,7 @@ package actor PersonArchive {
                 $0.member("quota", account.quota)
                 $0.member("status", account.status.rawValue)
                 $0.member("discoverable", account.isDiscoverable)
+                $0.member("exported", Timestamp.text(microseconds: credentials.time))
             }
         }
         try await cloud.forEachItem(of: account) { place, item in try await self.write(item, place) }
@@ -130,26 +158,47 @@ package actor PersonArchive {
                 }
             }
         }
-        for entry in try await credentials.auditLog(account: account.id, limit: 1_000_000).reversed() {
-            try line("audit.jsonl") { json in
-                json.object {
-                    $0.member("at", Timestamp.text(microseconds: entry.at))
-                    $0.member("action", entry.event.action.rawValue)
-                    $0.member("address", entry.event.address)
-                    $0.member("container", entry.event.container)
-                    $0.member("subject", entry.event.subject)
-                    $0.member("outcome", entry.event.outcome)
-                }
-            }
-        }
+        try await writeAuditLog()
+        try finishPart()
         for problem in summary.problems {
             try line("problems.jsonl") { json in json.object { $0.member("problem", problem) } }
         }
-        for file in files.values {
-            if isDurable { try file.synchronize() }
-            try file.close()
-        }
+        try finish { _ in true }
+        let readme = ArchiveReadme(address: account.email, time: credentials.time, parts: parts, files: finished)
+        try write(Array(readme.text.utf8), to: "README.txt")
+        try finish { _ in true }
         return summary
+    }
+
+    private func writeAuditLog() async throws {
+        var before: Int64?
+        while true {
+            let entries = try await credentials.auditLog(account: account.id, before: before, limit: 1_000)
+            for entry in entries {
+                let by = try await name(of: entry.event.actor)
+                try line("audit.jsonl") { json in
+                    json.object {
+                        $0.member("at", Timestamp.text(microseconds: entry.at))
+                        $0.member("action", entry.event.action.rawValue)
+                        $0.member("by", by)
+                        $0.member("address", entry.event.address)
+                        $0.member("container", entry.event.container)
+                        $0.member("subject", entry.event.subject)
+                        $0.member("outcome", entry.event.outcome)
+                    }
+                }
+            }
+            guard let last = entries.last, entries.count == 1_000 else { return }
+            before = last.id
+        }
+    }
+
+    /// Who has done something: the address of an account, and what else stands in the audit log as it is.
+    private func name(of actor: String) async throws -> String {
+        if let known = actors[actor] { return known }
+        let name = UUID(uuidString: actor) == nil ? actor : try await cloud.account(id: actor)?.email ?? actor
+        actors[actor] = name
+        return name
     }
 
     private func write(_ item: EmbeddedCloud.StoredItem, _ place: EmbeddedCloud.StoredPlace) async throws {
@@ -157,6 +206,7 @@ package actor PersonArchive {
         let dialect = WireDialect(isExtended: true)
         switch item {
         case .record(let record):
+            let index = try begin(part)
             try line("\(part)/records.jsonl") { json in
                 json.object {
                     $0.member("database", place.scope.name)
@@ -165,8 +215,13 @@ package actor PersonArchive {
                 }
             }
             summary.records += 1
-            for value in record.fields.values { for asset in value.assets { try await copy(asset, part, place) } }
+            parts[index].records += 1
+            for (field, value) in record.fields.sorted(by: { $0.key < $1.key }) {
+                for asset in value.assets { try await copy(asset, of: record, field, part, place) }
+            }
+            try appendRow(record, part, place)
         case .share(let share):
+            let index = try begin(part)
             try line("\(part)/shares.jsonl") { json in
                 json.object {
                     $0.member("database", place.scope.name)
@@ -175,6 +230,7 @@ package actor PersonArchive {
                 }
             }
             summary.shares += 1
+            parts[index].shares += 1
         case .damaged(let error):
             summary.problems.append(
                 "\(error.reason) (container \(place.container), \(place.environment.rawValue), \(place.scope.name) database, "
@@ -182,53 +238,170 @@ package actor PersonArchive {
         }
     }
 
+    // Containers
+
+    /// Goes on with a container and environment, and finishes the one before.
+    ///
+    /// - Returns: Its index in ``parts``.
+    private func begin(_ part: String) throws -> Int {
+        if parts.last?.path != part {
+            try finishPart()
+            parts.append(ArchiveReadme.Part(path: part))
+        }
+        return parts.count - 1
+    }
+
+    private func finishPart() throws {
+        guard let part = parts.last?.path else { return }
+        for type in tables.keys { summary.bytes += try tables[type]?.finish(isDurable: isDurable) ?? 0 }
+        tables.removeAll()
+        tableNames.removeAll()
+        copies.removeAll()
+        try finish { $0.hasPrefix(part + "/") }
+    }
+
+    /// Adds a record to the table of its type.
+    private func appendRow(_ record: CloudRecord, _ part: String, _ place: EmbeddedCloud.StoredPlace) throws {
+        if tables[record.type] == nil {
+            var name = Self.safe(record.type)
+            while !tableNames.insert(name.lowercased()).inserted { name += "-2" }
+            let url = folder.appendingPathComponent("\(part)/records/\(name).csv")
+            try Self.makeFolder(of: url)
+            tables[record.type] = ArchiveTable(
+                at: url,
+                columns: ["recordName", "database", "zone", "createdTimestamp", "modifiedTimestamp", "parent"])
+        }
+        func time(_ stamp: CloudRecord.Stamp?) -> ArchiveTable.Cell {
+            .plain(stamp.map { Timestamp.text(microseconds: $0.time) } ?? "")
+        }
+        var fields = record.fields.mapValues(cell)
+        // Devices alone have a use for it.
+        fields[CloudRecord.editedField] = nil
+        try tables[record.type]?.append(
+            [
+                .text(record.id.recordName), .plain(place.scope.name), .text(place.zone.zoneName), time(record.created),
+                time(record.modified), record.parent.map { .text($0) } ?? .plain(""),
+            ], fields)
+    }
+
+    private func cell(_ value: CloudValue) -> ArchiveTable.Cell {
+        switch value {
+        case .int64, .double, .timestamp: .plain(FieldText.text(value))
+        case .asset(let asset): .plain(copies[asset].flatMap(\.self) ?? "")
+        case .list(let elements, of: .asset):
+            .plain(elements.flatMap(\.assets).map { copies[$0].flatMap(\.self) ?? "" }.joined(separator: "\n"))
+        case .string, .bytes, .location, .reference, .list: .text(FieldText.text(value))
+        }
+    }
+
+    // Assets
+
+    /// Copies a content, as far as it was not copied for another field, and notes whose it is.
+    private func copy(
+        _ asset: CloudAsset, of record: CloudRecord, _ field: String, _ part: String, _ place: EmbeddedCloud.StoredPlace
+    ) async throws {
+        if copies[asset] == nil {
+            let begin = Self.safe(record.id.recordName) + "-" + Self.safe(field, most: 40)
+            copies[asset] = .some(try await copy(asset, "assets/\(Self.safe(record.type))/\(begin)", part, place))
+        }
+        let file = copies[asset].flatMap(\.self)
+        if files["\(part)/assets.csv"] == nil {
+            let columns = ["database", "zone", "type", "record", "field", "file", "bytes", "sha256"]
+            try write(ArchiveTable.head(columns), to: "\(part)/assets.csv")
+        }
+        let line = ArchiveTable.line([
+            .plain(place.scope.name), .text(place.zone.zoneName), .text(record.type), .text(record.id.recordName), .text(field),
+            .plain(file ?? ""), .plain(String(asset.size)), .plain(asset.digest),
+        ])
+        try write(line, to: "\(part)/assets.csv")
+    }
+
     /// Copies a content, checking that it is whole.
-    private func copy(_ asset: CloudAsset, _ part: String, _ place: EmbeddedCloud.StoredPlace) async throws {
-        let url = folder.appendingPathComponent("\(part)/assets/\(asset.digest)-\(asset.size)")
-        guard !FileManager.default.fileExists(atPath: url.path) else { return }
-        let file = try make(url)
+    ///
+    /// - Parameter name: What its path begins with, below the part.
+    /// - Returns: Its path below the part; `nil` where it is damaged or missing.
+    private func copy(
+        _ asset: CloudAsset, _ name: String, _ part: String, _ place: EmbeddedCloud.StoredPlace
+    ) async throws -> String? {
         var digest = AssetDigest()
-        var offset: Int64 = 0
-        while offset < asset.size {
-            let piece: Data
+        var (offset, path) = (0 as Int64, "")
+        var file: FileHandle?
+        repeat {
+            var piece = Data()
             do throws(CloudError) {
-                piece = try await cloud.piece(
-                    of: asset, at: offset, count: Int(min(1 << 20, asset.size - offset)), for: account, place)
+                if asset.size > 0 {
+                    piece = try await cloud.piece(
+                        of: asset, at: offset, count: Int(min(1 << 20, asset.size - offset)), for: account, place)
+                }
             } catch {
                 guard error.code == .assetNotAvailable || error.code == .recordDamaged else { throw error }
                 break
             }
-            guard !piece.isEmpty else { break }
-            digest.update(Array(piece))
-            try file.write(contentsOf: piece)
-            offset += Int64(piece.count)
-        }
-        guard digest.finish() == asset else {
-            try file.close()
-            try FileManager.default.removeItem(at: url)
-            if missing.insert("\(part) \(asset.digest)").inserted {
-                summary.problems.append("the asset \(asset.digest) of \(place.container) is damaged or missing")
+            if file == nil {
+                path = unused(name, asset, FileEnding.of(piece), part)
+                file = try Self.make(folder.appendingPathComponent("\(part)/\(path)"))
             }
-            return
+            digest.update(Array(piece))
+            try file?.write(contentsOf: piece)
+            offset += Int64(piece.count)
+            if piece.isEmpty { break }
+        } while offset < asset.size
+        guard let file, digest.finish() == asset else {
+            try file?.close()
+            if !path.isEmpty { try FileManager.default.removeItem(at: folder.appendingPathComponent("\(part)/\(path)")) }
+            let place = "container \(place.container), \(place.environment.rawValue)"
+            summary.problems.append("the asset \(asset.digest) is damaged or missing (\(place))")
+            return nil
         }
         if isDurable { try file.synchronize() }
         try file.close()
+        try write(Array("\(asset.digest)  \(part)/\(path)\n".utf8), to: "SHA256SUMS")
         summary.assets += 1
         summary.bytes += asset.size
+        parts[parts.count - 1].assets += 1
+        return path
     }
+
+    /// A path that no other asset has. The digest tells apart what file systems take for the same name.
+    private func unused(_ name: String, _ asset: CloudAsset, _ ending: String, _ part: String) -> String {
+        let path = "\(name)-\(asset.digest.prefix(8)).\(ending)"
+        let isTaken = FileManager.default.fileExists(atPath: folder.appendingPathComponent("\(part)/\(path)").path)
+        return isTaken ? "\(name)-\(asset.digest)-\(asset.size).\(ending)" : path
+    }
+
+    // Files
 
     private func line(_ path: String, _ body: (inout JSONWriter) -> Void) throws {
         var json = JSONWriter()
         body(&json)
-        let file = try files[path] ?? make(folder.appendingPathComponent(path))
-        files[path] = file
-        try file.write(contentsOf: json.bytes + [0x0a])
-        summary.bytes += Int64(json.bytes.count + 1)
+        try write(json.bytes + [0x0a], to: path)
     }
 
-    private func make(_ url: URL) throws -> FileHandle {
+    private func write(_ bytes: [UInt8], to path: String) throws {
+        let file = try files[path] ?? Self.make(folder.appendingPathComponent(path))
+        files[path] = file
+        try file.write(contentsOf: bytes)
+        summary.bytes += Int64(bytes.count)
+    }
+
+    /// Closes files.
+    private func finish(_ isWanted: (String) -> Bool) throws {
+        for (path, file) in files where isWanted(path) {
+            if isDurable { try file.synchronize() }
+            try file.close()
+            files[path] = nil
+            finished.insert(path)
+        }
+    }
+
+    private static func makeFolder(of url: URL) throws {
         try FileManager.default.createDirectory(
             at: url.deletingLastPathComponent(), withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+    }
+
+    /// Makes a file, and the folder that it is in.
+    static func make(_ url: URL) throws -> FileHandle {
+        try makeFolder(of: url)
         let descriptor = open(url.path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
         guard descriptor >= 0 else {
             throw AdministrationError(.failed, "cannot make \(url.path): \(String(cString: strerror(errno)))")

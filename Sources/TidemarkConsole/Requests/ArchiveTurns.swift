@@ -37,7 +37,7 @@ final class ArchiveTurns: Sendable {
                 defer { withExtendedLifetime(turn) {} }
                 return try await file.read(at: offset, most: most)
             })
-        reply.headers.append(("Content-Disposition", "attachment; filename=\"tidemark-export.tar\""))
+        reply.headers.append(("Content-Disposition", "attachment; filename=\"\(file.name).tar\""))
         return reply
     }
 }
