@@ -28,6 +28,16 @@ extension Administration {
         }
     }
 
+    /// Returns the addresses of the accounts that entries name, by their identifiers: for a developer their own alone.
+    package func addresses(in entries: [AuditEntry]) async throws(AdministrationError) -> [String: String] {
+        var addresses: [String: String] = [:]
+        for id in Set(entries.flatMap { [$0.event.actor, $0.event.account] }) where UUID(uuidString: id) != nil {
+            if case .console(let person, _) = actor, !isOperator, person.id != id { continue }
+            addresses[id] = try await email(of: id)
+        }
+        return addresses
+    }
+
     private func visibleToDevelopers(_ entries: [AuditEntry], of container: String) async throws -> [AuditEntry] {
         var consents: [String: Bool] = [:]
         let production = Consent.place(container)

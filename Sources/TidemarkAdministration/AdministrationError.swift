@@ -32,13 +32,16 @@ package struct AdministrationError: Error, Sendable, CustomStringConvertible {
     package let publicMessage: String
     /// With `conflict`: the record that is there; `nil` where it was deleted.
     package var record: CloudRecord?
+    /// With `invalid`, of a form: the name of the field that is wrong.
+    package var field: String?
     /// With `missingIndex`.
     package var index: MissingIndex?
     /// What a part of the cloud has said, where it was that.
     package var cause: (any Error)?
 
-    package init(_ code: Code, _ message: String, publicMessage: String? = nil) {
+    package init(_ code: Code, _ message: String, publicMessage: String? = nil, field: String? = nil) {
         (self.code, self.message, self.publicMessage) = (code, message, publicMessage ?? message)
+        self.field = field
     }
 
     package var description: String { message }

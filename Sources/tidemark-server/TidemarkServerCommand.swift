@@ -199,6 +199,7 @@ struct TidemarkServerCommand: AsyncParsableCommand {
             let listening: @Sendable (Int) -> Void = { port in
                 let reached = isPublic ? address : "\(address):\(port)"
                 Self.tell("listening on \(reached)")
+                Self.tell("the console is at \(reached)/console, people's own pages are at \(reached)/account")
                 if let redirectURI { Self.tell("the identity provider sends browsers to \(redirectURI)") }
                 if prints { Self.print(Listening(address: reached, port: port)) }
             }

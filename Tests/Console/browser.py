@@ -60,6 +60,12 @@ for (const id of new Set(ids.filter((id, index) => ids.indexOf(id) !== index))) 
 for (const cell of document.querySelectorAll('th:not([scope])')) finds.push('a heading of a table without scope: ' + name(cell));
 for (const element of document.querySelectorAll('[tabindex]')) if (Number(element.getAttribute('tabindex')) > 0) finds.push('an order of its own: ' + name(element));
 for (const element of document.querySelectorAll('script:not([type=module][src]),[style],[onclick],[onerror],[onload]')) finds.push('a script or a style in the page: ' + name(element));
+// What can be done with a row is seen without scrolling, and so are all columns of a table that has not very many.
+for (const region of document.querySelectorAll('.scroll')) {
+  const outer = region.getBoundingClientRect();
+  for (const button of region.querySelectorAll('td button')) { const box = button.getBoundingClientRect(); if (visible(button) && (box.left < outer.left || box.right > outer.right + 1)) finds.push('a button of a row is out of sight: ' + name(button)); }
+  if (region.querySelectorAll('th').length <= 8 && region.scrollWidth > region.clientWidth + 1) finds.push('columns are out of sight: ' + region.getAttribute('aria-label') + ', ' + region.scrollWidth + ' of ' + region.clientWidth);
+}
 // Keys reach what can be used from the top to the bottom, and show where they are.
 let row = 0, line = null;
 const before = document.activeElement;

@@ -2,8 +2,9 @@
 
 import tarfile
 
+import people
 import sample
-from browser import Browser
+from browser import Browser, check_nothing
 from selenium.webdriver.support.ui import Select
 from steps import Client, check, equal
 
@@ -52,11 +53,44 @@ def flows(step, url, cloud, given, folder):
             it.driver.execute_cdp_cmd("Browser.setDownloadBehavior", {"behavior": "allow", "downloadPath": str(downloads)})
             it.open("/account?id=ben%40example.org")
             it.press("Export all data")
-            it.find("main button.danger").click()
-            file = downloads / "tidemark-export.tar"
-            it.wait(file.exists, "no archive")
+            it.press("Cancel")
+            equal(it.title, ben["email"])
+            it.press("Export all data")
+            it.find("main .card button").click()
+            file = people.downloaded(it, downloads, ben)
             with tarfile.open(file) as archive:
-                check(b"ben@example.org" in archive.extractfile("tidemark-export/account.json").read(), "no address")
+                check(b"ben@example.org" in archive.extractfile(f"{file.stem}/account.json").read(), "no address")
+        with step("a form that is refused has what was typed, and says what is wrong where it was typed"):
+            it.open("/account?id=ben%40example.org")
+            it.type("quota", "lots of it")
+            it.press("Set the quota")
+            field = it.find("[name=quota]")
+            equal(field.get_property("value"), "lots of it")
+            equal(it.driver.switch_to.active_element, field)
+            check("A quota is a number of bytes" in it.find(f"#{field.get_attribute('aria-describedby')}").text, it.text[:500])
+            check_nothing(it.finds())
+            it.type("quota", "20MB")
+            it.press("Set the quota")
+            check("The quota is 20 MB in each container." in it.text, it.text[:500])
+            it.open(f"/schema?c={other}")
+            it.find("#type").send_keys("City")
+            it.find("#field").send_keys("1 wrong")
+            it.choose("kind", "list<string>")
+            it.press("Add the field")
+            equal([it.find(f"#{name}").get_property("value") for name in ("type", "field", "kind")], ["City", "1 wrong", "list<string>"])
+            check(it.all("[role=alert]"), it.text[:500])
+        with step("the boxes of all fields of a type are set by one press"):
+            it.open("/schema?c=iCloud.org.example.journal")
+            section = it.find("section[aria-label=City]")
+            for name in ("queryable.stars", "sortable.visited"):
+                section.find_element("css selector", f"[name='{name}']").click()
+            it.steadily(lambda: section.find_element("css selector", "form[id] button").click())
+            it.wait(lambda: "The indexes are set." in it.text, "nothing was set")
+            for name in ("queryable.stars", "sortable.visited", "queryable.title"):
+                check(it.find(f"section[aria-label=City] [name='{name}']").is_selected(), name)
+        with step("whoever opens the server's address comes to their account"):
+            it.driver.get(url + "/")
+            check(it.driver.current_url.startswith(url + "/account"), it.driver.current_url)
         with step("why a device was refused is on the page, and comes by itself"):
             it.open("/activity?show=failures&c=iCloud.org.example.journal")
             check("Refresh by itself" in it.text and "No such error" in it.text, it.text[:500])

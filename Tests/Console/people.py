@@ -111,6 +111,10 @@ def account(step, server, cloud, given, folder):
             check("this session" in it.text, it.text)
         with step("the name is changed with the password, and shown as text"):
             it.type("name", HOSTILE)
+            it.find("form.card [name=password]").send_keys("wrong")
+            it.press("Save")
+            check("The password is wrong." in it.text, it.text)
+            equal(it.find("#name").get_property("value"), HOSTILE)
             it.find("form.card [name=password]").send_keys(dora["password"])
             it.press("Save")
             check("are as you wrote them" in it.text, it.text)
@@ -152,12 +156,11 @@ def account(step, server, cloud, given, folder):
             form = it.find(f"form[action='{UNDER}/export']")
             form.find_element("css selector", "[name=password]").send_keys(dora["password"])
             form.find_element("css selector", "button").click()
-            file = downloads / "tidemark-export.tar"
-            it.wait(file.exists, "no archive")
+            file = downloaded(it, downloads, dora)
             with tarfile.open(file) as archive:
-                names = archive.getnames()
-                check("tidemark-export/account.json" in names and "tidemark-export/audit.jsonl" in names, str(names))
-                check(b"dora@example.org" in archive.extractfile("tidemark-export/account.json").read(), "no address")
+                equal(archive.getnames()[0], f"{file.stem}/README.txt")
+                check(f"{file.stem}/audit.jsonl" in archive.getnames(), str(archive.getnames()))
+                check(b"dora@example.org" in archive.extractfile(f"{file.stem}/account.json").read(), "no address")
         with step("another password ends the session, and is the one that counts"):
             it.open("", UNDER)
             form = it.find("#new").find_element("xpath", "ancestor::form")
@@ -270,6 +273,17 @@ def looks(step, url, given, folder):
                     finds += it.examine(name, path, under, width, scheme, folder)
         with step(f"nothing keeps people from using their pages {words}"):
             check_nothing(finds)
+
+
+def downloaded(it, folder, account):
+    """The archive of an account that a browser has just downloaded: named by whose it is, and by the day."""
+    files = []
+
+    def is_there():
+        files[:] = folder.glob(f"tidemark-export-{account['email']}-????-??-??.tar")
+        return files
+    it.wait(is_there, f"no archive: {list(folder.glob('*'))}")
+    return files[0]
 
 
 def code(secret):

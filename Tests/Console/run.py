@@ -173,7 +173,7 @@ def main():
     options = given_options.parse_args()
     begin(options)
     # Over TLS no device takes part, which would have to trust the certificate.
-    step = Steps("console", least=8 if options.screenshots else 55 if options.tls else 57)
+    step = Steps("console", least=8 if options.screenshots else 58 if options.tls else 60)
     place = places.PLACES[options.place](options, options.folder)
     try:
         server, given = sample.start(place, options)

@@ -172,8 +172,12 @@ import Testing
         let part = scratch["anna/containers/journal/development"]
         let records = try String(contentsOf: part.appendingPathComponent("records.jsonl"), encoding: .utf8)
         #expect(records.split(separator: "\n").count == 2 && records.contains(#""value":"=1+1""#))
-        let copies = try FileManager.default.contentsOfDirectory(atPath: part.appendingPathComponent("assets").path)
-        #expect(try copies.map { try Data(contentsOf: part.appendingPathComponent("assets/\($0)")) } == [Picture.png(1)])
+        let assets = part.appendingPathComponent("assets/Destination")
+        let copies = try FileManager.default.contentsOfDirectory(atPath: assets.path)
+        #expect(copies.allSatisfy { $0.wholeMatch(of: /.+-image-[0-9a-f]{8}\.png/) != nil }, "\(copies)")
+        #expect(try copies.map { try Data(contentsOf: assets.appendingPathComponent($0)) } == [Picture.png(1)])
+        let table = try String(contentsOf: part.appendingPathComponent("records/Destination.csv"), encoding: .utf8)
+        #expect(table.contains(",'=1+1,"), "\(table)")
         let account = try Data(contentsOf: scratch["anna/account.json"])
         let person = try #require(try JSONSerialization.jsonObject(with: account) as? [String: Any])
         #expect(person["email"] as? String == "anna@example.org" && person["discoverable"] as? Bool == true)
@@ -265,12 +269,19 @@ import Testing
             #expect(result.status == 0, "\(result.errors)")
         }
         // What it has is shown, and counted again.
-        let shown = try lines(await admin("account", "show", "anna@example.org", "--json"))
-        #expect(shown.map { $0["container"] as? String } == ["journal"])
-        let used = try #require(shown[0]["used"] as? Int)
+        let shown = try lines(await admin("account", "show", "anna@example.org", "--json"))[0]
+        let usage = try #require(shown["usage"] as? [[String: Any]])
+        #expect(usage.map { $0["container"] as? String } == ["journal"])
+        let used = try #require(usage[0]["used"] as? Int)
         #expect(used > 64)
         #expect(try lines(await admin("account", "list", "--json"))[0]["used"] as? Int == used)
-        #expect(try await admin("account", "show", "anna@example.org").output.contains("journal"))
+        #expect(shown["status"] as? String == "available" && shown["sessions"] as? Int == 0)
+        try await admin("operator", "add", "anna@example.org")
+        let page = try await admin("account", "show", "anna@example.org").output
+        #expect(page.hasPrefix("address   anna@example.org\n"), "\(page)")
+        for line in ["status    available", "role      operator", "sessions  0", "journal    development"] {
+            #expect(page.contains("\n\(line)"), "\(line): \(page)")
+        }
         #expect(try await admin("account", "recount").output == "all numbers were right\n")
         try await admin("account", "show", "nobody@example.org", expecting: 66)
         // The container is not served by its being there.

@@ -273,7 +273,7 @@ import TidemarkModel
         for (page, form) in [
             ("record", ["c": c, "action": "delete", "name": "secret", "type": "Hidden"]),
             ("record", ["c": c, "name": "new", "type": "Hidden", "newName": "a", "newType": "string", "newValue": "b"]),
-            ("schema", ["c": c, "action": "index", "type": "Hidden", "field": "title", "queryable": "1"]),
+            ("schema", ["c": c, "action": "indexes", "type": "Hidden", "was.title": "", "queryable.title": "1"]),
             ("schema", ["c": c, "action": "deploy"]), ("access", ["action": "revoke-token", "id": token.id]),
             ("access", ["action": "add-operator", "account": "ben@example.org", "role": "operator"]),
             ("account", ["id": fixture.anna.email, "action": "sign-out"]),
@@ -335,7 +335,7 @@ import TidemarkModel
             "origins": "https://a.example.org https://b.example.org",
         ]) { $1 }
         let made = try await browser.post("access", form)
-        let text = try #require(made.text.firstMatch(of: /<pre tabindex="0">([0-9a-f]{64})<\/pre>/)).1
+        let text = try #require(made.text.firstMatch(of: /<pre class="link" tabindex="0">([0-9a-f]{64})<\/pre>/)).1
         let token = try #require(try fixture.credentials.apiToken(String(text)))
         #expect(token.container == ConsoleFixture.journal && token.origins.count == 2)
         let page = await browser.get("access", c).text

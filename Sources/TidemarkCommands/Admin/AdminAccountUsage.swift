@@ -1,4 +1,5 @@
 import ArgumentParser
+import Foundation
 import TidemarkAdministration
 import TidemarkCloud
 import TidemarkCloudEngine
@@ -8,7 +9,7 @@ import TidemarkModel
 
 struct AdminAccountShow: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "show", abstract: "Shows what an account has stored, by container.",
+        commandName: "show", abstract: "Shows an account, and what it has stored, by container.",
         discussion: """
             Records count with their names, also deleted ones, because devices have to fetch deletions. An asset counts once. Replies to \
             requests count while the cloud stores them: for seven days, and the newest 32 for longer. Records that an account saves in \
@@ -22,33 +23,63 @@ struct AdminAccountShow: AsyncParsableCommand {
     @Argument(help: "The address.")
     var email: String
 
-    @OptionGroup var listing: AdminListing
+    @Flag(help: "Prints one JSON object.")
+    var json = false
 
-    private struct Line: Encodable {
+    @OptionGroup var place: AdminData
+
+    private struct Usage: Encodable {
         let container, environment, user: String
         let used, reserved: Int64
+    }
+
+    private struct Account: Encodable {
+        let id, email: String
+        let name, phone: String?
+        let status: String
+        let hasPassword: Bool
+        let role: String?
+        let sessions: Int
         let quota: Int64?
+        let usage: [Usage]
     }
 
     func run() async throws {
         try await reportingErrors {
-            let details = try await listing.place.administration().details(of: email)
+            let details = try await place.administration().details(of: email)
             let account = details.account
-            let lines = details.usage.map {
-                Line(
-                    container: $0.container, environment: $0.environment.rawValue, user: $0.userRecordName, used: $0.bytes,
-                    reserved: $0.reserved, quota: account.quota == .max ? nil : account.quota)
-            }
-            try listing.show(
-                lines, columns: ["container", "environment", "used", "uploads begun", "quota"],
-                none: "\(account.email) has nothing stored"
-            ) { line in
-                [
-                    line.container, line.environment, Wording.bytes(Int(line.used)), Wording.bytes(Int(line.reserved)),
-                    Quota.text(line.quota ?? .max),
-                ]
-            }
+            let shown = Account(
+                id: account.id, email: account.email, name: account.name?.title, phone: account.phone,
+                status: account.status.rawValue, hasPassword: details.hasPassword, role: details.role?.role.rawValue,
+                sessions: details.sessions.count, quota: account.quota == .max ? nil : account.quota,
+                usage: details.usage.map {
+                    Usage(
+                        container: $0.container, environment: $0.environment.rawValue, user: $0.userRecordName, used: $0.bytes,
+                        reserved: $0.reserved)
+                })
+            if json { return try Output.json(shown) }
+            try Self.show(shown)
         }
+    }
+
+    private static func show(_ account: Account) throws {
+        let facts = [
+            ("address", account.email), ("name", account.name), ("phone", account.phone), ("status", account.status),
+            ("password", account.hasPassword ? "set" : "none"), ("role", account.role ?? "none"),
+            ("sessions", Wording.count(account.sessions)), ("quota", Quota.text(account.quota ?? .max)),
+        ]
+        for case (let name, let value?) in facts {
+            try Output.line(name.padding(toLength: 10, withPad: " ", startingAt: 0) + Output.printable(value))
+        }
+        guard !account.usage.isEmpty else { return try Output.line("\nnothing is stored for it") }
+        try Output.line("")
+        var table = TextTable(columns: ["container", "environment", "used", "uploads begun"], cutsLast: true)
+        for line in account.usage {
+            try table.add([
+                line.container, line.environment, Wording.bytes(Int(line.used)), Wording.bytes(Int(line.reserved)),
+            ])
+        }
+        try table.finish()
     }
 }
 

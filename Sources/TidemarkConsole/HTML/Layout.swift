@@ -14,6 +14,9 @@ enum Layout {
         _ context: Context, _ section: Section?, title: String, status: Int = 200, isLive: Bool = false,
         kept: [(name: String, value: String?)] = [], _ content: HTML
     ) -> ConsoleReply {
+        // A form that is on the page has said it in its place.
+        let isSaid = content.text.contains(RefusedForm.mark)
+        let refusal: HTML = isSaid ? .none : context.refusal?.alert ?? .none
         let body: HTML = """
             <header class="top">
             <a class="brand" href="\(Address())">Tidemark</a>
@@ -31,7 +34,7 @@ enum Layout {
             </ul></nav>
             <main id="content" tabindex="-1">
             <h1>\(title)</h1>
-            \(content)
+            \(refusal)\(content)
             </main>
             </div>
             """
@@ -108,7 +111,21 @@ enum Layout {
                     <p><a href="\(Address())">To the console</a></p></main>
                     """))
         }
-        return page(context, nil, title: title, status: status, content)
+        let (address, words) = back(context)
+        return page(
+            context, nil, title: title, status: status,
+            content + "<p><a class=\"button quiet\" href=\"\(address)\">\(words)</a></p>")
+    }
+
+    /// Where a page leads that can't be shown.
+    private static func back(_ context: Context) -> (Address, String) {
+        switch context.request.page {
+        case "account": (context.address(Section.accounts.rawValue), "To the accounts")
+        case "record", "asset": (context.address(Section.records.rawValue), "To the records")
+        case let page:
+            Section(rawValue: page).map { (context.address($0.rawValue), "To the page \($0.title)") }
+                ?? (context.address(""), "To the overview")
+        }
     }
 
     /// The status and the heading of an error.
@@ -151,17 +168,38 @@ enum Layout {
         """
     }
 
-    /// A table that scrolls by itself where it is too wide. A column without a name has what can be done with a row.
+    /// A table that scrolls by itself where it is too wide. Where there is little room, each row is a card, and each cell has the name of its
+    /// column. A column without a name has what can be done with a row.
+    ///
+    /// - Parameter rows: Of cells that have no tables.
     static func table(_ label: String, _ columns: [String], _ rows: [HTML]) -> HTML {
-        """
-        <div class="scroll" role="region" aria-label="\(label)" tabindex="0"><table>
-        <thead><tr>\(columns.html { "<th scope=\"col\">\($0.isEmpty ? hiddenTitle : HTML($0))</th>" })</tr></thead>
-        <tbody>\(rows)</tbody>
-        </table></div>
-        """
+        let cells = rows.map { $0.text.split(separator: "<td", omittingEmptySubsequences: false) }
+        let heads = columns.enumerated().html { number, column in
+            let isNumber = cells.first.map { $0.count > number + 1 && $0[number + 1].hasPrefix(" class=\"number\"") } ?? false
+            let title = column.isEmpty ? hiddenTitle : HTML(column)
+            return "<th scope=\"col\"\(HTML.when(isNumber, " class=\"number\""))>\(title)</th>"
+        }
+        return """
+            <div class="scroll" role="region" aria-label="\(label)" tabindex="0"><table>
+            <thead><tr>\(heads)</tr></thead>
+            <tbody>\(cells.map { named($0, columns) })</tbody>
+            </table></div>
+            """
     }
 
     private static let hiddenTitle: HTML = "<span class=\"hidden\">Actions</span>"
+
+    /// A row whose cells have the names of their columns.
+    ///
+    /// - Parameter cells: The text of a row, cut where its cells begin.
+    private static func named(_ cells: [Substring], _ columns: [String]) -> HTML {
+        cells.enumerated().html { number, cell in
+            let text = HTML(stringLiteral: String(cell))
+            guard number > 0 else { return text }
+            guard columns.indices.contains(number - 1), !columns[number - 1].isEmpty else { return "<td\(text)" }
+            return "<td data-column=\"\(columns[number - 1])\"\(text)"
+        }
+    }
 
     static func row(_ cells: [HTML]) -> HTML { "<tr>\(cells.html { "<td>\($0)</td>" })</tr>" }
 

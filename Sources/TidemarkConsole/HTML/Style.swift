@@ -38,7 +38,7 @@ enum Style {
         .top { display: flex; flex-wrap: wrap; gap: .5rem 1rem; align-items: center; padding: .625rem 1rem; background: var(--card); border-bottom: 1px solid var(--line) }
         .brand { font-weight: 650; font-size: 1.125rem; color: var(--text); text-decoration: none }
         .chooser { display: flex; flex-wrap: wrap; gap: .375rem; align-items: center; min-width: 0 }
-        .chooser select { width: auto; max-width: 16rem }
+        .chooser select { width: auto; max-width: 24rem }
         .person { display: flex; gap: .75rem; align-items: center; margin-left: auto; min-width: 0 }
         .person .email { color: var(--quiet); font-size: .875rem; overflow: hidden; text-overflow: ellipsis; white-space: nowrap }
         .frame { display: grid; grid-template-columns: 12rem minmax(0, 1fr); max-width: 90rem }
@@ -48,8 +48,9 @@ enum Style {
         nav a[aria-current] { background: var(--accent-ground); color: var(--accent); font-weight: 600 }
         main { padding: 1.25rem 1.5rem 3rem; min-width: 0 }
         .narrow { max-width: 26rem; margin: 8vh auto 0; padding: 1.5rem }
-        .single { max-width: 48rem; margin: 0 auto }
+        .single { max-width: 64rem; margin: 0 auto }
         .single > h2 { margin-top: 1.5rem }
+        .single form .field { max-width: 40rem }
         .card { background: var(--card); border: 1px solid var(--line); border-radius: .5rem; padding: 1rem; margin: 0 0 1rem }
         .card > :last-child { margin-bottom: 0 }
         .tiles { display: grid; grid-template-columns: repeat(auto-fill, minmax(9rem, 1fr)); gap: .75rem; margin: 0 0 1rem; padding: 0 }
@@ -59,14 +60,15 @@ enum Style {
         .facts { display: grid; grid-template-columns: minmax(6rem, max-content) minmax(0, 1fr); gap: .375rem 1rem; margin: 0 }
         .facts dt { color: var(--quiet) }
         .facts dd { margin: 0; overflow-wrap: anywhere }
-        .scroll { position: relative; overflow-x: auto; background: var(--card); border: 1px solid var(--line); border-radius: .5rem; margin: 0 0 1rem }
+        .scroll { position: relative; container-type: inline-size; overflow-x: auto; background: var(--card); border: 1px solid var(--line); border-radius: .5rem; margin: 0 0 1rem }
         table { border-collapse: collapse; width: 100%; font-size: .9375rem }
         th, td { text-align: left; vertical-align: top; padding: .5rem .75rem; border-bottom: 1px solid var(--line) }
         th { color: var(--quiet); font-weight: 600; font-size: .8125rem; white-space: nowrap }
-        td { max-width: 22rem; overflow-wrap: break-word }
+        th.number { text-align: right }
+        td { min-width: 6.5rem; max-width: 22rem; overflow-wrap: anywhere }
         td:last-child:has(button) { position: sticky; right: 0; background: var(--card) }
         td .wide { min-width: 18rem }
-        td code { overflow-wrap: break-word }
+        td pre { white-space: pre-wrap; overflow-wrap: anywhere }
         tbody tr:last-child td { border-bottom: 0 }
         td time { white-space: nowrap }
         .stacked { table-layout: fixed }
@@ -94,6 +96,7 @@ enum Style {
         textarea { min-height: 4.5rem; resize: vertical; display: block }
         input[type=checkbox] { width: 1.125rem; height: 1.125rem; accent-color: var(--accent); vertical-align: -.125rem; margin-right: .25rem }
         .choice { display: inline-block; margin: 0 1rem .5rem 0; white-space: nowrap }
+        .row .choice { margin-right: 0; white-space: normal }
         button, .button { display: inline-block; min-height: 2.5rem; padding: .4375rem 1rem; border: 1px solid var(--accent); border-radius: .375rem; background: var(--accent); color: var(--accent-text); font-weight: 600; cursor: pointer; text-decoration: none; white-space: nowrap }
         .quiet, .button.quiet { background: transparent; color: var(--accent); border-color: var(--strong-line); font-weight: 500 }
         .danger { background: transparent; border-color: var(--error); color: var(--error) }
@@ -131,6 +134,19 @@ enum Style {
           .chooser label { flex: 1 1 7rem; min-width: 0 }
           .chooser label:first-child { flex-basis: 100% }
           .chooser select { width: 100%; max-width: none }
+        }
+        @container (max-width: 44rem) {
+          table, tbody, tr, td { display: block }
+          thead { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); white-space: nowrap }
+          tr { padding: .5rem .75rem; border-bottom: 1px solid var(--line) }
+          tbody tr:last-child { border-bottom: 0 }
+          td { position: relative; min-width: 0; max-width: none; min-height: 1.5rem; padding: .125rem 0; border: 0; text-align: left }
+          td[data-column] { padding-left: 8rem }
+          td[data-column]::before { content: attr(data-column); position: absolute; left: 0; width: 7.5rem; color: var(--quiet); font-size: .8125rem; line-height: 1.625rem; font-weight: 600; overflow: hidden; text-overflow: ellipsis; white-space: nowrap }
+          td:empty { display: none }
+          td:last-child:has(button) { position: relative }
+          td .wide { min-width: 0 }
+          td:not([data-column]):has(button) { padding: .5rem 0 .25rem }
         }
         @media (prefers-reduced-motion: no-preference) { button, .button, nav a { transition: background-color .12s } }
         """

@@ -14,7 +14,7 @@ struct AccessPage {
         if context.request.isPost { return try await change() }
         let (tokens, keys) = (try await context.administration.apiTokens(), try await context.administration.keys())
         let operators: HTML = context.administration.isOperator ? try await self.operators() : .none
-        let done: HTML = context.value("done") == nil ? .none : Layout.notice(.good, "It is done.")
+        let done = context.value("done").flatMap { Self.notes[$0] }.map { Layout.notice(.good, $0) } ?? .none
         return Layout.page(
             context, .access, title: "Access",
             """
@@ -29,32 +29,43 @@ struct AccessPage {
             """)
     }
 
+    /// What was done, by the action of the form.
+    private static let notes = [
+        "add-key": "The key is added: the server that has it is served from now on.",
+        "revoke-token": "The token is revoked: programs that use it are refused from now on.",
+        "revoke-key": "The key is revoked: the server that has it is refused from now on.",
+        "add-operator": "The role is given: the account signs in here from now on.",
+        "remove-operator": "The role is taken: the account is signed out of the console.",
+    ]
+
     private var tokenForm: HTML {
-        """
-        <details><summary>Make a token for \(context.container ?? "") (\(context.environment.rawValue))</summary>
-        <form class="card" method="post" action="\(Address(["access"]))">\(context.hiddenFields)
-        <input type="hidden" name="action" value="add-token">
-        <div class="row"><div class="field"><label for="name">Name <span class="hint">of the program</span></label>
-        <input id="name" name="name" autocomplete="off" maxlength="255"></div>
-        <div class="field"><label for="callback">Where people come back to <span class="hint">a URL</span></label>
-        <input id="callback" name="callback" autocomplete="off" required placeholder="https://journal.example.org/signed-in"></div>
-        <div class="field"><label for="origins">Origins <span class="hint">with spaces between; empty for any</span></label>
-        <input id="origins" name="origins" autocomplete="off"></div></div>
-        <button>Make the token</button></form></details>
-        """
+        let form = context.form("add-token")
+        return """
+            <details\(form.open)><summary>Make a token for \(context.container ?? "") (\(context.environment.rawValue))</summary>
+            <form class="card" method="post" action="\(Address(["access"]))">\(context.hiddenFields)
+            <input type="hidden" name="action" value="add-token">\(form.alert)
+            <div class="row"><div class="field"><label for="name">Name <span class="hint">of the program</span></label>
+            <input id="name" name="name" autocomplete="off" maxlength="255" value="\(form.value("name"))"></div>
+            <div class="field"><label for="callback">Where people come back to <span class="hint">a URL</span></label>
+            <input id="callback" name="callback" autocomplete="off" required placeholder="https://journal.example.org/signed-in" value="\(form.value("callback"))"\(form.wrong("callback"))></div>
+            <div class="field"><label for="origins">Origins <span class="hint">with spaces between; empty for any</span></label>
+            <input id="origins" name="origins" autocomplete="off" value="\(form.value("origins"))"\(form.wrong("origins"))></div></div>
+            <button>Make the token</button></form></details>
+            """
     }
 
     private var keyForm: HTML {
-        """
-        <details><summary>Add a key for \(context.container ?? "") (\(context.environment.rawValue))</summary>
-        <form class="card" method="post" action="\(Address(["access"]))">\(context.hiddenFields)
-        <input type="hidden" name="action" value="add-key">
-        <div class="field"><label for="server">Name <span class="hint">of the server</span></label>
-        <input id="server" name="name" autocomplete="off" maxlength="255"></div>
-        <div class="field"><label for="pem">Public key <span class="hint">ECDSA on P-256, as PEM</span></label>
-        <textarea id="pem" name="pem" rows="5" class="mono" required></textarea></div>
-        <button>Add the key</button></form></details>
-        """
+        let form = context.form("add-key")
+        return """
+            <details\(form.open)><summary>Add a key for \(context.container ?? "") (\(context.environment.rawValue))</summary>
+            <form class="card" method="post" action="\(Address(["access"]))">\(context.hiddenFields)
+            <input type="hidden" name="action" value="add-key">\(form.alert)
+            <div class="field"><label for="server">Name <span class="hint">of the server</span></label>
+            <input id="server" name="name" autocomplete="off" maxlength="255" value="\(form.value("name"))"></div>
+            <div class="field"><label for="pem">Public key <span class="hint">ECDSA on P-256, as PEM</span></label>
+            <textarea id="pem" name="pem" rows="5" class="mono" required\(form.wrong("pem"))>\n\(form.value("pem"))</textarea></div>
+            <button>Add the key</button></form></details>
+            """
     }
 
     /// Makes a token. Its text is shown on this page, and never again.
@@ -67,7 +78,7 @@ struct AccessPage {
             context, .access, title: "A new token",
             """
             \(Layout.notice(.good, "This is the token. It is not shown again: put it where the program reads it."))
-            <pre tabindex="0">\(made.text)</pre>
+            <pre class="link" tabindex="0">\(made.text)</pre>
             <p><a class="button quiet" href="\(context.address("access"))">Back to Access</a></p>
             """)
     }
@@ -126,19 +137,21 @@ struct AccessPage {
                 person.role.id == context.account.id ? "<span class=\"quiet-text\">you</span>" : remove,
             ])
         }
+        let form = context.form("add-operator")
+        let role = form.value("role", "developer")
         return """
             <h2>Operators</h2>
             \(Layout.table("Operators", ["Account", "Role", "Containers", "Since", ""], rows))
             <form class="card" method="post" action="\(Address(["access"]))">\(context.hiddenFields)
-            <input type="hidden" name="action" value="add-operator">
+            <input type="hidden" name="action" value="add-operator">\(form.alert)
             <div class="row"><div class="field"><label for="account">Account <span class="hint">its address</span></label>
-            <input id="account" name="account" type="email" autocomplete="off" required></div>
+            <input id="account" name="account" type="email" autocomplete="off" required value="\(form.value("account"))"\(form.wrong("account"))></div>
             <div class="field"><label for="role">Role</label><select id="role" name="role">
-            \(Layout.option("developer", "Developer of some containers", isChosen: true))\(Layout.option("operator", "Operator of everything", isChosen: false))</select></div>
+            \(Layout.option("developer", "Developer of some containers", isChosen: role == "developer"))\(Layout.option("operator", "Operator of everything", isChosen: role == "operator"))</select></div>
             </div>
             <fieldset><legend>Containers of a developer</legend>
             \(context.containers.enumerated().html { number, name in
-                "<label class=\"choice\"><input type=\"checkbox\" name=\"container\(number)\" value=\"\(name)\">\(name)</label>"
+                "<label class=\"choice\"><input type=\"checkbox\" name=\"container\(number)\" value=\"\(name)\"\(HTML.when(form.isMarked("container\(number)"), " checked"))>\(name)</label>"
             })</fieldset>
             <button class="quiet">Give the role…</button>
             </form>
@@ -151,9 +164,11 @@ struct AccessPage {
         switch context.value("action") {
         case "add-token": return try await addToken()
         case "add-key":
-            _ = try await administration.addKey(
-                of: context.demandContainer(), environment: context.environment, name: context.value("name") ?? "",
-                publicKeyPEM: context.value("pem") ?? "")
+            _ = try await blaming("pem") { () throws(AdministrationError) in
+                try await administration.addKey(
+                    of: context.demandContainer(), environment: context.environment, name: context.value("name") ?? "",
+                    publicKeyPEM: context.value("pem") ?? "")
+            }
         case "revoke-token":
             let question = "The API token \(id) is revoked: programs that use it are refused at once."
             if let page = try await console.confirmation(context, question, "Revoke the token") { return page }
@@ -168,8 +183,17 @@ struct AccessPage {
                 throw AdministrationError(.invalid, "say which account gets which role")
             }
             let containers = context.request.form.filter { $0.key.hasPrefix("container") }.map(\.value)
+            // Nobody is asked about a role that can't be given, and developers learn of no accounts.
+            if administration.isOperator {
+                guard role == .operator || !containers.isEmpty else {
+                    throw AdministrationError(.invalid, "mark the containers of the developer")
+                }
+                _ = try await blaming("account") { () throws(AdministrationError) in try await administration.account(name) }
+            }
             let what = role == .operator ? "of the whole cloud" : "of \(containers.sorted().joined(separator: ", "))"
-            if let page = try await console.confirmation(context, "\(name) becomes \(role.rawValue) \(what).", "Give the role") {
+            if let page = try await console.confirmation(
+                context, "\(name) becomes \(role.rawValue) \(what).", "Give the role", isHarmless: true)
+            {
                 return page
             }
             _ = try await administration.setOperator(name, role: role, containers: containers)
@@ -190,6 +214,6 @@ struct AccessPage {
             _ = try await administration.removeOperator(id)
         default: throw AdministrationError(.invalid, "say what is to be changed")
         }
-        return .redirect(to: context.address("access", query: [("done", "1")]))
+        return .redirect(to: context.address("access", query: [("done", context.value("action"))]))
     }
 }

@@ -23,9 +23,12 @@ struct AccountsPage {
                 Self.status(account.status),
             ])
         }
+        let done: HTML =
+            context.value("done") == nil ? .none : Layout.notice(.good, "The account is deleted with its data.")
         return Layout.page(
             context, .accounts, title: "Accounts",
             """
+            \(done)
             <form class="card" method="get" action="\(Address(["accounts"]))" role="search">
             <input type="hidden" name="c" value="\(context.container ?? "")"><input type="hidden" name="e" value="\(context.environment.rawValue)">
             <div class="row"><div class="field"><label for="q">Address, name, phone number or identifier</label>
@@ -33,6 +36,7 @@ struct AccountsPage {
             </form>
             \(rows.isEmpty ? "<div class=\"card empty\">No account matches.</div>" : Layout.table("Accounts", ["Address", "Name", "Phone", "Quota", "Status"], rows))
             \(HTML.when(accounts.count > Self.most, "<p class=\"quiet-text\">The first \(Self.most) are shown. Search for others.</p>"))
+            <p class="hint">‘tidemark admin account add’ adds an account.</p>
             """)
     }
 
@@ -55,11 +59,12 @@ struct AccountPage {
         if context.request.isPost { return try await change(id) }
         let details = try await context.administration.details(of: id)
         let account = details.account
-        let done: HTML = context.value("done") == nil ? .none : Layout.notice(.good, "The account is changed.")
+        let names = try await context.administration.addresses(in: details.entries)
+        let quota = context.form("quota")
         return Layout.page(
             context, .accounts, title: account.email,
             """
-            \(done)
+            \(context.value("done").flatMap { done($0, account) }.map { Layout.notice(.good, $0) } ?? .none)
             \(HTML.when(account.status != .available, Layout.notice(.warning, "The account can't be used: \(account.status.rawValue).")))
             <div class="card"><dl class="facts">
             <dt>Name</dt><dd>\(account.name?.title ?? "–")</dd>
@@ -72,8 +77,9 @@ struct AccountPage {
             <h2>Use and quota</h2>
             \(usage(details))
             <form class="card" method="post" action="\(Address(["account"]))">\(fields("quota", id))
+            \(quota.alert)
             <div class="row"><div class="field"><label for="quota">Quota in each container <span class="hint">such as 5GB; empty for no limit</span></label>
-            <input id="quota" name="quota" autocomplete="off" value="\(account.quota == .max ? "" : Self.short(account.quota))"></div>
+            <input id="quota" name="quota" autocomplete="off" value="\(quota.value("quota", account.quota == .max ? "" : Self.short(account.quota)))"\(quota.wrong("quota"))></div>
             <div class="field"><button class="quiet">Set the quota</button></div></div></form>
             <h2>Devices and sessions</h2>
             \(sessions(details, id))
@@ -86,7 +92,7 @@ struct AccountPage {
             <form method="post" action="\(Address(["account"]))">\(fields("remove", id))<button class="danger">Delete it with its data…</button></form>
             </div>
             <h2>What happened</h2>
-            \(ActivityPage.table(details.entries, [account.id: account.email]))
+            \(ActivityPage.table(details.entries, names))
             """)
     }
 
@@ -147,7 +153,8 @@ struct AccountPage {
         switch context.value("action") {
         case "quota":
             guard let quota = Self.bytes(context.value("quota")) else {
-                throw AdministrationError(.invalid, "a quota is a number of bytes, such as 5GB or 500MB; empty for no limit")
+                throw AdministrationError(
+                    .invalid, "a quota is a number of bytes, such as 5GB or 500MB; empty for no limit", field: "quota")
             }
             _ = try await administration.update(id) { $0.quota = quota }
         case "link":
@@ -155,7 +162,8 @@ struct AccountPage {
             return Layout.page(
                 context, .accounts, title: "A link for \(account.email)",
                 """
-                <div class="card"><p>With this link the person sets a password. It is good once, and for a day. It is a secret, and is not shown again.</p>
+                <div class="card"><p>With this link the person sets a password. It is good once, and for a day. It is a secret, and is not shown again.
+                All sessions of the account end when the person uses it, those of devices among them.</p>
                 <pre class="link" tabindex="0">\(context.request.baseURL + path)</pre>
                 <p><a href="\(context.address("account", query: [("id", id)]))">Back to the account</a></p></div>
                 """)
@@ -164,7 +172,9 @@ struct AccountPage {
             let question =
                 "The archive has all that the cloud has of \(details.account.email): account, records, shares, pictures and other contents, sessions, "
                 + "and what happened. It is for the person, and for nobody else. The audit log says that you have it."
-            if let page = try await console.confirmation(context, question, "Download the archive") { return page }
+            if let page = try await console.confirmation(context, question, "Download the archive", isHarmless: true) {
+                return page
+            }
             return try await console.archives.reply(with: details.account.id) { () throws(AdministrationError) in
                 try await administration.archive(of: id)
             }
@@ -196,11 +206,25 @@ struct AccountPage {
                 + "the shares of others. Devices that synchronise later lose their copies. It can't be undone; Export all data first if the person wants it."
             if let page = try await console.confirmation(context, question, "Delete the account with its data") { return page }
             _ = try await administration.removeWithData(id)
-            return .redirect(to: context.address("accounts"))
+            return .redirect(to: context.address("accounts", query: [("done", "1")]))
         case "enable": _ = try await administration.update(id) { $0.status = .available }
         default: throw AdministrationError(.invalid, "say what is to be changed")
         }
-        return .redirect(to: context.address("account", query: [("id", id), ("done", "1")]))
+        return .redirect(to: context.address("account", query: [("id", id), ("done", context.value("action"))]))
+    }
+
+    /// What was done, in words.
+    private func done(_ action: String, _ account: StoredAccount) -> String? {
+        switch action {
+        case "quota":
+            account.quota == .max
+                ? "The account has no quota any more." : "The quota is \(Layout.bytes(account.quota)) in each container."
+        case "end": "The session has ended: its device is refused from now on."
+        case "sign-out": "All sessions of the account have ended: its devices and browsers are refused from now on."
+        case "disable": "The account is disabled: its devices are refused from now on."
+        case "enable": "The account is enabled: its devices go on."
+        default: nil
+        }
     }
 
     /// What is asked before a session of an account ends.

@@ -64,7 +64,7 @@ struct OverviewPage {
                     + Self.failed(refused, errors),
                 samples.map { (Double($0.requests), Double($0.refused + $0.errors)) }))
             \(Plot.bars(
-                "Milliseconds in which 95 of 100 were answered", requests == 0 ? "Nothing was asked for" : "At most \(Int(slowest)) ms",
+                "Time that requests took", requests == 0 ? "Nothing was asked for" : "95 of 100 took \(Int(slowest)) ms at the most",
                 samples.map { ($0.slow, 0) }))
             </div>
             <p class="hint">Since the server has started, without the console’s own requests. <a href="\(failed)">The last that failed</a></p>

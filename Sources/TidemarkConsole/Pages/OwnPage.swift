@@ -48,7 +48,7 @@ struct OwnPage {
             if let page = try await console.confirmation(
                 context,
                 "Signing in to the console will need a code of your phone, and so will your devices at their next sign-in.",
-                "Go on", isAlwaysAsked: has)
+                "Go on", isHarmless: true, isAlwaysAsked: has)
             {
                 return page
             }

@@ -160,12 +160,15 @@ enum FieldView {
     /// - Parameters:
     ///   - text: What it shows.
     ///   - was: What it had; `nil` for nothing.
-    static func input(_ field: String, _ type: FieldType, _ text: String, was: String?, number: Int) -> HTML {
+    ///   - isCleared: Whether somebody has marked that its files are to be removed.
+    static func input(
+        _ field: String, _ type: FieldType, _ text: String, was: String?, isCleared: Bool, number: Int
+    ) -> HTML {
         let label: HTML =
             "<label for=\"f\(number)\">\(field) <span class=\"hint\">\(type.description)\(hint(type))</span></label>"
         guard type.scalar != .asset else {
             let clear: HTML = """
-                <label class="choice"><input type="checkbox" name="clear.\(field)" value="1">Remove \(type.isList ? "all files" : "the file")<span class="hidden"> of \(field)</span></label>
+                <label class="choice"><input type="checkbox" name="clear.\(field)" value="1"\(HTML.when(isCleared, " checked"))>Remove \(type.isList ? "all files" : "the file")<span class="hidden"> of \(field)</span></label>
                 """
             return """
                 <div class="field">\(label)<input id="f\(number)" name="file.\(field)" type="file">\(HTML.when(was != nil, clear))</div>

@@ -103,7 +103,7 @@ struct RecordPage {
         let table: HTML =
             entries.isEmpty
             ? "<p class=\"quiet-text\">Nobody has changed it by the console or a command.</p>"
-            : ActivityPage.table(entries, [context.account.id: context.account.email])
+            : ActivityPage.table(entries, try await context.administration.addresses(in: entries))
         return """
             <h2>History</h2>
             <p class="hint">The cloud keeps the record as it is now, and no earlier versions: devices have those (‘tidemark history’). Changes by the
@@ -138,7 +138,9 @@ struct RecordPage {
             // What was typed stays; what was not touched is as the record has it now.
             let typed = posted["is.\(entry.key)"].map(FieldView.normalized)
             let isTouched = typed != nil && typed != FieldView.normalized(posted["was.\(entry.key)"] ?? "")
-            return FieldView.input(entry.key, entry.value, isTouched ? typed ?? "" : now ?? "", was: now, number: number)
+            return FieldView.input(
+                entry.key, entry.value, isTouched ? typed ?? "" : now ?? "", was: now,
+                isCleared: posted["clear.\(entry.key)"] != nil, number: number)
         }
         let name: HTML =
             record.map { "<input type=\"hidden\" name=\"name\" value=\"\($0.id.recordName)\">" }
@@ -235,10 +237,10 @@ struct RecordPage {
         } catch {
             switch error.code {
             case .conflict: return try await conflict(error, record, place)
-            case .invalid, .missingIndex, .notFound, .forbidden:
-                let message = Layout.notice(.error, Layout.sentence(error.publicMessage))
+            case .invalid, .missingIndex, .notFound, .forbidden, .exists, .busy:
+                let message = Layout.notice(.error, Layout.message(of: error))
                 let current = tag == nil ? nil : try await context.administration.record(name, in: place.place)
-                return try await self.form(current, place, message: message, status: error.code == .forbidden ? 403 : 400)
+                return try await self.form(current, place, message: message, status: Layout.status(of: error).0)
             default: throw error
             }
         }

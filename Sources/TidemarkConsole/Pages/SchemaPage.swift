@@ -14,12 +14,7 @@ struct SchemaPage {
         if context.request.isPost { return try await change(container) }
         let schema = try await context.administration.schema(of: container, environment: context.environment)
         let isDevelopment = context.environment == .development
-        let isReset = context.value("done") == "reset"
-        let done: HTML =
-            context.value("done") == nil
-            ? .none
-            : Layout.notice(
-                .good, isReset ? "The development environment is empty, and has production's schema." : "The schema is changed.")
+        let done = context.value("done").flatMap { Self.notes[$0] }.map { Layout.notice(.good, $0) } ?? .none
         let difference: HTML = isDevelopment ? try await self.difference(container) : .none
         let types = schema.types.sorted { $0.key < $1.key }
         return Layout.page(
@@ -30,29 +25,42 @@ struct SchemaPage {
             <div class="actions"><a class="button quiet" href="\(context.address("schema.json"))">Export as a file</a></div>
             \(difference)
             \(types.isEmpty ? "<div class=\"card empty\">There are no record types yet.</div>" : .none)
-            \(types.html { name, type in self.type(name, type, isDevelopment) })
+            \(types.enumerated().html { number, entry in self.type(entry.key, entry.value, number, isDevelopment) })
             \(HTML.when(isDevelopment, additions(types.map(\.key))))
             """)
     }
 
+    /// What was done, by the action of the form.
+    private static let notes = [
+        "indexes": "The indexes are set.", "add": "The field is added to the development schema.",
+        "import": "The types and fields of the file are added to the development schema.",
+        "remove": "It is removed from the development schema.",
+        "reset": "The development environment is empty, and has production's schema.",
+        "deploy": "The schema is deployed: production takes what development has.",
+    ]
+
     /// Forms that add to the schema.
     private func additions(_ types: [String]) -> HTML {
+        let (add, file) = (context.form("add"), context.form("import"))
+        let kind = add.value("kind", FieldType.string.description)
         let kinds = FieldType.Scalar.allCases.flatMap { [FieldType($0), FieldType.list(of: $0)] }
         return """
             <h2>Add to the schema</h2>
             <form class="card" method="post" action="\(Address(["schema"]))">\(context.hiddenFields)
-            <input type="hidden" name="action" value="add">
+            <input type="hidden" name="action" value="add">\(add.alert)
             <div class="row"><div class="field"><label for="type">Record type <span class="hint">or a new one</span></label>
-            <input id="type" name="type" list="types" autocomplete="off" required maxlength="255">
+            <input id="type" name="type" list="types" autocomplete="off" required maxlength="255" value="\(add.value("type"))"\(add.wrong("type"))>
             <datalist id="types">\(types.html { "<option value=\"\($0)\"></option>" })</datalist></div>
-            <div class="field"><label for="field">Field</label><input id="field" name="field" autocomplete="off" required maxlength="255"></div>
-            <div class="field"><label for="kind">Type</label><select id="kind" name="kind">\(kinds.html { Layout.option($0.description, isChosen: $0 == .string) })</select></div>
+            <div class="field"><label for="field">Field</label><input id="field" name="field" autocomplete="off" required maxlength="255" value="\(add.value("field"))"\(add.wrong("field"))></div>
+            <div class="field"><label for="kind">Type</label><select id="kind" name="kind">\(kinds.html { Layout.option($0.description, isChosen: $0.description == kind) })</select></div>
             <div class="field"><button>Add the field</button></div></div></form>
-            <details><summary>Import from a file</summary>
-            <form class="card" method="post" action="\(Address(["schema"]))">\(context.hiddenFields)
-            <input type="hidden" name="action" value="import">
-            <div class="field"><label for="file">What the file has <span class="hint">as the export, or ‘tidemark schema show’</span></label>
-            <textarea id="file" name="file" rows="8" required></textarea></div>
+            <details\(file.open)><summary>Import from a file</summary>
+            <form class="card" method="post" enctype="multipart/form-data" action="\(Address(["schema"]))">\(context.hiddenFields)
+            <input type="hidden" name="action" value="import">\(file.alert)
+            <div class="field"><label for="upload">File <span class="hint">of the export, or of ‘tidemark schema show’</span></label>
+            <input id="upload" name="upload" type="file" accept=".json,application/json"></div>
+            <div class="field"><label for="file">Or what the file has</label>
+            <textarea id="file" name="file" rows="8"\(file.wrong("file"))>\n\(file.value("file"))</textarea></div>
             <button>Import</button></form></details>
             <h2>Begin again</h2>
             <form class="card" method="post" action="\(Address(["schema"]))">\(context.hiddenFields)
@@ -64,15 +72,21 @@ struct SchemaPage {
 
     // A type
 
-    private func type(_ name: String, _ type: CloudSchema.RecordType, _ isEditable: Bool) -> HTML {
+    /// - Parameter number: Tells the type's form from others.
+    private func type(_ name: String, _ type: CloudSchema.RecordType, _ number: Int, _ isEditable: Bool) -> HTML {
+        let (form, id) = (context.form("indexes", ["type": name]), "indexes\(number)")
+        func row(
+            _ field: String, _ kind: String, _ suitable: [CloudSchema.Index], canGo: Bool
+        ) -> HTML { self.row(name, field, kind, type.indexes(of: field), suitable, isEditable ? (form, id) : nil, canGo: canGo) }
         let fields = type.fields.sorted { $0.key < $1.key }
         let rows =
-            [row(name, "recordName", "", type.indexes(of: "recordName"), [.queryable], isEditable, canGo: false)]
-            + fields.map { field, known in
-                row(
-                    name, field, known.type, type.indexes(of: field), known.fieldType.map(Self.suitable) ?? [], isEditable,
-                    canGo: true)
-            }
+            [row("recordName", "", [.queryable], canGo: false)]
+            + fields.map { row($0, $1.type, $1.fieldType.map(Self.suitable) ?? [], canGo: true) }
+        let set: HTML = """
+            <form id="\(id)" method="post" action="\(Address(["schema"]))">\(context.hiddenFields)
+            <input type="hidden" name="action" value="indexes"><input type="hidden" name="type" value="\(name)">
+            <button class="quiet">Set the indexes<span class="hidden"> of \(name)</span></button></form>
+            """
         let remove: HTML = """
             <form method="post" action="\(Address(["schema"]))">\(context.hiddenFields)
             <input type="hidden" name="action" value="remove"><input type="hidden" name="type" value="\(name)">
@@ -80,30 +94,31 @@ struct SchemaPage {
             """
         return """
             <section aria-label="\(name)"><h2>\(name)</h2>
+            \(form.alert)
             \(Layout.table("Fields of \(name)", ["Field", "Type", "Indexes"] + (isEditable ? [""] : []), rows))
-            \(HTML.when(isEditable, "<div class=\"actions\">\(remove)</div>"))
+            \(HTML.when(isEditable, "<div class=\"actions\">\(set)\(remove)</div>"))
             </section>
             """
     }
 
+    /// - Parameter form: The form that sets the indexes of all fields of the type, and its identifier; `nil` where they stay as they are.
     private func row(
         _ type: String, _ field: String, _ kind: String, _ indexes: Set<CloudSchema.Index>, _ suitable: [CloudSchema.Index],
-        _ isEditable: Bool, canGo: Bool
+        _ form: (state: PageForm, id: String)?, canGo: Bool
     ) -> HTML {
-        guard isEditable else {
+        guard let form else {
             let tags = CloudSchema.Index.allCases.filter(indexes.contains).html { "<span class=\"tag\">\($0.rawValue)</span> " }
             return Layout.row([HTML(field), HTML(kind), indexes.isEmpty ? "<span class=\"quiet-text\">none</span>" : tags])
         }
         let boxes = suitable.html { index in
             """
-            <label class="choice"><input type="checkbox" name="\(index.rawValue)" value="1"\(HTML.when(indexes.contains(index), " checked"))>\(index.rawValue)</label>
+            <label class="choice"><input type="checkbox" form="\(form.id)" name="\(Self.box(field, index))" value="1"\
+            \(HTML.when(form.state.isMarked(Self.box(field, index), indexes.contains(index)), " checked"))>\
+            \(index.rawValue)<span class="hidden"> \(field)</span></label>
             """
         }
-        let form: HTML = """
-            <form method="post" action="\(Address(["schema"]))">\(context.hiddenFields)
-            <input type="hidden" name="action" value="index"><input type="hidden" name="type" value="\(type)">
-            <input type="hidden" name="field" value="\(field)">
-            \(boxes)<button class="quiet">Set<span class="hidden"> the indexes of \(field)</span></button></form>
+        let was: HTML = """
+            <input type="hidden" form="\(form.id)" name="was.\(field)" value="\(Self.names(indexes))">
             """
         let remove: HTML = """
             <form method="post" action="\(Address(["schema"]))">\(context.hiddenFields)
@@ -112,9 +127,27 @@ struct SchemaPage {
             <button class="danger">Remove<span class="hidden"> \(field)</span>…</button></form>
             """
         return Layout.row([
-            HTML(field), HTML(kind), suitable.isEmpty ? "<span class=\"quiet-text\">can have none</span>" : form,
+            HTML(field), HTML(kind), suitable.isEmpty ? "<span class=\"quiet-text\">can have none</span>" : boxes + was,
             canGo ? remove : .none,
         ])
+    }
+
+    /// The name of the box of an index.
+    private static func box(_ field: String, _ index: CloudSchema.Index) -> String { "\(index.rawValue).\(field)" }
+
+    private static func names(_ indexes: Set<CloudSchema.Index>) -> String {
+        indexes.map(\.rawValue).sorted().joined(separator: " ")
+    }
+
+    /// Sets the indexes of the fields of a type whose boxes are others than they were.
+    private func setIndexes(_ container: String) async throws(AdministrationError) {
+        let form = context.request.form
+        for (name, was) in form.sorted(by: { $0.key < $1.key }) where name.hasPrefix("was.") {
+            let field = String(name.dropFirst(4))
+            let indexes = Set(CloudSchema.Index.allCases.filter { form[Self.box(field, $0)] != nil })
+            guard Self.names(indexes) != was else { continue }
+            try await context.administration.setIndexes(indexes, of: field, in: context.value("type") ?? "", container: container)
+        }
     }
 
     /// The indexes that a field of a type can have.
@@ -128,7 +161,7 @@ struct SchemaPage {
         let differences = try await context.administration.schemaDifferences(of: container)
         let deployed = differences.filter { $0.change != .onlyInProduction }
         guard !differences.isEmpty else { return Layout.notice(.good, "Production has the same schema.") }
-        let list: HTML = "<ul>\(differences.html { "<li>\($0.sentence)</li>" })</ul>"
+        let list = Self.list(differences.map(\.sentence))
         guard !deployed.isEmpty else { return Layout.notice(.info, "Production has all of it, and more:", list) }
         guard !deployed.contains(where: \.isRefused) else {
             return Layout.notice(
@@ -141,23 +174,30 @@ struct SchemaPage {
         return Layout.notice(.info, "It differs from production:", list + form)
     }
 
+    private static func list(_ sentences: [String]) -> HTML { "<ul>\(sentences.html { "<li>\($0)</li>" })</ul>" }
+
     // Changing
 
     private func change(_ container: String) async throws -> ConsoleReply {
         guard context.environment == .development else {
             throw AdministrationError(.forbidden, "the schema of production is what was deployed; change it in development")
         }
-        switch context.value("action") {
-        case "index":
-            let indexes = CloudSchema.Index.allCases.filter { context.value($0.rawValue) != nil }
-            try await context.administration.setIndexes(
-                Set(indexes), of: context.value("field") ?? "", in: context.value("type") ?? "", container: container)
+        let action = context.value("action")
+        switch action {
+        case "indexes": try await setIndexes(container)
         case "add":
             guard let type = context.value("type"), let field = context.value("field"),
                 let kind = context.value("kind").flatMap({ FieldType($0) })
             else { throw AdministrationError(.invalid, "say which field of which type is to be added") }
             try await context.administration.addToSchema([type: [field: kind]], of: container)
-        case "import": try await context.administration.importSchema(context.value("file") ?? "", into: container)
+        case "import":
+            let file = context.request.files["upload"].flatMap { $0.isEmpty ? nil : String(decoding: $0, as: UTF8.self) }
+            guard let text = file ?? context.value("file") else {
+                throw AdministrationError(.invalid, "choose a file, or enter what it has", field: "file")
+            }
+            try await blaming(file == nil ? "file" : "upload") { () throws(AdministrationError) in
+                try await context.administration.importSchema(text, into: container)
+            }
         case "remove":
             let (type, field) = (context.value("type") ?? "", context.value("field"))
             let what = field.map { "The field \($0) of \(type)" } ?? "The type \(type)"
@@ -173,18 +213,18 @@ struct SchemaPage {
                 return page
             }
             _ = try await context.administration.resetDevelopment(of: container)
-            return .redirect(to: context.address("schema", query: [("done", "reset")]))
         case "deploy":
             let sentences = try await context.administration.schemaDifferences(of: container)
                 .filter { $0.change != .onlyInProduction }.map(\.sentence)
             let question =
-                "The development schema of \(container) is deployed to production, where types and fields can't be removed: "
-                + sentences.joined(separator: "; ") + "."
-            if let page = try await console.confirmation(context, question, "Deploy it") { return page }
+                "The development schema of \(container) is deployed to production, where types and fields can't be removed. What is new there:"
+            if let page = try await console.confirmation(context, question, details: Self.list(sentences), "Deploy it") {
+                return page
+            }
             try await context.administration.deploySchema(of: container)
         default: throw AdministrationError(.invalid, "say what is to be changed")
         }
-        return .redirect(to: context.address("schema", query: [("done", "1")]))
+        return .redirect(to: context.address("schema", query: [("done", action)]))
     }
 
     /// The schema as a file.

@@ -11,7 +11,7 @@ enum SecondFactorPieces {
         return """
             <p>Enter this secret in your authenticator app, then the code that it shows.</p>
             <pre tabindex="0">\(parts.joined(separator: " "))</pre>
-            <details><summary>As an address</summary><pre tabindex="0">\(uri)</pre></details>
+            <details><summary>As an address</summary><pre class="link" tabindex="0">\(uri)</pre></details>
             """
     }
 

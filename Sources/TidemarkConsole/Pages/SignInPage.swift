@@ -82,34 +82,3 @@ enum SignInPage {
         return address
     }
 }
-
-/// The page that asks before something is done that can't be undone.
-enum ConfirmationPage {
-    /// - Parameter isEntered: Whether the password was entered not long ago.
-    static func ask(
-        _ context: Context, _ question: String, _ button: String, _ isEntered: Bool, error: String? = nil
-    ) -> ConsoleReply {
-        let left = ["token", "c", "e", "password", "confirmed"]
-        let kept = context.request.form.filter { !left.contains($0.key) }.sorted { $0.key < $1.key }
-        let password: HTML = """
-            <div class="field"><label for="password">Your password</label>
-            <input id="password" name="password" type="password" autocomplete="current-password" maxlength="1024" required autofocus></div>
-            """
-        return Layout.page(
-            context, nil, title: "Are you sure?", status: error == nil ? 200 : 403,
-            """
-            \(error.map { Layout.notice(.error, $0) } ?? .none)
-            <div class="card">
-            <p>\(question)</p>
-            <form method="post" action="\(Address([context.request.page]))">
-            \(context.hiddenFields)
-            \(kept.html { name, value in "<input type=\"hidden\" name=\"\(name)\" value=\"\(value)\">" })
-            <input type="hidden" name="confirmed" value="1">
-            \(HTML.when(!isEntered, password))
-            <div class="actions"><button class="danger">\(button)</button>
-            <a class="button quiet" href="\(context.address(""))">Cancel</a></div>
-            </form>
-            </div>
-            """)
-    }
-}

@@ -71,7 +71,7 @@ struct ForgottenPasswordPage {
             \(SignInPage.alert(error))
             <form method="post" action="\(Self.address)">
             <div class="field"><label for="email">E-mail address</label>
-            <input id="email" name="email" type="email" autocomplete="username" maxlength="255" required autofocus></div>
+            <input id="email" name="email" type="email" autocomplete="username" maxlength="255" required autofocus value="\(request.form["email"] ?? "")"></div>
             <button>Send me a link</button>
             </form>
             <p class="hint">With the link you choose another password. Your second factor stays.</p>

@@ -79,7 +79,7 @@ package final class PeoplePages: Sendable {
         return reply
     }
 
-    static func text(_ delay: Console.Delay) -> String { "Too many attempts: wait \(delay.seconds) seconds, then try again." }
+    static func text(_ delay: Console.Delay) -> String { delay.sentence }
 
     private func answer(_ request: ConsoleRequest, _ link: Link?) async throws -> ConsoleReply {
         guard request.isOwn else {
@@ -141,7 +141,13 @@ package final class PeoplePages: Sendable {
 
     static func failure(_ error: AdministrationError, _ person: Person?) -> ConsoleReply {
         let (status, title) = Layout.status(of: error)
-        return PeopleLayout.page(person, title: title, status: status, Layout.notice(.error, Layout.message(of: error)))
+        let (address, words) =
+            person == nil
+            ? (Address(["sign-in"], under: Address.peopleRoot), "To the page to sign in")
+            : (Address(under: Address.peopleRoot), "Back to your account")
+        let message = Layout.notice(.error, Layout.message(of: error))
+        return PeopleLayout.page(
+            person, title: title, status: status, message + "<p><a class=\"button quiet\" href=\"\(address)\">\(words)</a></p>")
     }
 
     // Sessions

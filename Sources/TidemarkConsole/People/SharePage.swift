@@ -84,7 +84,7 @@ struct SharePage {
             <h2>In the app</h2>
             <p><a class="button quiet" href="\(Self.appAddress(link, request.baseURL))">Open in the app</a></p>
             <h2>On the command line</h2>
-            <pre tabindex="0">tidemark share accept \(url)</pre>
+            <pre class="link" tabindex="0">tidemark share accept \(url)</pre>
             """)
     }
 

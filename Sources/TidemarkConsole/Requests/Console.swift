@@ -26,6 +26,8 @@ package struct Console: Sendable {
         let seconds: Int
 
         package init(seconds: Int) { self.seconds = seconds }
+
+        var sentence: String { "Too many attempts: wait \(seconds) seconds, then try again." }
     }
 
     let cloud: EmbeddedCloud
@@ -70,7 +72,7 @@ package struct Console: Sendable {
             report(internal: error)
         } catch let delay as Delay {
             reply = SignInPage.form(
-                request, error: "Too many attempts: wait \(delay.seconds) seconds, then try again.", status: 429)
+                request, error: delay.sentence, status: 429)
             reply.headers.append(("Retry-After", String(delay.seconds)))
         } catch {
             report("\(error)")
@@ -120,7 +122,22 @@ package struct Console: Sendable {
             return try await page(context)
         } catch let error as AdministrationError {
             report(internal: error)
-            return Layout.failure(error, context)
+            return try await refusal(of: error, context) ?? Layout.failure(error, context)
+        }
+    }
+
+    /// The page of a form that was refused: it says why, and has what was typed.
+    ///
+    /// - Returns: `nil` for what was no form, and where the page can't be shown either.
+    private func refusal(of error: AdministrationError, _ context: Context) async throws -> ConsoleReply? {
+        guard context.request.isPost, error.code != .failed else { return nil }
+        do {
+            var reply = try await page(context.refused(error))
+            guard reply.status == 200 else { return nil }
+            reply.status = Layout.status(of: error).0
+            return reply
+        } catch is AdministrationError {
+            return nil
         }
     }
 
@@ -198,18 +215,31 @@ package struct Console: Sendable {
 
     /// Whether what can't be undone may be done now: the person has seen what it is, and has entered the password not long ago.
     ///
-    /// - Parameter isAlwaysAsked: Whether the password is entered each time, however short ago it was.
+    /// - Parameters:
+    ///   - details: More about it, below the question.
+    ///   - isHarmless: Whether nothing is taken away.
+    ///   - isAlwaysAsked: Whether the password is entered each time, however short ago it was.
     /// - Returns: The page that asks; `nil` where it may be done.
     func confirmation(
-        _ context: Context, _ question: String, _ button: String, isAlwaysAsked: Bool = false
+        _ context: Context, _ question: String, details: HTML = .none, _ button: String, isHarmless: Bool = false,
+        isAlwaysAsked: Bool = false
     ) async throws -> ConsoleReply? {
         let request = context.request
         let isEntered = !isAlwaysAsked && credentials.isConfirmed(context.session)
-        guard request.form["confirmed"] != nil else { return ConfirmationPage.ask(context, question, button, isEntered) }
+        var page = ConfirmationPage(
+            context: context, question: question, details: details, button: button, isHarmless: isHarmless, isEntered: isEntered)
+        guard request.form["confirmed"] != nil else { return page.reply() }
         if isEntered { return nil }
-        _ = try await attempt(context.account.email, request.address)
+        page.isEntered = false
+        do {
+            _ = try await attempt(context.account.email, request.address)
+        } catch let delay as Delay {
+            var reply = page.reply(error: delay.sentence, status: 429)
+            reply.headers.append(("Retry-After", String(delay.seconds)))
+            return reply
+        }
         guard try await credentials.confirm(context.session, password: request.form["password"] ?? "") else {
-            return ConfirmationPage.ask(context, question, button, false, error: "The password is wrong.")
+            return page.reply(error: "The password is wrong.", status: 403)
         }
         return nil
     }

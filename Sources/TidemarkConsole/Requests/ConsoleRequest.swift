@@ -103,7 +103,7 @@ package struct ConsoleReply: Sendable {
     init(_ status: Int, type: String, _ body: Body) { (self.status, self.type, self.body) = (status, type, body) }
 
     /// Sends the browser to another page, by a GET.
-    static func redirect(to address: Address) -> ConsoleReply {
+    package static func redirect(to address: Address) -> ConsoleReply {
         var reply = ConsoleReply(303, type: "text/plain; charset=utf-8", .text(""))
         reply.headers.append(("Location", address.text))
         return reply

@@ -5,7 +5,9 @@ import TidemarkModel
 
 /// A request of somebody who is signed in, and what of the cloud it is about.
 struct Context: Sendable {
-    let request: ConsoleRequest
+    private(set) var request: ConsoleRequest
+    /// The form of the page that was refused, where the page is shown again for that.
+    private(set) var refusal: RefusedForm?
     let session: ConsoleSession
     /// The operator's own account.
     let account: StoredAccount
@@ -52,6 +54,49 @@ struct Context: Sendable {
     /// The address of a page about the same container and environment.
     func address(_ page: String, query: [(name: String, value: String?)] = []) -> Address {
         Address(page.isEmpty ? [] : [page], query: [("c", container), ("e", environment.rawValue)] + query)
+    }
+
+    // Forms
+
+    /// The fields of forms that say which page of its kind it is.
+    private static let naming = [
+        "account": ["id"], "record": ["db", "account", "zone", "owner", "name"], "zones": ["db", "account", "zone", "owner"],
+    ]
+    /// The fields of forms that say what is to be done.
+    private static let doing: Set = ["token", "c", "e", "action", "field", "index", "password", "confirmed"]
+
+    /// The query of the page that the posted form is on. It names pages of the console alone, whatever the form has.
+    private var formPage: [(name: String, value: String?)] {
+        switch request.page {
+        case "records":
+            request.form.filter { !Self.doing.contains($0.key) }.sorted { $0.key < $1.key }.map { ($0.key, $0.value) }
+        case "zones": (Self.naming["zones"] ?? []).map { ($0, value($0)) } + [("shares", "1")]
+        default: (Self.naming[request.page] ?? []).map { ($0, value($0)) }
+        }
+    }
+
+    /// The address of the page that the posted form is on.
+    var formAddress: Address { address(request.page, query: formPage) }
+
+    /// The request for the page of a form that was refused: the page says why, and has what was typed.
+    func refused(_ error: AdministrationError) -> Context {
+        var context = self
+        context.refusal = RefusedForm(error, request.form)
+        context.request.isPost = false
+        context.request.query = Dictionary(
+            ([("c", container), ("e", environment.rawValue)] + formPage).compactMap { name, value in value.map { (name, $0) } },
+            uniquingKeysWith: { first, _ in first })
+        return context
+    }
+
+    /// A form of the page, as somebody has left it.
+    ///
+    /// - Parameters:
+    ///   - action: What its field `action` has.
+    ///   - values: Values of other fields, where the page has more than one form with that action.
+    func form(_ action: String, _ values: [String: String] = [:]) -> PageForm {
+        let isRefused = refusal?.form["action"] == action && values.allSatisfy { refusal?.form[$0.key] == $0.value }
+        return PageForm(refusal: isRefused ? refusal : nil)
     }
 
     /// What every form of a page carries.

@@ -35,7 +35,12 @@ struct ServedPeople: Sendable {
                 link: PeoplePages.Link(
                     container: call.container, environment: call.environment, token: call.parameters["link"] ?? ""))
         }
-        return account + share
+        // Programs that look for an endpoint there hear that there is none.
+        let root = Operation("\(Self.prefix).root", .get, "/", body: .none, isOpen: true) { call in
+            guard call.headers[.accept]?.lowercased().contains("text/html") == true else { throw Refusal.noHandler }
+            return Reply(.redirect(to: Address(under: Address.peopleRoot)))
+        }
+        return account + share + [root]
     }
 
     private func two(

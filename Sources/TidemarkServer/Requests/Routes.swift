@@ -59,7 +59,8 @@ struct Routes: Sendable {
         guard path.utf8.first == UInt8(ascii: "/") else { return .none }
         var at = 0
         var found: [(name: String, piece: Substring)] = []
-        for piece in path.dropFirst().utf8.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false) {
+        let pieces = path.dropFirst().utf8.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
+        for piece in path == "/" ? [] : pieces {
             if let literal = nodes[at].literals.first(where: { $0.name.elementsEqual(piece) }) {
                 at = literal.node
             } else if let parameter = nodes[at].parameter {

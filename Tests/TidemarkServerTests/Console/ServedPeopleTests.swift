@@ -46,6 +46,19 @@ import TidemarkModel
         }
     }
 
+    @Test func `a browser that opens the server's address comes to the account, and a program hears that nothing is there`()
+        async throws
+    {
+        try await StubbedServer.with { server in
+            let opened = try await server.send(.GET, "/", headers: ["Accept": "text/html,application/xhtml+xml,*/*;q=0.8"])
+            #expect(opened.status == 303 && opened.headers.first(name: "Location") == "/account")
+            for headers in [[:], ["Accept": "*/*"], ["Accept": "application/json"]] as [HTTPHeaders] {
+                let reply = try await server.send(.GET, "/", headers: headers)
+                #expect(reply.status == 404 && String(decoding: reply.body, as: UTF8.self).contains("NOT_FOUND"))
+            }
+        }
+    }
+
     @Test func `links that lead nowhere are alike, and their tokens are in no log`() async throws {
         try await StubbedServer.with { server in
             let token = String(repeating: "Z", count: 32)

@@ -1,0 +1,38 @@
+/// The page that asks before something is done that can't be undone.
+struct ConfirmationPage {
+    let context: Context
+    let question: String
+    /// More about it, below the question.
+    let details: HTML
+    let button: String
+    /// Whether nothing is taken away.
+    let isHarmless: Bool
+    /// Whether the password was entered not long ago.
+    var isEntered: Bool
+
+    func reply(error: String? = nil, status: Int = 200) -> ConsoleReply {
+        let left = ["token", "c", "e", "password", "confirmed"]
+        let kept = context.request.form.filter { !left.contains($0.key) }.sorted { $0.key < $1.key }
+        let described: HTML = HTML.when(error != nil, " aria-invalid=\"true\" aria-describedby=\"error\"")
+        let password: HTML = """
+            <div class="field"><label for="password">Your password</label>
+            <input id="password" name="password" type="password" autocomplete="current-password" maxlength="1024" required autofocus\(described)></div>
+            """
+        return Layout.page(
+            context, nil, title: "Are you sure?", status: status,
+            """
+            \(SignInPage.alert(error))
+            <div class="card">
+            <p>\(question)</p>\(details)
+            <form method="post" action="\(Address([context.request.page]))">
+            \(context.hiddenFields)
+            \(kept.html { name, value in "<input type=\"hidden\" name=\"\(name)\" value=\"\(value)\">" })
+            <input type="hidden" name="confirmed" value="1">
+            \(HTML.when(!isEntered, password))
+            <div class="actions"><button\(HTML.when(!isHarmless, " class=\"danger\""))>\(button)</button>
+            <a class="button quiet" href="\(context.formAddress)">Cancel</a></div>
+            </form>
+            </div>
+            """)
+    }
+}

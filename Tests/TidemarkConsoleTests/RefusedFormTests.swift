@@ -1,0 +1,221 @@
+import Foundation
+import Testing
+import TidemarkAdministration
+import TidemarkCloud
+import TidemarkCloudEngine
+import TidemarkIdentity
+import TidemarkModel
+
+@testable import TidemarkConsole
+
+/// Goal: a form that is refused comes back with what was typed and what was wrong; no page is one from which nothing leads on; and what was done is said.
+/// Method: forms of all pages that can't be, and the text of the pages that answer.
+@Suite(.timeLimit(.minutes(5))) struct RefusedFormTests {
+    private static let c = ["c": ConsoleFixture.journal]
+    private static let typed = "<b>\"typed\" & kept</b>"
+    private static let shown = "&lt;b&gt;&quot;typed&quot; &amp; kept&lt;/b&gt;"
+
+    @Test func `a quota that can't be comes back in its field, which says why`() async throws {
+        let fixture = try await ConsoleFixture()
+        let browser = try await fixture.browser(fixture.anna)
+        let form = Self.c.merging(["id": fixture.cleo.email, "action": "quota", "quota": Self.typed]) { $1 }
+        let reply = try await browser.post("account", form)
+        #expect(reply.status == 400)
+        #expect(reply.text.contains("<h1>cleo@example.org</h1>") && reply.text.contains("Devices and sessions"))
+        #expect(
+            reply.text.contains(
+                "name=\"quota\" autocomplete=\"off\" value=\"\(Self.shown)\" aria-invalid=\"true\" aria-describedby=\"refused\" autofocus>"
+            ))
+        let alerts = reply.text.matches(of: /<div class="notice error" id="refused" role="alert"><p>([^<]+)<\/p>/)
+        #expect(alerts.map(\.1) == ["A quota is a number of bytes, such as 5GB or 500MB; empty for no limit."])
+        // What the account has, it has still, and its page shows it again.
+        #expect(try await fixture.cloud.account(id: fixture.cleo.id)?.quota == .max)
+        #expect(
+            await browser.get("account", ["id": fixture.cleo.email]).text.contains(
+                "name=\"quota\" autocomplete=\"off\" value=\"\">"))
+    }
+
+    @Test func `each form of the schema and of access comes back with what was typed`() async throws {
+        let fixture = try await ConsoleFixture()
+        try await fixture.save("oslo", ["title": .string("Oslo"), "stars": .int64(5)])
+        let browser = try await fixture.browser(fixture.anna)
+        // A form, and the parts of the page that have what was typed.
+        let forms: [(String, [String: String], [String])] = [
+            (
+                "schema", ["action": "add", "type": "City", "field": "1 \(Self.typed)", "kind": "list<double>"],
+                ["value=\"City\"", "value=\"1 \(Self.shown)\"", "<option value=\"list&lt;double&gt;\" selected>"]
+            ),
+            ("schema", ["action": "import", "file": "{\(Self.typed)"], ["<details open>", "\n{\(Self.shown)</textarea>"]),
+            (
+                "access",
+                ["action": "add-token", "name": Self.typed, "callback": "javascript:x", "origins": "https://a.example.org"],
+                ["<details open>", "value=\"\(Self.shown)\"", "value=\"javascript:x\"", "value=\"https://a.example.org\""]
+            ),
+            (
+                "access", ["action": "add-key", "name": Self.typed, "pem": "no key"],
+                ["<details open>", "value=\"\(Self.shown)\"", "aria-invalid=\"true\"", "\nno key</textarea>"]
+            ),
+            (
+                "access",
+                [
+                    "action": "add-operator", "account": "nobody@example.org", "role": "operator",
+                    "container1": ConsoleFixture.other,
+                ],
+                [
+                    "value=\"nobody@example.org\" aria-invalid=\"true\"", "<option value=\"operator\" selected>",
+                    "value=\"\(ConsoleFixture.other)\" checked>",
+                ]
+            ),
+        ]
+        for (page, form, parts) in forms {
+            let reply = try await browser.post(page, Self.c.merging(form) { $1 })
+            #expect((400...499).contains(reply.status), "\(form)")
+            for part in parts { #expect(reply.text.contains(part), "\(form): no \(part)") }
+            #expect(reply.text.matches(of: /id="refused"/).count == 1, "\(form)")
+        }
+        // Boxes are as somebody has left them.
+        let boxes = ["action": "indexes", "type": "Absent", "was.title": "", "queryable.title": "1"]
+        let reply = try await browser.post("schema", Self.c.merging(boxes) { $1 })
+        #expect((400...499).contains(reply.status) && reply.text.contains("id=\"refused\""), "\(reply.status)")
+    }
+
+    @Test func `a password is never shown again, whatever was refused`() async throws {
+        let fixture = try await ConsoleFixture()
+        let browser = try await fixture.browser(fixture.anna)
+        for (page, form) in [
+            ("account", ["id": fixture.cleo.email, "action": "quota", "quota": "much"]),
+            ("account", ["id": fixture.anna.email, "action": "remove"]),
+            ("schema", ["action": "import", "file": "{"]), ("access", ["action": "remove-operator", "id": fixture.anna.id]),
+        ] {
+            let more = ["password": "a secret of mine", "confirmed": "1"]
+            let reply = try await browser.post(page, Self.c.merging(form) { $1 }.merging(more) { $1 })
+            #expect(reply.status == 400 && !reply.text.contains("a secret of mine"), "\(form)")
+            #expect(reply.text.contains("id=\"refused\""), "\(form)")
+        }
+    }
+
+    @Test func `what a page can't do is said on it, and each page of an error leads on`() async throws {
+        let fixture = try await ConsoleFixture()
+        let browser = try await fixture.browser(fixture.anna)
+        let ended = try await browser.post("account", ["id": fixture.cleo.email, "action": "end", "session": "none"])
+        #expect(ended.status == 404 && ended.text.contains("There is no such session"))
+        #expect(ended.text.contains("<h1>cleo@example.org</h1>"))
+        for (page, query) in [
+            ("account", ["id": "nobody@example.org"]), ("record", ["name": "absent"]), ("asset", [:]),
+            ("records", ["c": "nothing"]),
+            ("zones", ["c": "nothing"]), ("activity", ["account": "nobody@example.org"]), ("nothing", [:]),
+        ] {
+            let text = await browser.get(page, query).text
+            let main = try #require(text.range(of: "<main")).upperBound
+            #expect(text[main...].contains("<a "), "\(page)")
+        }
+        #expect(try await browser.post("nothing", [:]).text.contains("To the overview"))
+    }
+
+    @Test func `what was asked is left to where one came from, and to no other place`() async throws {
+        let fixture = try await ConsoleFixture()
+        try await fixture.save("oslo", ["title": .string("Oslo")])
+        let browser = try await fixture.browser(fixture.anna)
+        let place = "c=iCloud%2Eorg%2Eexample%2Ejournal&amp;e=development".replacing("%2E", with: ".")
+        let evil = ["to": "https://evil.example.org", "back": "//evil.example.org", "page": "//evil.example.org"]
+        for (page, form, address) in [
+            ("schema", ["action": "deploy"], "/console/schema?\(place)"),
+            ("account", ["action": "export", "id": "cleo@example.org"], "/console/account?\(place)&amp;id=cleo%40example.org"),
+            (
+                "account", ["action": "sign-out", "id": "//evil.example.org"],
+                "/console/account?\(place)&amp;id=%2F%2Fevil.example.org"
+            ),
+            ("access", ["action": "revoke-key", "id": "//evil.example.org"], "/console/access?\(place)"),
+            (
+                "record", ["action": "delete", "name": "oslo", "db": "public", "zone": "_defaultZone"],
+                "/console/record?\(place)&amp;db=public&amp;zone=_defaultZone&amp;name=oslo"
+            ),
+        ] as [(String, [String: String], String)] {
+            let reply = try await browser.post(page, Self.c.merging(form) { $1 }.merging(evil) { $1 })
+            #expect(reply.status == 200, "\(form)")
+            #expect(
+                reply.text.contains("<a class=\"button quiet\" href=\"\(address)\">Cancel</a>"),
+                "\(form): \(reply.text.suffix(700))")
+        }
+    }
+
+    @Test func `the boxes of a type are set at once, and what nobody has touched stays`() async throws {
+        let fixture = try await ConsoleFixture()
+        try await fixture.save("oslo", ["title": .string("Oslo"), "stars": .int64(5), "note": .string("x")])
+        let browser = try await fixture.browser(fixture.anna)
+        let page = await browser.get("schema", Self.c).text
+        #expect(
+            page.contains("form=\"indexes0\" name=\"queryable.title\"")
+                && page.contains("form=\"indexes0\" name=\"was.stars\" value=\"\""))
+        // Meanwhile somebody else marks another field.
+        try await fixture.cloud.setIndexes([.sortable], of: "note", in: "City", container: ConsoleFixture.journal)
+        let form = [
+            "action": "indexes", "type": "City", "was.title": "", "was.stars": "", "was.note": "", "queryable.title": "1",
+            "sortable.title": "1", "queryable.stars": "1",
+        ]
+        let reply = try await browser.post("schema", Self.c.merging(form) { $1 })
+        #expect(reply.header("Location")?.hasSuffix("done=indexes") == true, "\(reply.text)")
+        let type = try #require(try await fixture.cloud.schema(of: ConsoleFixture.journal).types["City"])
+        #expect(type.indexes(of: "title") == [.queryable, .sortable] && type.indexes(of: "stars") == [.queryable])
+        #expect(type.indexes(of: "note") == [.sortable])
+        let log = try await fixture.credentials.auditLog().map(\.event).filter { $0.action.rawValue == "admin.schema.index" }
+        #expect(log.map(\.subject) == ["City.title", "City.stars"])
+    }
+
+    @Test func `a page says what was done, and who has done something by their address`() async throws {
+        let fixture = try await ConsoleFixture()
+        try await fixture.save("oslo", ["title": .string("Oslo")])
+        let browser = try await fixture.browser(fixture.anna)
+        func note(_ page: String, _ form: [String: String]) async throws -> String {
+            let reply = try await browser.postConfirmed(page, Self.c.merging(form) { $1 })
+            let place = try #require(reply.header("Location"), "\(reply.text)")
+            let query = try #require(URLComponents(string: place)?.queryItems)
+            let name = String(place.dropFirst("/console/".count).prefix { $0 != "?" })
+            let text = await browser.get(name, Dictionary(query.map { ($0.name, $0.value ?? "") }) { $1 }).text
+            return String(try #require(text.firstMatch(of: /notice good" role="status"><p>([^<]*)</), "\(text)").1)
+        }
+        let id = ["id": fixture.cleo.email]
+        #expect(
+            try await note("account", id.merging(["action": "quota", "quota": "5GB"]) { $1 })
+                == "The quota is 5.0 GB in each container.")
+        #expect(
+            try await note("account", id.merging(["action": "quota", "quota": ""]) { $1 }) == "The account has no quota any more."
+        )
+        #expect(
+            try await note("account", id.merging(["action": "sign-out"]) { $1 }).hasPrefix(
+                "All sessions of the account have ended"))
+        #expect(try await note("account", id.merging(["action": "disable"]) { $1 }).hasPrefix("The account is disabled"))
+        #expect(try await note("account", id.merging(["action": "enable"]) { $1 }).hasPrefix("The account is enabled"))
+        #expect(try await note("schema", ["action": "deploy"]).hasPrefix("The schema is deployed"))
+        #expect(try await note("schema", ["action": "remove", "type": "City", "field": "title"]).hasPrefix("It is removed"))
+        let page = await browser.get("account", id).text
+        let log = page[try #require(page.range(of: "What happened")).upperBound...]
+        #expect(log.contains("data-column=\"By\">anna@example.org</td>") && !log.contains(fixture.anna.id))
+    }
+
+    @Test func `a cell has the name of its column, and a column of numbers stands to the right`() {
+        let rows: [HTML] = [
+            "<tr><td>a &lt;td&gt;</td><td class=\"number\">1</td><td><button>Go</button></td></tr>", Layout.row(["b"]),
+        ]
+        let text = Layout.table("Things", ["Name", "How \"many\"", ""], rows).text
+        #expect(
+            text.contains(
+                "<td data-column=\"Name\">a &lt;td&gt;</td><td data-column=\"How &quot;many&quot;\" class=\"number\">1</td><td><button>"
+            ))
+        #expect(text.contains("<th scope=\"col\">Name</th><th scope=\"col\" class=\"number\">How &quot;many&quot;</th>"))
+        #expect(text.contains("<tr><td data-column=\"Name\">b</td></tr>"))
+    }
+
+    @Test func `who tries too often is told so on the page that asks`() async throws {
+        let fixture = try await ConsoleFixture()
+        let crowded = try await fixture.cloud.addAccount("busy@example.org")
+        try await fixture.credentials.setPassword(ConsoleFixture.password, of: crowded.id)
+        try await fixture.credentials.setOperator(crowded.id, role: .operator)
+        let browser = try await fixture.browser(crowded)
+        _ = try await fixture.cloud.setAddress("crowded@example.org", of: crowded)
+        let reply = try await browser.post(
+            "schema", Self.c.merging(["action": "reset", "confirmed": "1", "password": "x"]) { $1 })
+        #expect(reply.status == 429 && reply.header("Retry-After") == "7")
+        #expect(reply.text.contains("<h1>Are you sure?</h1>") && reply.text.contains("Too many attempts: wait 7 seconds"))
+    }
+}
