@@ -92,7 +92,8 @@ public struct ContainerEvent: Hashable, Sendable, Identifiable {
     public var bytes: Int64 = 0
     /// Conflicts that were resolved, or left to a person.
     public var conflicts = 0
-    /// What there was to be done, as far as that is known. With an export that has ended: what was sent, and what the cloud has refused.
+    /// What there was to be done, as far as that is known. With an export that has ended: what was sent, and what the cloud has refused;
+    /// `nil` where it was stopped before it knew.
     public var totalRecords: Int?
     /// The bytes of assets that there are to be transferred, as far as that is known.
     public var totalBytes: Int64?

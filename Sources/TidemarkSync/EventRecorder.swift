@@ -75,14 +75,15 @@ actor EventRecorder {
         try await note(event)
     }
 
-    /// - Parameter refused: The number of changes that an export leaves because the cloud has refused them, or a change before them.
+    /// - Parameter refused: The number of changes that an export leaves because the cloud has refused them, or a change before them; `nil`
+    ///   where nobody has counted them, as with an export that is stopped midway.
     func end(_ kind: ContainerEvent.Kind, refused: Int? = nil) async throws {
         guard var event = running.removeValue(forKey: kind) else { return }
         event.end = environment.now()
         failures[kind] = nil
         let isLogged = event.hasNewChanges
         // Merges and new edits have changed how much there was.
-        if let refused { event.totalRecords = event.records + refused }
+        if kind == .export { event.totalRecords = refused.map { $0 + event.records } }
         // An event without work is not logged, except for the first one that ended.
         if isLogged { try await note(event) } else { tell(event) }
     }

@@ -20,6 +20,14 @@ public enum DamagedRows {
         }
     }
 
+    /// Takes the last byte of the fields of a deferred record in a store's database.
+    public static func cutDeferredRecord(named name: String, in database: URL) throws {
+        try run(database) { db in
+            try db.execute(
+                sql: "UPDATE tide_deferred SET fields = substr(fields, 1, length(fields) - 1) WHERE name = ?", arguments: [name])
+        }
+    }
+
     /// Changes a database behind the backs of those who have it open.
     public static func run<Result>(_ database: URL, _ body: (Database) throws -> Result) throws -> Result {
         var configuration = Configuration()

@@ -56,6 +56,19 @@ import Testing
         #expect(try await run("events b").output.contains("export  done  1 record\n"))
     }
 
+    @Test func `a deferred record whose fields can't be read has the general reason, and hides no other`() async throws {
+        try await run("records set a odda --type Destination rating:int64=4")
+        try await run("records set a senja --type Destination rating:int64=5")
+        try await run("records set b oslo --type Destination rating:string=good")
+        try await signIn("a", "b")
+        try await run("sync a")
+        try await run("sync b", expecting: 75)
+        try DamagedRows.cutDeferredRecord(named: "odda", in: scratch["b.tidemark/private.sqlite"])
+        let status = try await run("status b").output
+        #expect(status.contains("deferred: Destination odda: the store lacks its type or some of its fields"), "\(status)")
+        #expect(status.contains("deferred: Destination senja: the field rating is string here and int64 in the cloud"), "\(status)")
+    }
+
     @Test func `what is held back is counted beside what was refused`() async throws {
         try await run("records set a senja --type Destination rating:int64=5")
         try await run("records set b oslo --type Destination rating:string=good")

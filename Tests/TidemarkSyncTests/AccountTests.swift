@@ -94,6 +94,9 @@ import TidemarkSync
         let report = try await a.engine.sync()
         #expect(report.failure?.code == 134400)
         #expect(recording.sent.count <= 6)
+        // What the stopped export has left was not refused.
+        let exports = try a.reader().events().map(\.event).filter { $0.kind == .export && $0.failure == nil }
+        #expect(!exports.isEmpty && exports.allSatisfy { $0.end != nil && $0.totalRecords == nil }, "\(exports)")
         box.value = AccountState(isSignedIn: true)
         #expect(try await a.engine.sync().isComplete)
         #expect(Set(recording.sent).count == 10)

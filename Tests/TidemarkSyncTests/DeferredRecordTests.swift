@@ -228,6 +228,25 @@ import TidemarkSync
         #expect(try a.records() == ["senja": ["rating": .int64(5)]])
     }
 
+    @Test func `an empty list of the cloud is no field of another type where the store has a list`() async throws {
+        let scratch = try Scratch()
+        let cloud = try await TestCloud(scratch)
+        let device = try Device(scratch["a.tidemark"], database: cloud.database())
+        try await device.set("senja", ["tags": .list([.string("sea")], of: .string), "caption": .string("Senja")])
+        let fields = FieldCoding.encode(["tags": .list([], of: .int64), "caption": .list([], of: .string)])
+        try DamagedRows.run(device.container.store(.private)) { db in
+            try db.execute(
+                sql: """
+                    INSERT INTO tide_deferred (zone, name, type, tag, reason, fields)
+                    VALUES (1, 'd1', 'Destination', 't', 'schema', ?)
+                    """, arguments: [fields])
+        }
+        let reader = try device.reader()
+        let deferred = try #require(reader.deferredRecords().first)
+        let conflicts = try deferred.fieldTypeConflicts(in: reader.types())
+        #expect(conflicts.map { "\($0.field) \($0.here) \($0.cloud)" } == ["caption string list<string>"])
+    }
+
     @Test func `a field that has another type in the cloud stays here, says why, and is tried again when the record has changed`()
         async throws
     {

@@ -41,13 +41,14 @@ struct SyncReading {
     func sharesOfOthers() throws -> [Share] { try others?.shares() ?? [] }
 
     func deferredRecords() throws -> [DeferredRecord] { try readers.flatMap { try $0.deferredRecords() } }
-    /// The records of the cloud that could not be applied, or not whole, with the reason of each.
+    /// The records of the cloud that could not be applied, or not whole, with the reason of each. One whose fields can't be read has the
+    /// general reason.
     func deferredLines() throws -> [(record: DeferredRecord, line: DeferredLine)] {
         try readers.flatMap { reader in
             let deferred = try reader.deferredRecords()
             let types = deferred.isEmpty ? [] : try reader.types()
-            return try deferred.map {
-                ($0, DeferredLine($0, try $0.nameCollision(in: types), try $0.fieldTypeConflicts(in: types)))
+            return deferred.map {
+                ($0, DeferredLine($0, try? $0.nameCollision(in: types), (try? $0.fieldTypeConflicts(in: types)) ?? []))
             }
         }
     }
