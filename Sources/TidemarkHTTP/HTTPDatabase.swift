@@ -30,16 +30,24 @@ public struct HTTPDatabase: SharingDatabase {
             guard !isSignedIn else {
                 // Another session would fare no better.
                 guard error.containerIsServed else { throw CloudError(.notAuthenticated, "\(cloud.server): \(error.reason)") }
+                // The server seldom says why.
+                let isGeneral = Self.generalReasons.contains { error.reason.hasPrefix($0) }
+                let cause =
+                    isGeneral
+                    ? "perhaps it was ended on another device or by the server's operator, the password was changed, or nobody used it for "
+                        + "half a year"
+                    : error.reason
                 throw CloudError(
-                    .notAuthenticated,
-                    """
-                    the session with \(cloud.server) has ended: it was ended on another device or by the server's operator, the password was \
-                    changed, or nobody used it for half a year; sign in again
-                    """, remedy: .signIn)
+                    .notAuthenticated, "the session with \(cloud.server) has ended: \(cause); sign in again", remedy: .signIn)
             }
             return CloudAccount(status: .noAccount)
         }
     }
+
+    /// How the reasons begin that a server gives for any credentials that it does not accept, and those of an answer without a reason.
+    private static let generalReasons = [
+        "bad credentials", "no auth method found", "request needs authorization", "AUTHENTICATION_",
+    ]
 
     // Zones
 

@@ -374,8 +374,9 @@ import TidemarkModel
     @Test func `a container that is not served is known by what the server says beside its words`() async throws {
         let stub = try StubServer { _, number in
             let extra = number == 0 ? #","containerIsServed":false"# : ""
+            let reason = number == 1 ? "bad credentials: the API token, the session or the signature" : "no"
             return .json(
-                #"{"serverErrorCode":"AUTHENTICATION_FAILED","reason":"no","tidemark":{"code":"notAuthenticated"\#(extra)}}"#,
+                #"{"serverErrorCode":"AUTHENTICATION_FAILED","reason":"\#(reason)","tidemark":{"code":"notAuthenticated"\#(extra)}}"#,
                 status: "401 Unauthorized")
         }
         let database = try cloud(stub.address).database(.private)
@@ -383,9 +384,11 @@ import TidemarkModel
         #expect(
             try await failure { try await database.account() }.reason.hasSuffix(
                 """
-                has ended: it was ended on another device or by the server's operator, the password was changed, or nobody used it for half a \
-                year; sign in again
+                has ended: perhaps it was ended on another device or by the server's operator, the password was changed, or nobody used it \
+                for half a year; sign in again
                 """))
+        // A reason that says more than that stays.
+        #expect(try await failure { try await database.account() }.reason.hasSuffix("has ended: no; sign in again"))
     }
 
     @Test func `a session is gone here though the server can't be told`() async throws {

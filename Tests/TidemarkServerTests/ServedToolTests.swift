@@ -116,7 +116,7 @@ import TidemarkIdentity
         #expect(try await served.access.pageSessions(of: nil).isEmpty)
         try await run("admin", "session", "end", try #require(found["id"] as? String), "--data", data)
         let refused = try await run("sync", path("anna"), status: 69)
-        #expect(refused.errors.contains("has ended: it was ended on another device or by the server's operator"))
+        #expect(refused.errors.contains("has ended: perhaps it was ended on another device or by the server's operator"))
         #expect(!refused.errors.contains("bad credentials"))
     }
 
