@@ -67,12 +67,24 @@ extension Administration {
         }
     }
 
-    /// Copies the development schema to production.
+    /// Copies the development schema to production, if it is still the one that a person has seen.
     ///
-    /// - Throws: ``AdministrationError`` `invalid` for a field that has another type in production; nothing is deployed then.
-    package func deploySchema(of container: String) async throws(AdministrationError) {
-        let differences = try await schemaDifferences(of: container)
-        try await wrapped { try await cloud.deploySchema(of: container) }
+    /// - Parameter digest: The ``CloudSchemaDifference/digest(of:)`` of the differences that the person has confirmed: those that
+    ///   are deployed.
+    /// - Throws: ``AdministrationError`` `conflict` where there are other differences by now, and `invalid` for a field that has another type
+    ///   in production; nothing is deployed then.
+    package func deploySchema(of container: String, expecting digest: String) async throws(AdministrationError) {
+        let development = try await schema(of: container, environment: .development)
+        let production = try await schema(of: container, environment: .production)
+        let differences = CloudSchemaDifference.between(development, production).filter(\.isDeployed)
+        guard CloudSchemaDifference.digest(of: differences) == digest else {
+            throw AdministrationError(
+                .conflict,
+                "nothing is deployed: the development schema has changed since its differences from production were listed; look again"
+            )
+        }
+        // What saves add to the development schema from here on waits for another deployment.
+        try await wrapped { try await cloud.deploySchema(development, over: production, of: container) }
         try await audit(
             "schema.deploy", container: container, environment: .production,
             after: differences.map(\.sentence).joined(separator: "; "))

@@ -1,3 +1,5 @@
+import Foundation
+import TidemarkCloud
 import TidemarkCloudEngine
 
 /// One thing in which the development schema differs from that of production.
@@ -34,6 +36,15 @@ package struct CloudSchemaDifference: Hashable, Sendable {
             return "\(name): \(text(development)) in place of \(text(production))"
         case .onlyInProduction: return "\(name) is in production only, and stays there"
         }
+    }
+
+    /// Whether deploying changes something in production because of it, or is refused.
+    package var isDeployed: Bool { change != .onlyInProduction }
+
+    /// A digest of differences: that of others is another one.
+    package static func digest(of differences: [CloudSchemaDifference]) -> String {
+        let texts = differences.map { "\($0.type)\0\($0.field ?? "")\0\($0.sentence)\0" }
+        return AssetDigest.asset(of: Data(texts.joined().utf8)).digest
     }
 
     static func between(_ development: CloudSchema, _ production: CloudSchema) -> [CloudSchemaDifference] {

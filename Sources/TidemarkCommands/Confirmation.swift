@@ -9,6 +9,9 @@ struct Confirmation: ParsableArguments {
     @Flag(name: [.customLong("yes"), .customShort("y")], help: "Does not ask for confirmation.")
     var yes = false
 
+    /// Whether somebody is asked.
+    var isAsking: Bool { !yes && isatty(STDIN_FILENO) == 1 }
+
     /// Asks on a terminal. A program that runs the tool is not asked: its standard input is no terminal.
     ///
     /// - Throws: The exit code of an interruption when the answer is no, or the input ends.
@@ -21,7 +24,7 @@ struct Confirmation: ParsableArguments {
     ///
     /// - Throws: The exit code of an interruption when the answer is no, or the input ends.
     func ask(_ question: String) throws {
-        guard !yes, isatty(STDIN_FILENO) == 1 else { return }
+        guard isAsking else { return }
         let text = Data("\(Output.printable(question)) [y/N] ".utf8)
         // Where errors go to a file the question still goes to the person.
         if isatty(STDERR_FILENO) == 0, let terminal = FileHandle(forWritingAtPath: "/dev/tty") {

@@ -287,6 +287,14 @@ public final class EmbeddedCloud: Sendable {
         try await openedContainer(container, .production).engine.deploy(schema)
     }
 
+    /// Deploys a development schema as it was read, to the production schema with which it was compared.
+    ///
+    /// - Throws: `CloudError` `invalidArguments` where a field has another type in production; `serverRecordChanged` where production has
+    ///   another schema by now.
+    package func deploySchema(_ schema: CloudSchema, over known: CloudSchema, of container: String) async throws(CloudError) {
+        try await openedContainer(container, .production).engine.deploy(schema, over: known)
+    }
+
     /// Removes a record type, or one of its fields, from the development schema. The next record that has it decides its type.
     /// O(records of the type).
     ///

@@ -36,6 +36,13 @@ public final class PseudoTerminal: Sendable {
         close(side)
     }
 
+    /// Waits until it has shown a text.
+    ///
+    /// - Returns: Whether the text came.
+    public func shows(_ text: String) async throws -> Bool {
+        try await eventually { fetch().firstRange(of: Array(text.utf8)) != nil }
+    }
+
     /// Types each answer once its question is shown.
     ///
     /// - Returns: Whether all questions came.

@@ -129,6 +129,33 @@ import Testing
         #expect(nothing.output == "production has 1 type (0 new) and 3 fields (0 new)\n")
     }
 
+    @Test func `the differences are listed before the question with --json, too`() async throws {
+        try await admin("container add journal")
+        try await admin("schema add --container journal --type Trip --field days --kind int64")
+        let result = try await admin("schema deploy --container journal --json", on: PseudoTerminal(typing: "y\n"))
+        #expect(
+            result.errors.firstMatch(of: /Trip is new\s+Trip\.days is new: int64\s+Deploy 2 differences/) != nil,
+            "\(result.errors)")
+        let report = try result.json()
+        #expect(report["types"] as? Int == 1 && report["fields"] as? Int == 1 && report["newFields"] as? Int == 1)
+        // A program gets them in the object alone.
+        try await admin("schema add --container journal --type Trip --field more --kind string")
+        #expect(try await !admin("schema deploy --container journal --json").errors.contains("Trip"))
+    }
+
+    @Test func `what was added while the question was there is not deployed with it`() async throws {
+        try await admin("container add journal")
+        try await admin("schema add --container journal --type Trip --field days --kind int64")
+        let terminal = try PseudoTerminal(typing: "")
+        async let deploying = admin("schema deploy --container journal", on: terminal, expecting: 75)
+        #expect(try await terminal.shows("[y/N]"))
+        try await admin("schema add --container journal --type Trip --field more --kind string")
+        #expect(try await terminal.answer([("[y/N]", "y")]))
+        let refused = try await deploying
+        #expect(refused.errors.contains("the development schema has changed since"), "\(refused.errors)")
+        #expect(try await fields("production") == [])
+    }
+
     @Test func `a field that has another type in production is told, and nothing is deployed`() async throws {
         try await admin("container add journal")
         try await admin("schema add --container journal --type Trip --field days --kind string")

@@ -66,7 +66,8 @@ import Testing
         try DamagedRows.cutDeferredRecord(named: "odda", in: scratch["b.tidemark/private.sqlite"])
         let status = try await run("status b").output
         #expect(status.contains("deferred: Destination odda: the store lacks its type or some of its fields"), "\(status)")
-        #expect(status.contains("deferred: Destination senja: the field rating is string here and int64 in the cloud"), "\(status)")
+        #expect(
+            status.contains("deferred: Destination senja: the field rating is string here and int64 in the cloud"), "\(status)")
     }
 
     @Test func `what is held back is counted beside what was refused`() async throws {

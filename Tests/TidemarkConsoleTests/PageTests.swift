@@ -312,10 +312,32 @@ import TidemarkModel
         let c = ["c": ConsoleFixture.journal]
         let page = await browser.get("schema", c).text
         #expect(page.contains("City is new") && page.contains("City.title is new: string"))
-        let asked = try await browser.post("schema", c.merging(["action": "deploy"]) { $1 })
-        #expect(asked.text.contains("City.title is new: string"))
+        func form(_ page: String) throws -> [String: String] {
+            let expected = try #require(page.firstMatch(of: /name="expected" value="([0-9a-f]+)"/)).1
+            return c.merging(["action": "deploy", "expected": String(expected)]) { $1 }
+        }
+        let asked = try await browser.post("schema", try form(page))
+        #expect(asked.status == 200 && asked.text.contains("City.title is new: string"))
+        // What comes in between is shown first.
+        try await fixture.save("odda", ["stars": .int64(2)])
+        for reply in [
+            try await browser.post("schema", try form(page)), try await browser.postConfirmed("schema", try form(asked.text)),
+        ] {
+            #expect(reply.status == 409 && reply.text.contains("the development schema has changed since"))
+            #expect(reply.text.contains("City.stars is new: int64"))
+        }
+        #expect(try await browser.postConfirmed("schema", c.merging(["action": "deploy"]) { $1 }).status == 409)
         #expect(try await fixture.cloud.schema(of: ConsoleFixture.journal, environment: .production).types.isEmpty)
-        #expect(try await browser.postConfirmed("schema", c.merging(["action": "deploy"]) { $1 }).status == 303)
+        let administration = Administration(fixture.cloud, fixture.credentials, by: .system(name: "test"))
+        let stale = try #require(try form(page)["expected"])
+        let error = await #expect(throws: AdministrationError.self) {
+            try await administration.deploySchema(of: ConsoleFixture.journal, expecting: stale)
+        }
+        #expect(error?.code == .conflict)
+        let renewed = try form(await browser.get("schema", c).text)
+        #expect(try await browser.postConfirmed("schema", renewed).status == 303)
+        let logged = try await fixture.credentials.auditLog().first { $0.event.action.rawValue == "admin.schema.deploy" }
+        #expect(logged?.event.after == "City is new; City.stars is new: int64; City.title is new: string")
         #expect(await browser.get("schema", c).text.contains("Production has the same schema."))
         #expect(
             try await fixture.cloud.schema(of: ConsoleFixture.journal, environment: .production).types["City"]?.fields["title"]?

@@ -74,9 +74,14 @@ extension CloudEngine {
     }
 
     /// Makes this schema that of another environment, where it is fixed: what is there may not go.
-    package func deploy(_ schema: CloudSchema) async throws(CloudError) {
+    ///
+    /// - Parameter known: The types with which this schema was compared; `nil` for whatever is there.
+    /// - Throws: `CloudError` `invalidArguments` where a field has another type; `serverRecordChanged` where other types than the known ones
+    ///   are there, and they lack something of this schema.
+    package func deploy(_ schema: CloudSchema, over known: CloudSchema? = nil) async throws(CloudError) {
         try await storage.write(owners: .all) { rows throws(CloudError) in
-            var deployed = try rows.schema()
+            let before = try rows.schema()
+            var deployed = before
             for (name, type) in schema.types {
                 var there = deployed.types[name] ?? CloudSchema.RecordType()
                 there.isQueryable = type.isQueryable
@@ -96,6 +101,10 @@ extension CloudEngine {
                     there.fields[field] = merged
                 }
                 deployed.types[name] = there
+            }
+            // A repeated transaction finds its own work.
+            if let known, before.types != known.types, before.types != deployed.types {
+                throw CloudError(.serverRecordChanged, "the schema of production has changed meanwhile, and nothing is deployed")
             }
             try rows.save(deployed)
             for name in schema.types.keys {

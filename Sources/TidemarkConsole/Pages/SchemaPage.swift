@@ -11,16 +11,25 @@ struct SchemaPage {
 
     func reply() async throws -> ConsoleReply {
         let container = try context.demandContainer()
-        if context.request.isPost { return try await change(container) }
+        return try await context.request.isPost ? change(container) : show(container)
+    }
+
+    /// - Parameter hasChanged: Whether the differences from production are no longer those that were to be deployed.
+    private func show(_ container: String, hasChanged: Bool = false) async throws -> ConsoleReply {
         let schema = try await context.administration.schema(of: container, environment: context.environment)
         let isDevelopment = context.environment == .development
         let done = context.value("done").flatMap { Self.notes[$0] }.map { Layout.notice(.good, $0) } ?? .none
+        let changed: HTML = HTML.when(
+            hasChanged,
+            Layout.notice(
+                .warning, "Nothing is deployed: the development schema has changed since its differences were listed. Look again."
+            ))
         let difference: HTML = isDevelopment ? try await self.difference(container) : .none
         let types = schema.types.sorted { $0.key < $1.key }
         return Layout.page(
-            context, .schema, title: "Schema",
+            context, .schema, title: "Schema", status: hasChanged ? 409 : 200,
             """
-            \(done)
+            \(changed)\(done)
             <p>\(isDevelopment ? "In development, records that are saved add their types and fields." : "The schema of production is what was deployed, and fixed.")</p>
             <div class="actions"><a class="button quiet" href="\(context.address("schema.json"))">Export as a file</a></div>
             \(difference)
@@ -159,7 +168,7 @@ struct SchemaPage {
 
     private func difference(_ container: String) async throws(AdministrationError) -> HTML {
         let differences = try await context.administration.schemaDifferences(of: container)
-        let deployed = differences.filter { $0.change != .onlyInProduction }
+        let deployed = differences.filter(\.isDeployed)
         guard !differences.isEmpty else { return Layout.notice(.good, "Production has the same schema.") }
         let list = Self.list(differences.map(\.sentence))
         guard !deployed.isEmpty else { return Layout.notice(.info, "Production has all of it, and more:", list) }
@@ -169,7 +178,8 @@ struct SchemaPage {
         }
         let form: HTML = """
             <form method="post" action="\(Address(["schema"]))">\(context.hiddenFields)
-            <input type="hidden" name="action" value="deploy"><button>Deploy to production…</button></form>
+            <input type="hidden" name="action" value="deploy">
+            <input type="hidden" name="expected" value="\(CloudSchemaDifference.digest(of: deployed))"><button>Deploy to production…</button></form>
             """
         return Layout.notice(.info, "It differs from production:", list + form)
     }
@@ -214,14 +224,24 @@ struct SchemaPage {
             }
             _ = try await context.administration.resetDevelopment(of: container)
         case "deploy":
-            let sentences = try await context.administration.schemaDifferences(of: container)
-                .filter { $0.change != .onlyInProduction }.map(\.sentence)
+            let differences = try await context.administration.schemaDifferences(of: container).filter(\.isDeployed)
+            // The question asks about the differences that the page has shown.
+            let expected = context.value("expected") ?? ""
+            guard expected == CloudSchemaDifference.digest(of: differences) else {
+                return try await show(container, hasChanged: true)
+            }
+            let sentences = differences.map(\.sentence)
             let question =
                 "The development schema of \(container) is deployed to production, where types and fields can't be removed. What is new there:"
             if let page = try await console.confirmation(context, question, details: Self.list(sentences), "Deploy it") {
                 return page
             }
-            try await context.administration.deploySchema(of: container)
+            do throws(AdministrationError) {
+                try await context.administration.deploySchema(of: container, expecting: expected)
+            } catch {
+                guard error.code == .conflict else { throw error }
+                return try await show(container, hasChanged: true)
+            }
         default: throw AdministrationError(.invalid, "say what is to be changed")
         }
         return .redirect(to: context.address("schema", query: [("done", action)]))

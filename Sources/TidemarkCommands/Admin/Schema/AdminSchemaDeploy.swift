@@ -72,7 +72,8 @@ struct AdminSchemaDeploy: AsyncParsableCommand {
         abstract: "Deploys the development schema to production. Deployed types and fields can't be removed.",
         discussion: """
             Deployment adds types and fields, and replaces the indexes by those of development. The command lists them first, and asks on a \
-            terminal. If a field has another type in production, the command refuses and changes nothing.
+            terminal. If a field has another type in production, the command refuses and changes nothing. If the differences have changed \
+            since they were listed, it deploys nothing, with exit code 75.
 
             Examples:
               tidemark admin schema deploy --container journal --dry-run --data ~/cloud
@@ -95,23 +96,26 @@ struct AdminSchemaDeploy: AsyncParsableCommand {
     func run() async throws {
         try await reportingErrors {
             let administration = try await place.administration()
-            let before = try await administration.schema(of: container, environment: .production)
-            let differences = try await administration.schemaDifferences(of: container).filter { $0.change != .onlyInProduction }
+            let differences = try await administration.schemaDifferences(of: container).filter(\.isDeployed)
             if !outcome.json { for difference in differences { try Output.line(difference.sentence) } }
             if let refused = differences.first(where: \.isRefused) {
                 throw ending(
                     "nothing is deployed: \(refused.sentence). Give the field another name in development", .usage)
             }
             if !dryRun, !differences.isEmpty {
+                // Standard output has JSON alone.
+                if outcome.json, confirmation.isAsking { for difference in differences { Output.error(difference.sentence) } }
                 let count = Wording.count(differences.count, "difference")
                 try confirmation.ask(
                     "Deploy \(count) of \(container) to production, where types and fields can't be removed?")
-                try await administration.deploySchema(of: container)
+                try await deploy(differences, administration)
             }
             let newTypes = differences.count { $0.change == .newType }
             let newFields = differences.count { if case .newField = $0.change { true } else { false } }
-            let types = before.types.count + newTypes
-            let fields = before.types.values.reduce(newFields) { $0 + $1.fields.count }
+            let production = try await administration.schema(of: container, environment: .production)
+            // A dry run tells what would be there.
+            let types = production.types.count + (dryRun ? newTypes : 0)
+            let fields = production.types.values.reduce(dryRun ? newFields : 0) { $0 + $1.fields.count }
             let numbers =
                 "\(Wording.count(types, "type")) (\(Wording.count(newTypes)) new) and \(Wording.count(fields, "field")) "
                 + "(\(Wording.count(newFields)) new)"
@@ -122,6 +126,15 @@ struct AdminSchemaDeploy: AsyncParsableCommand {
                     "newFields": newFields, "differences": differences.map(DifferenceLine.init),
                 ],
                 text: dryRun ? "production would have \(numbers)" : "production has \(numbers)")
+        }
+    }
+
+    private func deploy(_ differences: [CloudSchemaDifference], _ administration: Administration) async throws {
+        do throws(AdministrationError) {
+            try await administration.deploySchema(of: container, expecting: CloudSchemaDifference.digest(of: differences))
+        } catch {
+            guard error.code == .conflict else { throw error }
+            throw ending(error.message, .temporaryFailure)
         }
     }
 }
