@@ -46,7 +46,7 @@ extension Administration {
             throw AdministrationError(
                 .invalid,
                 "\(conflict.name) is \(conflict.known) in the development schema, and can't become \(conflict.wanted). "
-                    + conflict.remedy(in: container))
+                    + conflict.remedy(in: container, placeOptions))
         }
         try await wrapped { try await cloud.addToSchema(types, of: container) }
         let added = types.sorted { $0.key < $1.key }.map { name, fields in

@@ -56,7 +56,8 @@ extension Administration {
             }
             let more = conflicts.count > texts.count ? "; and \(conflicts.count - texts.count) more" : ""
             throw AdministrationError(
-                .invalid, "nothing is added. \(texts.joined(separator: "; "))\(more). \(first.remedy(in: container))")
+                .invalid,
+                "nothing is added. \(texts.joined(separator: "; "))\(more). \(first.remedy(in: container, placeOptions))")
         }
         return try await addToSchema(file.types, of: container)
     }
@@ -100,9 +101,11 @@ struct SchemaTypeConflict {
     var name: String { "\(type).\(field)" }
 
     /// Returns what helps: the harmless way first.
-    func remedy(in container: String) -> String {
+    ///
+    /// - Parameter place: The ``Administration/placeOptions``.
+    func remedy(in container: String, _ place: String) -> String {
         "Give the field another name; or free the type of \(name), if no device needs it: "
-            + "tidemark admin schema remove --container \(container) --type \(type) --field \(field)"
+            + "tidemark admin schema remove --container \(container) --type \(type) --field \(field)\(place)"
     }
 
     /// The conflicts of types with a schema, in the order of types and fields.

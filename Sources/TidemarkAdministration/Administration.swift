@@ -22,6 +22,9 @@ package struct Administration: Sendable {
     package let actor: Actor
     /// Hears of each record that was changed: a server notifies devices.
     let changed: (@Sendable (RecordChange) -> Void)?
+    /// The options of the command line that name the cloud, with a space before each, as a shell takes them: they end the commands that errors
+    /// offer. Pages have none.
+    package var placeOptions = ""
 
     package init(
         _ cloud: EmbeddedCloud, _ credentials: CredentialStore, by actor: Actor,

@@ -95,7 +95,8 @@ import TidemarkModel
         #expect(error.reason.hasPrefix("Invalid value for 'stars', expected type string, got int64"))
         // The way that touches nobody else's records comes first.
         let rename = try #require(error.reason.range(of: "tidemark schema rename <container> --type Note stars <name>"))
-        let remove = try #require(error.reason.range(of: "tidemark admin schema remove --type Note --field stars"))
+        let remove = try #require(
+            error.reason.range(of: "tidemark admin schema remove --container <container> --type Note --field stars"))
         #expect(rename.upperBound < remove.lowerBound)
         #expect(
             error.reason.contains(
@@ -158,7 +159,9 @@ import TidemarkModel
                 Issue.record("a frozen schema has grown")
                 continue
             }
-            #expect(error.code == .invalidArguments && error.reason.contains("tidemark admin schema freeze --off"))
+            #expect(
+                error.code == .invalidArguments
+                    && error.reason.contains("tidemark admin schema freeze --off --container <container>"))
         }
         try await tenants.save([tenants.record("b", ["n": .int64(2)])], to: anna)
         try await tenants.cloud.setSchemaFrozen(false, of: Tenants.container)

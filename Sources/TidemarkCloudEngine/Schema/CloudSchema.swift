@@ -120,15 +120,15 @@ public struct CloudSchema: Hashable, Codable, Sendable {
         return
             "In development, the first record with a field decides its type. Give the field another name on the device: "
             + "tidemark schema rename <container> --type \(type) \(field) <name>. Or have an administrator of the cloud free its type: "
-            + "tidemark admin schema remove --type \(type) --field \(field) removes the field with its indexes from the schema for all "
-            + "accounts; records keep their values, and the next record that is saved decides the type"
+            + "tidemark admin schema remove --container <container> --type \(type) --field \(field) removes the field with its indexes from the "
+            + "schema for all accounts; records keep their values, and the next record that is saved decides the type"
     }
 
     private static func frozen(_ what: String) -> CloudError {
         CloudError(
             .invalidArguments,
             "\(what) is not in the development schema, which is frozen. An administrator of the cloud can let it grow: "
-                + "tidemark admin schema freeze --off")
+                + "tidemark admin schema freeze --off --container <container>")
     }
 
     /// That the field that devices add to each record has their type: with another one, their records would be refused.

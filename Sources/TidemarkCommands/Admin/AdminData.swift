@@ -44,13 +44,19 @@ struct AdminData: ParsableArguments {
     /// What whoever runs the command may do with it.
     func administration() async throws -> Administration {
         let (cloud, credentials) = try await open()
-        return Administration(cloud, credentials, by: .system(name: CredentialStore.systemUser))
+        return administration(cloud, credentials)
     }
 
     /// The same over a cloud that is made if there is none; that is told.
     func administrationOrMake() async throws -> Administration {
         let (cloud, credentials) = try await openOrMake()
-        return Administration(cloud, credentials, by: .system(name: CredentialStore.systemUser))
+        return administration(cloud, credentials)
+    }
+
+    private func administration(_ cloud: EmbeddedCloud, _ credentials: CredentialStore) -> Administration {
+        var administration = Administration(cloud, credentials, by: .system(name: CredentialStore.systemUser))
+        administration.placeOptions = repeated
+        return administration
     }
 
     /// The cloud and its credential store, made if there are none; that is told.

@@ -185,16 +185,10 @@ extension AdminRecordsList {
             " --\($0.rawValue)"
         }
         let container = " --container \(zone.container)"
-        let cloud = listing.place.data.map { " --data \(Self.quoted($0))" } ?? ""
+        let cloud = administration.placeOptions
         let add = "tidemark admin schema index\(container) --type \(type) --field \(missing.field)\(flags.joined())\(cloud)"
         guard zone.environment == .production else { return "add the index: \(add)" }
         return "add the index in development, and deploy the schema: \(add) && tidemark admin schema deploy\(container)\(cloud)"
-    }
-
-    /// A text as a shell takes it for one word.
-    private static func quoted(_ text: String) -> String {
-        let isPlain = text.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber || "/._-".contains($0)) }
-        return isPlain ? text : "'" + text.replacing("'", with: "'\\''") + "'"
     }
 }
 
