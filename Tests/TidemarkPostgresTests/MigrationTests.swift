@@ -83,6 +83,67 @@ struct MigrationTests {
         await fixture.database.close()
     }
 
+    @Test("A step that waits for a table lets readers go on, and is done when the table is free")
+    func letsReadersGoOn() async throws {
+        let fixture = try await Fixture()
+        try await PostgresMigrations([Self.first]).run(on: fixture.database)
+        var migrations = PostgresMigrations([Self.first, Self.second])
+        (migrations.tableLockTimeout, migrations.pause) = (.milliseconds(300), .milliseconds(50))
+        let patient = migrations
+        let (held, done) = (Signal(), Signal())
+        async let holder: Void = fixture.other().transaction { transaction in
+            try transaction.query("SELECT * FROM t")
+            held.send()
+            done.block()
+        }
+        // The holder goes on also where the test ends early.
+        defer { done.send() }
+        await held.wait()
+        async let version = patient.run(on: fixture.database)
+        let others = try fixture.other()
+        let waiting = """
+            SELECT pid FROM pg_locks WHERE NOT granted AND mode = 'AccessExclusiveLock'
+                AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+            """
+        for _ in 0..<3 {
+            // The holder waits for the reads here: were they kept until the migration has the table, nobody could go on.
+            while try await others.query(waiting).isEmpty { try await Task.sleep(for: .milliseconds(10)) }
+            let rows = try await others.query("SELECT n FROM t")
+            #expect(rows.count == 1)
+        }
+        done.send()
+        try await holder
+        #expect(try await version == 2)
+        #expect(try await fixture.rows() == [1: "one", 2: "two"])
+        await others.close()
+        await fixture.database.close()
+    }
+
+    @Test("A step gives up where a table is held for too long")
+    func givesUp() async throws {
+        let fixture = try await Fixture()
+        try await PostgresMigrations([Self.first]).run(on: fixture.database)
+        var migrations = PostgresMigrations([Self.first, Self.second])
+        (migrations.tableLockTimeout, migrations.pause) = (.milliseconds(50), .milliseconds(50))
+        migrations.lockTimeout = .milliseconds(500)
+        let hasty = migrations
+        let (held, done) = (Signal(), Signal())
+        async let holder: Void = fixture.other().transaction { transaction in
+            try transaction.query("SELECT * FROM t")
+            held.send()
+            done.block()
+        }
+        // The holder goes on also where the test ends early.
+        defer { done.send() }
+        await held.wait()
+        let error = await failure { try await hasty.run(on: fixture.database) }
+        #expect(error?.code == .lockTimeout && error?.message.contains("can't be migrated") == true)
+        done.send()
+        try await holder
+        #expect(try await hasty.run(on: fixture.database) == 2)
+        await fixture.database.close()
+    }
+
     @Test("A standby, or a read-only database, of the newest version passes; one of an older version is refused")
     func readsVersions() async throws {
         let fixture = try await Fixture { $0.patience = .zero }

@@ -26,8 +26,12 @@ package struct PostgresMigrations: Sendable {
     package let steps: [PostgresMigration]
     /// Whose tables the steps make, such as `accounts`.
     package let component: String
-    /// How long a server waits for another one that migrates.
+    /// How long a server waits for another one that migrates, and how long it tries to get the tables of a step.
     package var lockTimeout = Duration.seconds(600)
+    /// How long a statement of a step waits for a table in one try. Requests of servers that are at work wait behind it.
+    package var tableLockTimeout = Duration.seconds(2)
+    /// How long a step leaves the tables to requests before it tries again.
+    package var pause = Duration.seconds(1)
 
     /// How long a statement of a step may take, with the wait for the lock.
     package var stepTimeout = Duration.seconds(3600)
@@ -47,7 +51,7 @@ package struct PostgresMigrations: Sendable {
     ///
     /// - Returns: The version of the tables, which may be newer than the last step.
     /// - Throws: `PostgresError` `newerVersion` where servers of this version may not use the tables any more; `lockTimeout` where
-    ///   another server migrates for too long.
+    ///   another server migrates for too long, or a transaction holds a table for too long.
     @discardableResult
     package func run(on database: PostgresDatabase) async throws -> Int {
         // Mostly nothing is to be done. A standby can find that out, too.
@@ -56,13 +60,28 @@ package struct PostgresMigrations: Sendable {
             try check(found, database)
             return found.number
         }
-        let options = PostgresTransactionOptions(
-            .readCommitted, isReadOnly: false, lockTimeout: lockTimeout, statementTimeout: stepTimeout)
         var unknownCommits = 0
+        var (begun, isRepeated) = (ContinuousClock.now, false)
         while true {
+            let left = max(.milliseconds(1), lockTimeout - (ContinuousClock.now - begun))
+            let options = PostgresTransactionOptions(
+                .readCommitted, isReadOnly: false, lockTimeout: left, statementTimeout: stepTimeout)
+            let pausesFirst = isRepeated
             let version: Version
             do {
-                version = try await database.transaction(options, step)
+                version = try await database.transaction(options) { [self] transaction in
+                    try step(transaction, pausesFirst: pausesFirst)
+                }
+                (begun, isRepeated) = (ContinuousClock.now, false)
+            } catch let error as PostgresError where error.code == .lockTimeout {
+                guard ContinuousClock.now - begun < lockTimeout else {
+                    throw PostgresError(
+                        .lockTimeout,
+                        "the \(component) of the \(database.configuration.address.name) can't be migrated: for \(lockTimeout) another server has migrated, or transactions have held the tables. End those that pg_stat_activity shows, and start again",
+                        state: error.state)
+                }
+                isRepeated = true
+                continue
             } catch let error as PostgresError where error.code == .commitUnknown && unknownCommits < 3 {
                 // The table of versions tells.
                 unknownCommits += 1
@@ -76,8 +95,14 @@ package struct PostgresMigrations: Sendable {
     }
 
     /// Runs the next step, if one is missing.
-    private func step(_ transaction: PostgresTransaction) throws -> Version {
+    ///
+    /// - Parameter pausesFirst: Whether tables were not to be had a moment ago. The pause is under the advisory lock, so that other servers that
+    ///   migrate do not take turns without one.
+    private func step(_ transaction: PostgresTransaction, pausesFirst: Bool) throws -> Version {
         try transaction.query("SELECT pg_advisory_xact_lock($1)", Self.lock)
+        if pausesFirst { try transaction.query("SELECT pg_sleep($1)", pause / .seconds(1)) }
+        // A statement that waits for a table keeps all later ones from it, those of readers among them.
+        try transaction.query("SELECT set_config('lock_timeout', $1, true)", "\(tableLockTimeout.milliseconds)")
         let found: Version
         if let version = try version(transaction) {
             found = version
