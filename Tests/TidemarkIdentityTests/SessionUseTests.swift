@@ -60,6 +60,10 @@ import TidemarkModel
             ("", ""), (" Phone\n", "Phone"), ("a\u{1b}[31m\u{7}b", "a [31m b"), (String(repeating: "é", count: 5000), nil),
             // What turns the direction of the text around it, and other ends of a line.
             ("a\u{202e}b\u{2066}c\u{200f}d\u{61c}e", "abcde"), ("a\u{2028}b\u{2029}c\u{85}d", "a b c d"),
+            // Marks that nobody sees, and what consists of them.
+            ("a\u{ad}b\u{feff}c\u{2060}d", "abcd"), ("\u{200d}\u{200c}\u{fe0f} \u{3164}\u{2800}\u{a0}", ""),
+            // Space at the beginning takes no room.
+            (String(repeating: " ", count: 300) + "Phone", "Phone"),
             // A family is one picture, joined by marks that stay.
             ("👩\u{200d}👧 phone", "👩\u{200d}👧 phone"),
         ] {
@@ -83,6 +87,7 @@ import TidemarkModel
         #expect(try await listed(served).device == "Anna's phone")
         for (account, name, code) in [
             ("ben", "Mine", CredentialError.Code.notFound), ("anna", " \u{202e}\n", .invalid), ("anna", "", .invalid),
+            ("anna", "\u{200b}\u{2800}\u{3164}", .invalid), ("anna", String(repeating: "é", count: 101), .invalid),
         ] {
             let error = await refusal { _ = try await served.credentials.renameSession(id: id, of: account, to: name) }
             #expect(error?.code == code, "\(account): \(name)")

@@ -94,11 +94,33 @@ package struct PersonalAccount: Sendable {
 
     /// Gives what a session of a device or a browser is on another name.
     ///
-    /// - Throws: ``AdministrationError`` `invalid` for a name that shows nothing; `notFound`.
+    /// - Throws: ``AdministrationError`` `invalid` for a name that shows nothing or is too long, and where devices of the account were renamed too
+    ///   often; `notFound`.
     package func renameSession(_ id: String, to name: String) async throws(AdministrationError) {
+        try await checkRenames()
         let (before, after) = try await wrapped { try await credentials.renameSession(id: id, of: account.id, to: name) }
         guard before != after else { return }
         try await audit("session.rename", subject: "session \(id)", before: before, after: after)
+    }
+
+    /// How often devices of an account are renamed within an hour at the most: each time is written to the disk, and stays in the audit log.
+    private static let renamesPerHour = 20
+    /// The entries of the account in the audit log that are searched for renames, the newest first.
+    private static let searchedEntries = 200
+
+    private func checkRenames() async throws(AdministrationError) {
+        let hour: Int64 = 3_600_000_000
+        let now = credentials.time
+        let entries = try await wrapped { try await credentials.auditLog(account: account.id, limit: Self.searchedEntries) }
+        let times = entries.filter { $0.event.action == .own("session.rename") && $0.at > now - hour }.map(\.at).sorted(by: >)
+        guard times.count >= Self.renamesPerHour else { return }
+        // The next one is free when the oldest that counts is an hour old.
+        let wait = times[Self.renamesPerHour - 1] + hour - now
+        let minutes = max(1, (wait + 59_999_999) / 60_000_000)
+        throw AdministrationError(
+            .invalid,
+            "your devices were renamed \(Self.renamesPerHour) times within an hour: try again in \(minutes) \(minutes == 1 ? "minute" : "minutes")"
+        )
     }
 
     /// Ends a session of the account: of a device, a browser, or pages.

@@ -8,7 +8,7 @@ import TidemarkModel
 /// A person's own account: who they are, where they are signed in, and what they can do about that.
 struct PersonPage {
     /// A part of the page that something may be wrong with.
-    enum Part { case profile, password, identity, export, consent }
+    enum Part { case profile, password, identity, sessions, export, consent }
 
     private let person: Person
     private let pages: PeoplePages
@@ -78,6 +78,7 @@ struct PersonPage {
                 <button class="quiet">\(hasFactor ? "Remove the second factor…" : "Set up a second factor…")</button>
                 """))</div>
             <h2>Devices and sessions</h2>
+            \(alert(.sessions))
             \(try await sessions())
             <div class="actions">\(person.form(Self.here, "everywhere", "<button class=\"danger\">Sign out everywhere</button>"))</div>
             \(try await PersonConsent(person).section(alert(.consent)))
@@ -192,7 +193,12 @@ struct PersonPage {
             try await person.own.endSession(person.value("id") ?? "")
             return .redirect(to: Self.here.with("done", "session"))
         case "rename":
-            try await person.own.renameSession(person.value("id") ?? "", to: person.value("device") ?? "")
+            do throws(AdministrationError) {
+                try await person.own.renameSession(person.value("id") ?? "", to: person.value("device") ?? "")
+            } catch {
+                guard error.code == .invalid else { throw error }
+                return try await reply(error: (.sessions, Layout.message(of: error)))
+            }
             return .redirect(to: Self.here.with("done", "renamed"))
         case "everywhere":
             try await person.own.signOutEverywhere()

@@ -66,19 +66,38 @@ extension CredentialStore {
     /// Bytes of the name of an operating system at the most.
     private static let systemLength = 100
 
-    /// What others say of themselves as a line of a list: without control characters, and without marks that turn the direction of what is
-    /// written around it.
+    /// What others say of themselves as a line of a list: without control characters, and without marks that nobody sees, such as those that
+    /// turn the direction of what is written around them. Empty where nothing of it shows.
     ///
     /// - Parameter most: Its bytes at the most.
     package static func line(_ text: String, most: Int = CredentialStore.deviceLength) -> String {
+        let whole = shown(text)
+        guard whole.utf8.count > most else { return whole }
         var line = ""
-        for scalar in text.unicodeScalars where !scalar.properties.isBidiControl {
-            let isBreak = [.control, .lineSeparator, .paragraphSeparator].contains(scalar.properties.generalCategory)
-            let shown = isBreak ? " " : scalar
-            guard line.utf8.count + UTF8.width(shown) <= most else { break }
-            line.unicodeScalars.append(shown)
+        for scalar in whole.unicodeScalars {
+            guard line.utf8.count + UTF8.width(scalar) <= most else { break }
+            line.unicodeScalars.append(scalar)
         }
         return line.trimmingCharacters(in: .whitespaces)
+    }
+
+    /// The whole line, however long it is.
+    private static func shown(_ text: String) -> String {
+        var line = ""
+        var isVisible = false
+        for scalar in text.unicodeScalars {
+            switch scalar.properties.generalCategory {
+            case .control, .lineSeparator, .paragraphSeparator: line.unicodeScalars.append(" ")
+            // Scripts and pictures need those that join letters, and those that keep them apart.
+            case .format where scalar != "\u{200c}" && scalar != "\u{200d}": continue
+            default:
+                line.unicodeScalars.append(scalar)
+                // The empty pattern of Braille counts as a symbol.
+                let isBlank = scalar.properties.isDefaultIgnorableCodePoint || scalar.properties.isWhitespace
+                if !isBlank, scalar != "\u{2800}" { isVisible = true }
+            }
+        }
+        return isVisible ? line.trimmingCharacters(in: .whitespaces) : ""
     }
 
     /// The session of a token, or why it lets nobody in. A space for a plus sign does no harm.
@@ -142,15 +161,22 @@ extension CredentialStore {
     /// Gives what an account's session is on another name.
     ///
     /// - Returns: The name before, and the one that lists have from now on.
-    /// - Throws: ``CredentialError`` `invalid` for a name that shows nothing; `notFound`, `storage`, `busy`.
+    /// - Throws: ``CredentialError`` `invalid` for a name that shows nothing or is too long; `notFound`, `storage`, `busy`.
     package func renameSession(
         id: String, of account: String, to name: String
     ) async throws(CredentialError) -> (before: String, after: String) {
-        let after = Self.line(name)
+        let after = Self.shown(name)
         guard !after.isEmpty else { throw CredentialError(.invalid, "a device has a name: write one") }
+        let length = after.utf8.count
+        guard length <= Self.deviceLength else {
+            throw CredentialError(
+                .invalid,
+                "a device's name has \(Self.deviceLength) bytes at the most, and this one has \(length): write a shorter one")
+        }
         let bytes = Hexadecimal.bytes(id) ?? []
         let missing = CredentialError(.notFound, "there is no such session; it may have ended")
         guard let before = try await sessions(of: account).first(where: { $0.id == id })?.device else { throw missing }
+        guard before != after else { return (before, after) }
         guard try await stored({ try await storage.renameSession(bytes, of: account, to: after) }) else { throw missing }
         return (before, after)
     }
