@@ -38,6 +38,12 @@ extension CredentialStorageContract {
             try requireEqual(
                 try await found(.init(container: "journal", environment: .production, account: "ben")), [all[1]], "of all three")
             try requireEqual(try await found(.init(container: "\0")), [], "of no container")
+            try requireEqual(try await found(.init(code: "BAD_REQUEST")).count, 4, "of a code")
+            try requireEqual(try await found(.init(code: "CONFLICT")), [], "of another code")
+            try requireEqual(try await other.syncFailureValues(of: .code, .init()), ["BAD_REQUEST"], "codes")
+            try requireEqual(
+                try await other.syncFailureValues(of: .account, .init(container: "journal")), ["anna", "ben"], "accounts")
+            try requireEqual(try await other.syncFailureValues(of: .code, .init(code: "CONFLICT")), [], "no codes")
         },
         StorageCheck("equal failures of whatever server are one, with their count, the first time and the last") { open in
             let (storage, other) = (try await open(), try await open())
@@ -55,23 +61,37 @@ extension CredentialStorageContract {
             try requireEqual(found.map(\.count), [10, 8], "counts")
             try requireEqual(found.map(\.firstAt), [now + 1, now + 1], "first times")
             try requireEqual(found.map(\.at), [now + 9, now + 9], "last times")
-            for other in [failure(of: "ben"), failure(reason: "another"), failure(environment: "development")] {
+            for other in [failure(of: "ben"), failure(environment: "development")] {
                 try await storage.record([other], at: now)
             }
-            try requireEqual(try await storage.syncFailures(.init(), limit: 9).count, 5, "different ones")
+            try requireEqual(try await storage.syncFailures(.init(), limit: 9).count, 4, "different ones")
+            for (time, reason) in [(now + 20, "newest"), (now + 3, "older")] {
+                try await storage.record([failure(at: time, reason: reason)], at: now)
+            }
+            let row = try await storage.syncFailures(.init(), limit: 1)
+            try requireEqual(row.map(\.reason), ["newest"], "the reason")
+            try requireEqual(row.map(\.count), [14], "the count with every reason")
         },
         StorageCheck("of each container the newest failures stay, those of nobody take no place, and old ones go") { open in
             let storage = try await open()
-            let most = SyncFailureLimits.ofAccounts
-            try await storage.record((0..<(most + 5)).map { failure("r\($0)", at: now + Int64($0)) }, at: now)
-            try await storage.record([failure("elsewhere", container: "other")], at: now)
+            let (most, own) = (SyncFailureLimits.ofAccounts, SyncFailureLimits.ofAccount)
+            try await storage.record((0..<(own + 5)).map { failure("r\($0)", at: now + Int64($0)) }, at: now)
+            let first = try await storage.syncFailures(.init(account: "anna"), limit: 9_999)
+            try requireEqual(first.count, own, "rows of one account")
+            try requireEqual(first.last?.record, "r5", "the oldest of one account")
+            try await storage.record(
+                [failure("elsewhere", container: "other"), failure("before", of: "cleo", environment: "development")], at: now)
+            // Five more than there is room for, with those of the first account.
+            let others = (0..<(most - own + 5)).map { failure("o\($0)", of: "a\($0 / own)", at: now + 1_000 + Int64($0)) }
+            try await storage.record(others, at: now)
             let ofNobody = (0..<(SyncFailureLimits.ofNobody + 50)).map { failure("n\($0)", of: "", at: now + 9_000 + Int64($0)) }
             try await storage.record(ofNobody, at: now)
             let found = try await storage.syncFailures(.init(container: "journal"), limit: 9_999)
-            let kept = found.filter { $0.account == "anna" }
+            let kept = found.filter { !$0.account.isEmpty && $0.environment == "production" }
             try requireEqual(kept.count, most, "rows of accounts")
-            try requireEqual(kept.last?.record, "r5", "the oldest")
-            try requireEqual(found.count - kept.count, SyncFailureLimits.ofNobody, "rows of nobody")
+            try requireEqual(kept.last?.record, "r10", "the oldest")
+            try requireEqual(found.count { $0.record == "before" }, 1, "rows of another environment")
+            try requireEqual(found.count { $0.account.isEmpty }, SyncFailureLimits.ofNobody, "rows of nobody")
             try requireEqual(try await storage.syncFailures(.init(container: "other"), limit: 9).count, 1, "of another container")
             let spread = (0..<(SyncFailureLimits.ofNobodyInAll + 50)).map {
                 failure(of: "", at: now + 20_000 + Int64($0), container: "c\($0)")
@@ -79,7 +99,7 @@ extension CredentialStorageContract {
             try await storage.record(spread, at: now)
             let all = try await storage.syncFailures(.init(), limit: 9_999)
             try requireEqual(all.count { $0.account.isEmpty }, SyncFailureLimits.ofNobodyInAll, "rows of nobody in all")
-            try requireEqual(all.count { !$0.account.isEmpty }, most + 1, "rows of accounts in all")
+            try requireEqual(all.count { !$0.account.isEmpty }, most + 2, "rows of accounts in all")
             let later = now + SyncFailureLimits.age
             try await storage.record([failure("new", at: later + 8_000)], at: later + 8_000)
             try requireEqual(
@@ -88,19 +108,35 @@ extension CredentialStorageContract {
             try await storage.sweepSyncFailures(at: later + later)
             try requireEqual(try await storage.syncFailures(.init(), limit: 9).count, 0, "after a sweep")
         },
+        StorageCheck("the whole cloud has a bounded number of failures of accounts, in whatever containers") { open in
+            let storage = try await open()
+            let most = SyncFailureLimits.ofAccountsInAll
+            let spread = (0..<(most + 50)).map { number in
+                failure(of: "a\(number)", at: now + Int64(number), container: "c\(number / 500)")
+            }
+            try await storage.record(spread, at: now)
+            let found = try await storage.syncFailures(.init(), limit: most + 99)
+            try requireEqual(found.count, most, "rows")
+            try requireEqual(found.last?.account, "a50", "the oldest")
+        },
         StorageCheck("what an account was refused goes with it, and a session that has ended leads to its account") { open in
             let storage = try await open()
             try await storage.record([failure(), failure("b", of: "ben")], at: now)
             try await storage.removeAccount("anna")
             try requireEqual(try await storage.syncFailures(.init(), limit: 9).map(\.account), ["ben"], "accounts")
+            try await storage.removeSyncFailures(of: "cleo")
+            try requireEqual(try await storage.syncFailures(.init(), limit: 9).count, 1, "rows of others")
+            try await storage.removeSyncFailures(of: "ben")
+            try requireEqual(try await storage.syncFailures(.init(), limit: 9), [], "rows of an account that is gone")
             for (outcome, account) in [("wrong password", "cleo"), ("done", "anna")] {
                 try await storage.audit(
                     StoredAuditEvent(
-                        action: "sign-in", actor: "", account: account, address: "", container: "", subject: "session 00ff",
-                        outcome: outcome), at: now)
+                        action: "sign-in", actor: "", account: account, address: "", container: "journal",
+                        subject: "session 00ff", outcome: outcome), at: now)
             }
-            try requireEqual(try await storage.account(ofSignIn: "00ff"), "anna", "who has signed in")
-            try requireEqual(try await storage.account(ofSignIn: "00fe"), nil, "nobody")
+            let found = try await storage.signIn(ofSession: "00ff")
+            try requireEqual([found?.account, found?.container], ["anna", "journal"], "who has signed in, and where")
+            try require(try await storage.signIn(ofSession: "00fe") == nil, "a session of nobody was found")
         },
     ]
 }

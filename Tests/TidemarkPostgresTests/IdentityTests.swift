@@ -22,6 +22,35 @@ struct IdentityTests {
             try await PostgresCredentialStorage.open(try fixture.other(change), listener: listener), passwordLogN: 4)
     }
 
+    @Test("Servers write what devices were refused one after the other")
+    func writesInTurn() async throws {
+        let fixture = try await Fixture()
+        let storage = try await PostgresCredentialStorage.open(try fixture.other())
+        let failure = SyncFailure(
+            at: 1, operation: "records.modify", container: Self.container, environment: "production", account: "anna",
+            scope: .private, code: "BAD_REQUEST", reason: "why")
+        let writes = try await fixture.database.transaction { transaction -> Task<Void, any Error> in
+            try transaction.query("SELECT pg_advisory_xact_lock($1)", PostgresCredentialStorage.syncFailureLock)
+            let writes = Task { try await storage.record([failure], at: 1) }
+            var waiting: Int64 = 0
+            for _ in 0..<500 where waiting == 0 {
+                Thread.sleep(forTimeInterval: 0.02)
+                let rows = try transaction.query(
+                    """
+                    SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted
+                        AND (classid::int8 << 32) + objid::int8 = $1
+                        AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+                    """, PostgresCredentialStorage.syncFailureLock)
+                waiting = try rows[0].value(0, as: Int64.self)
+            }
+            #expect(waiting == 1)
+            return writes
+        }
+        try await writes.value
+        #expect(try await storage.syncFailures(.init(), limit: 9).count == 1)
+        await fixture.database.close()
+    }
+
     @Test("Whoever signs in at one server is known by the other, until the session ends, and no longer")
     func signsIn() async throws {
         let fixture = try await Fixture()

@@ -5,16 +5,26 @@ package import TidemarkModel
 package protocol SyncFailureStorage: Sendable {
     /// Adds failures, which differ from each other in ``SyncFailure/kind``. One whose kind is there already adds its count to that row.
     ///
-    /// Rows whose time is over go, and the oldest beyond what ``SyncFailureLimits`` allows.
+    /// A row has the newest reason. Rows whose time is over go, and the oldest beyond what ``SyncFailureLimits`` allows.
     func record(_ failures: [SyncFailure], at now: Int64) async throws
     /// Returns failures, the newest first.
     func syncFailures(_ filter: SyncFailureFilter, limit: Int) async throws -> [SyncFailure]
+    /// Returns the different values of a column of failures.
+    func syncFailureValues(of column: SyncFailureColumn, _ filter: SyncFailureFilter) async throws -> Set<String>
     /// Removes rows whose time is over.
     func sweepSyncFailures(at now: Int64) async throws
-    /// Returns the account that has begun a session, as far back as the audit log has sign-ins; `nil` where it has none.
+    /// Removes the rows of an account, and nothing else of it.
+    func removeSyncFailures(of account: String) async throws
+    /// Returns the account that has begun a session, and the container it is for, as far back as the audit log has sign-ins; `nil` where it
+    /// has none.
     ///
     /// - Parameter session: 32 hexadecimal digits.
-    func account(ofSignIn session: String) async throws -> String?
+    func signIn(ofSession session: String) async throws -> (account: String, container: String)?
+}
+
+/// A column whose different values are read.
+package enum SyncFailureColumn: String, Sendable {
+    case account, code
 }
 
 /// A request, or a part of one, that a client was refused, and how often.
@@ -51,15 +61,17 @@ package struct SyncFailure: Hashable, Sendable {
         (self.code, self.reason, self.count) = (code, reason, count)
     }
 
-    /// What was refused, without when and how often: equal failures have one.
+    /// What was refused, without the reason, when and how often: equal failures have one. Reasons have sizes, times and versions, which differ
+    /// with each attempt.
     package var kind: SyncFailure {
         var kind = self
-        (kind.firstAt, kind.at, kind.count) = (0, 0, 0)
+        (kind.firstAt, kind.at, kind.count, kind.reason) = (0, 0, 0, "")
         return kind
     }
 
-    /// Adds another one of the same ``kind``.
+    /// Adds another one of the same ``kind``. The newest reason stays.
     package mutating func add(_ other: SyncFailure) {
+        if other.at >= at { reason = other.reason }
         (firstAt, at) = (min(firstAt, other.firstAt), max(at, other.at))
         count += other.count
     }
@@ -67,7 +79,7 @@ package struct SyncFailure: Hashable, Sendable {
     /// Names ``kind`` in storages: the SHA-256 of its texts.
     package var id: String {
         var digest = AssetDigest()
-        for text in [container, environment, account, scope?.name ?? "", operation, zone, recordType, record, code, reason] {
+        for text in [container, environment, account, scope?.name ?? "", operation, zone, recordType, record, code] {
             digest.update(Array("\(text.utf8.count) \(text)".utf8))
         }
         return digest.finish().digest
@@ -75,6 +87,28 @@ package struct SyncFailure: Hashable, Sendable {
 
     /// The code of a change that was made from an older version. It is no fault: the device merges, and sends again.
     package static let conflict = "CONFLICT"
+
+    /// Cuts texts that came from a client to what a row has room for. A conflict loses its zone: all conflicts of an account are one row.
+    ///
+    /// - Complexity: O(limits), however long the texts are.
+    package mutating func fit() {
+        (container, operation, code) = (Self.cut(container, 255), Self.cut(operation, 255), Self.cut(code, 100))
+        (record, recordType, zone) = (Self.cut(record, 255), Self.cut(recordType, 255), Self.cut(zone, 255))
+        reason = Self.cut(reason, 1_000)
+        if code == Self.conflict { zone = "" }
+    }
+
+    /// Returns a text's beginning. It has no U+0000, which PostgreSQL can't store.
+    ///
+    /// - Parameter limit: Bytes of UTF-8.
+    private static func cut(_ text: String, _ limit: Int) -> String {
+        var cut = ""
+        for scalar in text.unicodeScalars {
+            guard cut.utf8.count + UTF8.width(scalar) <= limit else { break }
+            cut.unicodeScalars.append(scalar == "\0" ? "\u{fffd}" : scalar)
+        }
+        return cut
+    }
 }
 
 /// Which failures are read.
@@ -85,32 +119,85 @@ package struct SyncFailureFilter: Hashable, Sendable {
     package var environment: StoreEnvironment?
     /// By its identifier.
     package var account: String?
+    /// As the protocol has it.
+    package var code: String?
 
     package init(
-        since: Int64 = 0, container: String? = nil, environment: StoreEnvironment? = nil, account: String? = nil
+        since: Int64 = 0, container: String? = nil, environment: StoreEnvironment? = nil, account: String? = nil,
+        code: String? = nil
     ) {
         (self.since, self.container, self.environment, self.account) = (since, container, environment, account)
+        self.code = code
     }
 
-    /// The statement that finds the failures. Its parameters are `$1` to `$5`: since, container, environment, account and the limit.
-    package func statement(_ columns: String) -> String {
+    /// Which rows are wanted. The parameters are `$1` to `$5`: since, container, environment, account and code.
+    private var condition: String {
         var wanted = "at >= $1"
         if container != nil { wanted += " AND container = $2" }
         if environment != nil { wanted += " AND environment = $3" }
         if account != nil { wanted += " AND account = $4" }
-        return "SELECT \(columns) FROM sync_failures WHERE \(wanted) ORDER BY at DESC, id LIMIT $5"
+        if code != nil { wanted += " AND code = $5" }
+        return wanted
+    }
+
+    /// The statement that finds the failures. Its parameters are `$1` to `$6`: those of the filter, and the limit.
+    package func statement(_ columns: String) -> String {
+        "SELECT \(columns) FROM sync_failures WHERE \(condition) ORDER BY at DESC, id LIMIT $6"
+    }
+
+    /// The statement that finds the different values of a column. Its parameters are `$1` to `$5`, those of the filter.
+    package func statement(of column: SyncFailureColumn) -> String {
+        "SELECT DISTINCT \(column.rawValue) FROM sync_failures WHERE \(condition)"
     }
 }
 
 /// How many failures storages keep, and for how long.
 package enum SyncFailureLimits {
-    /// How many rows of accounts a container has.
+    /// How many rows of accounts an environment of a container has.
     package static let ofAccounts = 500
-    /// How many rows a container has of requests that have no account. Whoever asks without one can make as many as they want, and takes no
+    /// How many of them one account has: a device that is refused everything takes no place from those of others.
+    package static let ofAccount = 50
+    /// How many rows of accounts there are in all.
+    package static let ofAccountsInAll = 10_000
+    /// How many rows an environment of a container has of requests that have no account. Whoever asks without one can make as many as they want, and takes no
     /// place from those who have one.
     package static let ofNobody = 100
     /// How many rows there are of requests without an account in all: they may name any container, also one that is not there.
     package static let ofNobodyInAll = 1_000
     /// For how long a row is kept after its last failure: microseconds, 7 days.
     package static let age: Int64 = 7 * CredentialLimits.day
+
+    /// The statements that remove the oldest rows of an environment of a container, each with its limit. Their parameters are `$1` to `$3`:
+    /// the container, the environment and the limit.
+    package static let ofPlace: [(statement: String, limit: Int)] = [
+        (removal("account <> ''", "PARTITION BY account"), ofAccount), (removal("account <> ''", ""), ofAccounts),
+        (removal("account = ''", ""), ofNobody),
+    ]
+
+    private static func removal(_ accounts: String, _ partition: String) -> String {
+        """
+        DELETE FROM sync_failures WHERE id IN (
+            SELECT id FROM (
+                SELECT id, row_number() OVER (\(partition) ORDER BY at DESC, id) AS number FROM sync_failures
+                WHERE container = $1 AND environment = $2 AND \(accounts)) AS numbered
+            WHERE number > $3)
+        """
+    }
+
+    /// The statements that remove the oldest rows of the whole cloud, each with its limit. Their parameter is `$1`, the limit.
+    package static let ofAll: [(statement: String, limit: Int)] = [
+        (removal("<>"), ofAccountsInAll), (removal("="), ofNobodyInAll),
+    ]
+
+    private static func removal(_ comparison: String) -> String {
+        """
+        DELETE FROM sync_failures WHERE account \(comparison) '' AND at <= (
+            SELECT at FROM sync_failures WHERE account \(comparison) '' ORDER BY at DESC LIMIT 1 OFFSET $1)
+        """
+    }
+
+    /// Where failures are, each place once.
+    package static func places(of failures: [SyncFailure]) -> Set<[String]> {
+        Set(failures.map { [$0.container, $0.environment] })
+    }
 }

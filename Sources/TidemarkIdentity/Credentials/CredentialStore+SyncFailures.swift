@@ -4,18 +4,22 @@ import TidemarkModel
 extension CredentialStore {
     /// Adds what clients were refused, once the account of each ended session is looked up.
     ///
+    /// A failure gets the account of its session only in the container that the session is for, while that is served: a client can name any.
+    ///
     /// - Throws: ``CredentialError`` `storage`, `busy`.
     package func record(_ failures: [SyncFailure]) async throws(CredentialError) {
-        var accounts: [String: String] = [:]
+        var places: [String: SignedInPlace?] = [:]
         var known: [SyncFailure: SyncFailure] = [:]
         for var failure in failures {
             if failure.account.isEmpty, !failure.session.isEmpty {
-                if let account = accounts[failure.session] {
-                    failure.account = account
+                let place: SignedInPlace?
+                if let found = places[failure.session] {
+                    place = found
                 } else {
-                    failure.account = try await account(ofSession: failure.session) ?? ""
-                    accounts[failure.session] = failure.account
+                    place = try await self.place(ofSession: failure.session)
+                    places.updateValue(place, forKey: failure.session)
                 }
+                if let place, place.holds(failure), try hasContainer(failure.container) { failure.account = place.account }
             }
             failure.session = ""
             failure.fit()
@@ -35,37 +39,50 @@ extension CredentialStore {
         return try await stored { try await storage.syncFailures(wanted, limit: limit) }
     }
 
-    /// Removes what clients were refused more than 7 days ago.
+    /// Returns the different values of a column of what clients were refused in the last 7 days.
     ///
     /// - Throws: ``CredentialError`` `storage`, `busy`.
-    package func sweepSyncFailures() async throws(CredentialError) {
+    package func syncFailureValues(
+        of column: SyncFailureColumn, _ filter: SyncFailureFilter = SyncFailureFilter()
+    ) async throws(CredentialError) -> Set<String> {
+        var filter = filter
+        filter.since = max(filter.since, now() - SyncFailureLimits.age)
+        let wanted = filter
+        return try await stored { try await storage.syncFailureValues(of: column, wanted) }
+    }
+
+    /// Removes what clients were refused more than 7 days ago, and what those were refused whose accounts are gone: a server may have added it
+    /// after their removal.
+    ///
+    /// - Parameter exists: Whether there is an account.
+    /// - Throws: ``CredentialError`` `storage`, `busy`; and what `exists` throws.
+    package func sweepSyncFailures(_ exists: (String) async throws -> Bool) async throws {
         let now = now()
         try await stored { try await storage.sweepSyncFailures(at: now) }
-    }
-
-    /// The account of a session that may have ended; `nil` where nothing tells any more.
-    private func account(ofSession id: String) async throws(CredentialError) -> String? {
-        guard let bytes = Hexadecimal.bytes(id) else { return nil }
-        if let row = try await row(ofSession: bytes) { return row.account }
-        return try await stored { try await storage.account(ofSignIn: id) }
-    }
-}
-
-extension SyncFailure {
-    /// Cuts texts that came from a client to what a row has room for. No row has U+0000, which PostgreSQL can't store.
-    fileprivate mutating func fit() {
-        (container, operation, code) = (Self.cut(container, 255), Self.cut(operation, 255), Self.cut(code, 100))
-        (record, recordType, zone) = (Self.cut(record, 255), Self.cut(recordType, 255), Self.cut(zone, 255))
-        reason = Self.cut(reason, 1_000)
-    }
-
-    /// - Parameter limit: Bytes of UTF-8.
-    private static func cut(_ text: String, _ limit: Int) -> String {
-        var cut = ""
-        for scalar in text.unicodeScalars {
-            guard cut.utf8.count + UTF8.width(scalar) <= limit else { break }
-            cut.unicodeScalars.append(scalar == "\0" ? "\u{fffd}" : scalar)
+        for account in try await syncFailureValues(of: .account) where !account.isEmpty {
+            guard try await !exists(account) else { continue }
+            try await stored { try await storage.removeSyncFailures(of: account) }
         }
-        return cut
+    }
+
+    /// Where a session is, or was.
+    private struct SignedInPlace {
+        let account, container: String
+        /// `nil` where only the audit log knows the session.
+        var environment: StoreEnvironment?
+
+        func holds(_ failure: SyncFailure) -> Bool {
+            container == failure.container && (environment == nil || environment?.rawValue == failure.environment)
+        }
+    }
+
+    /// The account and the place of a session that may have ended; `nil` where nothing tells any more.
+    private func place(ofSession id: String) async throws(CredentialError) -> SignedInPlace? {
+        guard let bytes = Hexadecimal.bytes(id) else { return nil }
+        if let row = try await row(ofSession: bytes) {
+            return SignedInPlace(account: row.account, container: row.container, environment: row.environment)
+        }
+        guard let found = try await stored({ try await storage.signIn(ofSession: id) }) else { return nil }
+        return SignedInPlace(account: found.account, container: found.container)
     }
 }

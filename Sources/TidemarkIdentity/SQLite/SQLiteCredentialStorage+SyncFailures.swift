@@ -12,7 +12,8 @@ extension SQLiteCredentialStorage {
                         INSERT INTO sync_failures AS known (id, container, environment, account, scope, operation, zone, type,
                             record, code, reason, first_at, at, count) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
                         ON CONFLICT (id) DO UPDATE SET first_at = min(known.first_at, excluded.first_at),
-                            at = max(known.at, excluded.at), count = known.count + excluded.count
+                            at = max(known.at, excluded.at), count = known.count + excluded.count,
+                            reason = CASE WHEN excluded.at >= known.at THEN excluded.reason ELSE known.reason END
                         """,
                     arguments: [
                         failure.id, failure.container, failure.environment, failure.account, failure.scope?.name ?? "",
@@ -21,22 +22,14 @@ extension SQLiteCredentialStorage {
                     ])
             }
             try Self.removeOldSyncFailures(at: now, db)
-            for container in Set(failures.map(\.container)) {
-                for (accounts, limit) in [("<>", SyncFailureLimits.ofAccounts), ("=", SyncFailureLimits.ofNobody)] {
-                    try db.execute(
-                        sql: """
-                            DELETE FROM sync_failures WHERE container = ?1 AND account \(accounts) '' AND id NOT IN (
-                                SELECT id FROM sync_failures WHERE container = ?1 AND account \(accounts) ''
-                                ORDER BY at DESC, id LIMIT ?2)
-                            """, arguments: [container, limit])
+            for place in SyncFailureLimits.places(of: failures) {
+                for (statement, limit) in SyncFailureLimits.ofPlace {
+                    try db.execute(sql: statement.replacing("$", with: "?"), arguments: [place[0], place[1], limit])
                 }
             }
-            guard failures.contains(where: \.account.isEmpty) else { return }
-            try db.execute(
-                sql: """
-                    DELETE FROM sync_failures WHERE account = '' AND id NOT IN (
-                        SELECT id FROM sync_failures WHERE account = '' ORDER BY at DESC, id LIMIT ?)
-                    """, arguments: [SyncFailureLimits.ofNobodyInAll])
+            for (statement, limit) in SyncFailureLimits.ofAll {
+                try db.execute(sql: statement.replacing("$", with: "?"), arguments: [limit])
+            }
         }
     }
 
@@ -49,7 +42,7 @@ extension SQLiteCredentialStorage {
                 ).replacing("$", with: ":p"),
                 arguments: [
                     "p1": filter.since, "p2": filter.container, "p3": filter.environment?.rawValue, "p4": filter.account,
-                    "p5": limit,
+                    "p5": filter.code, "p6": limit,
                 ]
             ).map { row in
                 let scope: String = row[4]
@@ -63,19 +56,37 @@ extension SQLiteCredentialStorage {
         }
     }
 
+    func syncFailureValues(of column: SyncFailureColumn, _ filter: SyncFailureFilter) async throws -> Set<String> {
+        try await writer.read { db in
+            try String.fetchSet(
+                db, sql: filter.statement(of: column).replacing("$", with: ":p"),
+                arguments: [
+                    "p1": filter.since, "p2": filter.container, "p3": filter.environment?.rawValue, "p4": filter.account,
+                    "p5": filter.code,
+                ])
+        }
+    }
+
     func sweepSyncFailures(at now: Int64) async throws {
         try await writer.write { db in try Self.removeOldSyncFailures(at: now, db) }
+    }
+
+    func removeSyncFailures(of account: String) async throws {
+        try await writer.write { db in
+            try db.execute(sql: "DELETE FROM sync_failures WHERE account = ?", arguments: [account])
+        }
     }
 
     private static func removeOldSyncFailures(at now: Int64, _ db: Database) throws {
         try db.execute(sql: "DELETE FROM sync_failures WHERE at < ?", arguments: [now - SyncFailureLimits.age])
     }
 
-    func account(ofSignIn session: String) async throws -> String? {
+    func signIn(ofSession session: String) async throws -> (account: String, container: String)? {
         try await writer.read { db in
-            try String.fetchOne(
-                db, sql: "SELECT account FROM audit WHERE action = 'sign-in' AND subject = ? AND outcome = 'done'",
-                arguments: ["session \(session)"])
+            try Row.fetchOne(
+                db, sql: "SELECT account, container FROM audit WHERE action = 'sign-in' AND subject = ? AND outcome = 'done'",
+                arguments: ["session \(session)"]
+            ).map { row in (account: row[0] as String, container: row[1] as String) }
         }
     }
 }

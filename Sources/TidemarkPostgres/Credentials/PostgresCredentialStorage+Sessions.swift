@@ -169,6 +169,7 @@ extension PostgresCredentialStorage {
     package func removeAccount(_ account: String) async throws {
         guard account.isStorable else { return }
         try await change { transaction in
+            try Self.lockSyncFailures(transaction)
             // What a sign-in holds comes before its session.
             for table in [
                 "operators", "passwords", "identities", "sessions", "known_addresses", "console_sessions", "second_factors",

@@ -6,25 +6,24 @@ extension PostgresCredentialStorage {
     package func record(_ failures: [SyncFailure], at now: Int64) async throws {
         let added = Self.addition(of: failures)
         try await database.write { transaction in
+            try Self.lockSyncFailures(transaction)
             try transaction.enqueue(added)
             try Self.removeOldSyncFailures(at: now, transaction)
-            for container in Set(failures.map(\.container)).sorted() {
-                for (accounts, limit) in [("<>", SyncFailureLimits.ofAccounts), ("=", SyncFailureLimits.ofNobody)] {
-                    try transaction.enqueue(
-                        """
-                        DELETE FROM sync_failures WHERE container = $1 AND account \(accounts) '' AND id NOT IN (
-                            SELECT id FROM sync_failures WHERE container = $1 AND account \(accounts) ''
-                            ORDER BY at DESC, id LIMIT $2)
-                        """, container, Int64(limit))
+            for place in SyncFailureLimits.places(of: failures) {
+                for (statement, limit) in SyncFailureLimits.ofPlace {
+                    try transaction.enqueue(statement, place[0], place[1], Int64(limit))
                 }
             }
-            guard failures.contains(where: \.account.isEmpty) else { return }
-            try transaction.enqueue(
-                """
-                DELETE FROM sync_failures WHERE account = '' AND id NOT IN (
-                    SELECT id FROM sync_failures WHERE account = '' ORDER BY at DESC, id LIMIT $1)
-                """, Int64(SyncFailureLimits.ofNobodyInAll))
+            for (statement, limit) in SyncFailureLimits.ofAll { try transaction.enqueue(statement, Int64(limit)) }
         }
+    }
+
+    /// The number of the advisory lock: "tidefail" in ASCII.
+    package static let syncFailureLock: Int64 = 0x7469_6465_6661_696c
+
+    /// Lets servers write one after the other. Each adds rows and removes those of others, in no common order: they would wait for each other.
+    static func lockSyncFailures(_ transaction: PostgresTransaction) throws {
+        try transaction.enqueue("SELECT pg_advisory_xact_lock($1)", syncFailureLock)
     }
 
     private static func addition(of failures: [SyncFailure]) -> PostgresCommand {
@@ -43,16 +42,17 @@ extension PostgresCredentialStorage {
                 reason, first_at, at, count)
             SELECT * FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
             ON CONFLICT (id) DO UPDATE SET first_at = least(known.first_at, excluded.first_at),
-                at = greatest(known.at, excluded.at), count = known.count + excluded.count
+                at = greatest(known.at, excluded.at), count = known.count + excluded.count,
+                reason = CASE WHEN excluded.at >= known.at THEN excluded.reason ELSE known.reason END
             """, parameters)
     }
 
     package func syncFailures(_ filter: SyncFailureFilter, limit: Int) async throws -> [SyncFailure] {
-        guard filter.account?.isStorable ?? true, filter.container?.isStorable ?? true else { return [] }
+        guard Self.isStorable(filter) else { return [] }
         return try await database.rows(
             filter.statement(
                 "operation, container, environment, account, scope, record, type, zone, code, reason, first_at, at, count"),
-            filter.since, filter.container, filter.environment?.rawValue, filter.account, Int64(limit)
+            filter.since, filter.container, filter.environment?.rawValue, filter.account, filter.code, Int64(limit)
         ).map { row in
             let scope: String = try row.value(4)
             var failure = SyncFailure(
@@ -65,17 +65,43 @@ extension PostgresCredentialStorage {
         }
     }
 
+    package func syncFailureValues(of column: SyncFailureColumn, _ filter: SyncFailureFilter) async throws -> Set<String> {
+        guard Self.isStorable(filter) else { return [] }
+        let rows = try await database.rows(
+            filter.statement(of: column), filter.since, filter.container, filter.environment?.rawValue, filter.account,
+            filter.code)
+        return Set(try rows.map { try $0.value(0, as: String.self) })
+    }
+
+    /// Whether the database can have what a filter names.
+    private static func isStorable(_ filter: SyncFailureFilter) -> Bool {
+        [filter.account, filter.container, filter.code].allSatisfy { $0?.isStorable ?? true }
+    }
+
     package func sweepSyncFailures(at now: Int64) async throws {
-        try await database.write { transaction in try Self.removeOldSyncFailures(at: now, transaction) }
+        try await database.write { transaction in
+            try Self.lockSyncFailures(transaction)
+            try Self.removeOldSyncFailures(at: now, transaction)
+        }
+    }
+
+    package func removeSyncFailures(of account: String) async throws {
+        guard account.isStorable else { return }
+        try await database.write { transaction in
+            try Self.lockSyncFailures(transaction)
+            try transaction.enqueue("DELETE FROM sync_failures WHERE account = $1", account)
+        }
     }
 
     private static func removeOldSyncFailures(at now: Int64, _ transaction: PostgresTransaction) throws {
         try transaction.enqueue("DELETE FROM sync_failures WHERE at < $1", now - SyncFailureLimits.age)
     }
 
-    package func account(ofSignIn session: String) async throws -> String? {
-        try await database.rows(
-            "SELECT account FROM audit_log WHERE action = 'sign-in' AND subject = $1 AND outcome = 'done'", "session \(session)"
-        ).first.map { try $0.value(0, as: String.self) }
+    package func signIn(ofSession session: String) async throws -> (account: String, container: String)? {
+        let rows = try await database.rows(
+            "SELECT account, container FROM audit_log WHERE action = 'sign-in' AND subject = $1 AND outcome = 'done'",
+            "session \(session)")
+        guard let row = rows.first else { return nil }
+        return (account: try row.value(0, as: String.self), container: try row.value(1, as: String.self))
     }
 }

@@ -9,16 +9,20 @@ final class SyncFailureWriter: Sendable {
     private struct State {
         /// By ``SyncFailure/kind``.
         var waiting: [SyncFailure: SyncFailure] = [:]
-        /// How many of ``waiting`` have no account.
-        var ofNobody = 0
+        /// How many of ``waiting`` an account has, by its identifier or by that of its session; those of nobody by the empty text.
+        var ofAccount: [String: Int] = [:]
         /// How many failures had no room.
         var dropped = 0
+        /// How many failures a write has that is under way.
+        var beingWritten = 0
         /// Writes until nothing waits.
         var writing: Task<Void, Never>?
     }
 
-    /// How many different failures wait at the most; with an account, and without.
-    private static let (most, mostOfNobody) = (SyncFailureLimits.ofAccounts, SyncFailureLimits.ofNobody)
+    /// How many different failures wait at the most: with an account, of one account, and without.
+    private static let (most, mostOfOne, mostOfNobody) = (
+        SyncFailureLimits.ofAccounts, SyncFailureLimits.ofAccount, SyncFailureLimits.ofNobody
+    )
 
     private let state = LockedValue(State())
     private let write: @Sendable ([SyncFailure]) async throws -> Void
@@ -38,19 +42,28 @@ final class SyncFailureWriter: Sendable {
     /// Takes failures of a request, which are written soon.
     func record(_ failures: [SyncFailure]) {
         guard !failures.isEmpty else { return }
+        // What waits holds no text that is as large as a request.
+        let cut = failures.map { failure in
+            var failure = failure
+            failure.fit()
+            return failure
+        }
         state.withLock { state in
-            for failure in failures {
+            for failure in cut {
                 guard state.waiting[failure.kind]?.add(failure) == nil else { continue }
-                let isOfNobody = failure.account.isEmpty && failure.session.isEmpty
-                // Whoever has no account can make as many as they want, and takes no place from those who have one.
+                let account = failure.account.isEmpty ? failure.session : failure.account
+                let (own, ofNobody) = (state.ofAccount[account] ?? 0, state.ofAccount[""] ?? 0)
+                // Whoever has no account can make as many as they want, and takes no place from those who have one. Nor does a device whose
+                // every record is refused take all places of others.
                 let hasRoom =
-                    isOfNobody ? state.ofNobody < Self.mostOfNobody : state.waiting.count - state.ofNobody < Self.most
+                    account.isEmpty
+                    ? own < Self.mostOfNobody : own < Self.mostOfOne && state.waiting.count - ofNobody < Self.most
                 guard hasRoom else {
                     state.dropped += failure.count
                     continue
                 }
                 state.waiting[failure.kind] = failure
-                if isOfNobody { state.ofNobody += 1 }
+                state.ofAccount[account] = own + 1
             }
             guard state.writing == nil else { return }
             state.writing = Task { [weak self, rest] in
@@ -64,8 +77,9 @@ final class SyncFailureWriter: Sendable {
     /// - Returns: Whether something may wait again.
     private func writeWaiting() async -> Bool {
         let (failures, dropped): ([SyncFailure], Int) = state.withLock { state in
-            defer { (state.waiting, state.ofNobody, state.dropped) = ([:], 0, 0) }
+            defer { (state.waiting, state.ofAccount, state.dropped) = ([:], [:], 0) }
             if state.waiting.isEmpty { state.writing = nil }
+            state.beingWritten = state.waiting.values.reduce(0) { $0 + $1.count }
             return (Array(state.waiting.values), state.dropped)
         }
         guard !failures.isEmpty else { return false }
@@ -85,8 +99,34 @@ final class SyncFailureWriter: Sendable {
         return true
     }
 
-    /// Writes what waits, when no more requests come.
-    func finish() async {
+    /// Writes what waits, when no more requests come. The log says what is lost where the storage does not answer in time: the end of a server
+    /// waits for no diagnostics.
+    func finish(within patience: Duration = .seconds(2)) async {
+        let (ends, told) = AsyncStream<Bool>.makeStream()
+        let clock = Task {
+            try? await Task.sleep(for: patience)
+            told.yield(false)
+        }
+        Task { [self] in
+            await finishWriting()
+            told.yield(true)
+        }
+        // In a task of its own: that of a server that ends may have been cancelled.
+        let isWritten = await Task { () -> Bool in
+            var answers = ends.makeAsyncIterator()
+            return await answers.next() ?? false
+        }.value
+        clock.cancel()
+        guard !isWritten else { return }
+        let lost = state.withLock { state in
+            state.beingWritten + state.waiting.values.reduce(0) { $0 + $1.count }
+        }
+        logger.warning(
+            "the storage has not answered in time: the list of sync errors may lack the last",
+            metadata: ["count": .stringConvertible(lost)])
+    }
+
+    private func finishWriting() async {
         // A write that is under way is waited for; the rest before the next one is cut short.
         while let writing = state.withLock({ $0.writing }) {
             writing.cancel()

@@ -22,7 +22,7 @@ final class Sweeper: Sendable {
             sweep: {
                 await PersonArchive.removeLeftovers()
                 try await subscriptions?.forgetAccounts(goneFrom: cloud)
-                try await access.sweepSyncFailures()
+                try await access.sweepSyncFailures { try await cloud.account(id: $0) != nil }
                 return try await cloud.sweepLeftovers(of: Set(access.containers()))
             })
     }

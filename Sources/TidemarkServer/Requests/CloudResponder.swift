@@ -328,30 +328,33 @@ final class CloudResponder: Sendable {
     /// Reports what a client was refused: to the list of sync errors, and to the log. Reasons may name private data, so that has them at the
     /// level `debug` alone.
     private func report(_ failures: [Reply.Failure], of operation: String, _ exchange: Exchange) {
+        guard !failures.isEmpty else { return }
+        let now = Timestamp.now()
+        let rows = failures.map { failure in
+            var row = SyncFailure(
+                at: now, operation: operation, container: exchange.container, environment: exchange.environment,
+                account: exchange.caller.account ?? "", scope: exchange.scope, record: failure.record,
+                recordType: failure.recordType, zone: failure.zone, code: failure.code, reason: failure.reason,
+                count: failure.count)
+            row.session = failure.session
+            // A name may be as large as a request.
+            row.fit()
+            return row
+        }
         if logger.logLevel <= .debug {
-            for failure in failures {
+            for row in rows {
                 logger.debug(
                     "refused",
                     metadata: [
-                        "uuid": .string(exchange.uuid), "operation": .string(operation), "code": .string(failure.code),
-                        "type": .string(failure.recordType), "record": .string(failure.record),
-                        "count": .stringConvertible(failure.count), "reason": .string(failure.reason),
+                        "uuid": .string(exchange.uuid), "operation": .string(operation), "code": .string(row.code),
+                        "type": .string(row.recordType), "record": .string(row.record),
+                        "count": .stringConvertible(row.count), "reason": .string(row.reason),
                     ])
             }
         }
         // What comes without a container, or to no address of the server's, is nothing that devices meet.
-        guard !exchange.container.isEmpty, !isDone(failures, operation), let syncFailures else { return }
-        let now = Timestamp.now()
-        syncFailures.record(
-            failures.map { failure in
-                var row = SyncFailure(
-                    at: now, operation: operation, container: exchange.container, environment: exchange.environment,
-                    account: exchange.caller.account ?? "", scope: exchange.scope, record: failure.record,
-                    recordType: failure.recordType, zone: failure.zone, code: failure.code, reason: failure.reason,
-                    count: failure.count)
-                row.session = failure.session
-                return row
-            })
+        guard !exchange.container.isEmpty, !isDone(failures, operation) else { return }
+        syncFailures?.record(rows)
     }
 
     /// Whether an operation was refused since what it is for is so already: a device ends a session that has ended when it signs in anew.

@@ -27,6 +27,8 @@ import TidemarkModel
         private let writes = LockedValue<[[SyncFailure]]>([])
         private let lines = LockedValue<[String]>([])
         let fails = LockedValue(false)
+        /// How long a write takes.
+        let time = LockedValue(Duration.zero)
 
         /// The writes so far, and what was logged.
         var all: [[SyncFailure]] { writes.withLock { $0 } }
@@ -42,6 +44,8 @@ import TidemarkModel
                 logger,
                 rest: rest,
                 write: { [self] failures in
+                    let duration = time.withLock { $0 }
+                    if duration > .zero { try await Task.sleep(for: duration) }
                     if fails.withLock({ $0 }) { throw Failed() }
                     writes.withLock { $0.append(failures) }
                 })
@@ -53,7 +57,7 @@ import TidemarkModel
         let writer = written.writer { try await Task.sleep(for: .seconds(600)) }
         for time in 1...50 { writer.record([Self.failure("same", at: Int64(time))]) }
         writer.record((0..<SyncFailureLimits.ofNobody + 20).map { Self.failure("n\($0)", of: "") })
-        writer.record((0..<SyncFailureLimits.ofAccounts + 30).map { Self.failure("r\($0)") })
+        writer.record((0..<SyncFailureLimits.ofAccounts + 30).map { Self.failure("r\($0)", of: "a\($0 % 20)") })
         #expect(written.all.isEmpty)
         await writer.finish()
         let writes = written.all
@@ -61,12 +65,70 @@ import TidemarkModel
         #expect(writes[0].count == SyncFailureLimits.ofNobody + SyncFailureLimits.ofAccounts)
         let same = try #require(writes[0].first { $0.record == "same" })
         #expect(same.count == 50 && same.firstAt == 1 && same.at == 50)
-        // 20 of nobody; of the account 30, and one for the first.
+        // 20 of nobody; of accounts 30, and one for the first.
         #expect(written.log.contains("dropped=51"))
         // It begins again with the next, and rests before each write.
         writer.record([Self.failure("later")])
         await writer.finish()
         #expect(written.all.last?.map(\.record) == ["later"])
+    }
+
+    @Test func `one account takes no place of others, and a text as large as a request is cut before it waits`() async throws {
+        let written = Written()
+        let writer = written.writer { try await Task.sleep(for: .seconds(600)) }
+        var huge = Self.failure(String(repeating: "ä", count: 1_000_000))
+        huge.reason = String(repeating: "x", count: 1_000_000)
+        writer.record([huge])
+        writer.record((0..<SyncFailureLimits.ofAccount + 6).map { Self.failure("r\($0)") })
+        writer.record([Self.failure("other", of: "ben")])
+        await writer.finish()
+        let rows = try #require(written.all.first)
+        #expect(rows.count == SyncFailureLimits.ofAccount + 1 && rows.contains { $0.account == "ben" })
+        #expect(written.log.contains("dropped=7"))
+        let cut = try #require(rows.first { $0.record.hasPrefix("ä") })
+        #expect(cut.record.utf8.count == 254 && cut.reason.utf8.count == 1_000)
+    }
+
+    @Test func `attempts with other reasons are one row with the newest, and all conflicts of an account are one`() async throws {
+        let written = Written()
+        let writer = written.writer { try await Task.sleep(for: .seconds(600)) }
+        for (time, reason) in [(1, "5 bytes"), (3, "7 bytes"), (2, "6 bytes")] {
+            var failure = Self.failure("r", at: Int64(time))
+            failure.reason = reason
+            writer.record([failure])
+        }
+        for zone in ["one", "two"] {
+            writer.record([
+                SyncFailure(
+                    at: 9, operation: "records.modify", container: Self.container, environment: "development", account: "anna",
+                    scope: .private, zone: zone, code: SyncFailure.conflict, reason: "version \(zone)")
+            ])
+        }
+        await writer.finish()
+        let rows = try #require(written.all.first).sorted { $0.at < $1.at }
+        #expect(rows.map(\.count) == [3, 2])
+        #expect(rows.map(\.reason) == ["7 bytes", "version two"] && rows.last?.zone == "")
+    }
+
+    @Test func `the end of a server does not wait for a storage that does not answer`() async throws {
+        let written = Written()
+        written.time.withLock { $0 = .seconds(20) }
+        let writer = written.writer {}
+        writer.record([Self.failure("late")])
+        let began = ContinuousClock.now
+        await writer.finish(within: .milliseconds(50))
+        #expect(ContinuousClock.now - began < .seconds(15))
+        #expect(written.all.isEmpty)
+        #expect(written.log.contains("has not answered in time") && written.log.contains("count=1"))
+    }
+
+    @Test func `a sweep removes what accounts were refused that are gone`() async throws {
+        let scratch = try Scratch()
+        let credentials = try CredentialStore(at: scratch.url)
+        let now = Timestamp.now()
+        try await credentials.record(["anna", "ben", ""].map { Self.failure("r", of: $0, at: now) })
+        try await credentials.sweepSyncFailures { account in account == "ben" }
+        #expect(try await credentials.syncFailureValues(of: .account) == ["ben", ""])
     }
 
     @Test func `a write that fails is logged, and the next one goes on`() async throws {
@@ -89,7 +151,9 @@ import TidemarkModel
             reply.failures = [
                 Reply.Failure(
                     code: "BAD_REQUEST", reason: "'Trip' has no field 'note'", record: "p1", recordType: "Trip", zone: "Z"),
-                Reply.Failure(code: "BAD_REQUEST", reason: "too large", record: "p2", recordType: "Trip", zone: "Z"),
+                Reply.Failure(
+                    code: "BAD_REQUEST", reason: String(repeating: "x", count: 5_000), record: "p2", recordType: "Trip", zone: "Z"
+                ),
             ]
             return reply
         },
@@ -110,6 +174,11 @@ import TidemarkModel
             _ = try await server.access.endSessions(of: anna.id)
             let changes = server.path("changes/database", database: "private")
             #expect(try await server.send(.POST, changes, headers: bearer).status == 401)
+            // The session is not of these: who has its token can name any container.
+            for container in ["iCloud.org.example.other", "nowhere"] {
+                let path = changes.replacing(Self.container, with: container)
+                #expect(try await server.send(.POST, path, headers: bearer).status == 401)
+            }
             // A device that signs in anew ends the session that has ended.
             #expect(try await server.send(.POST, "\(signIn)/end", headers: bearer).status == 401)
             var altered = Array(token)
@@ -117,18 +186,18 @@ import TidemarkModel
             #expect(try await server.send(.POST, changes, headers: ["Authorization": "Bearer \(String(altered))"]).status == 401)
             await server.shutDown()
             var found: [SyncFailure] = []
-            for _ in 0..<1_000 where found.count < 4 {
+            for _ in 0..<1_000 where found.count < 6 {
                 found = try await CredentialStore(at: server.directory).syncFailures(.init())
                 try await Task.sleep(for: .milliseconds(20))
             }
-            #expect(found.count == 4, "\(found)")
+            #expect(found.count == 6, "\(found)")
             let records = found.filter { $0.operation == "records.modify" }.sorted { $0.record < $1.record }
             #expect(records.map { "\($0.recordType):\($0.record) \($0.zone) \($0.count)" } == ["Trip:p1 Z 2", "Trip:p2 Z 2"])
             #expect(records.allSatisfy { $0.account == anna.id && $0.scope == .private && $0.environment == "development" })
             let sessions = found.filter { $0.operation == "changes.database" && !$0.account.isEmpty }
             #expect(sessions.map(\.account) == [anna.id] && sessions.first?.reason == SessionFailure.revoked.reason)
-            // What was altered leads to nobody, whatever session it names.
-            #expect(found.count { $0.operation == "changes.database" && $0.account.isEmpty } == 1)
+            // What was altered leads to nobody, whatever session it names; so does a session elsewhere.
+            #expect(found.count { $0.operation == "changes.database" && $0.account.isEmpty } == 3)
             let log = server.logged
             let parts = log.split(separator: "\n").filter { $0.contains("message=refused") }
             #expect(
@@ -137,6 +206,8 @@ import TidemarkModel
                         && $0.contains("has no field 'note'")
                 }, "\(log)")
             #expect(log.contains("refused=\"BAD_REQUEST 2\""), "\(log)")
+            let many = String(repeating: "x", count: 1_000)
+            #expect(log.contains(many) && !log.contains(many + "x"))
         }
     }
 }
