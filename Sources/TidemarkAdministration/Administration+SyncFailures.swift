@@ -28,23 +28,20 @@ extension Administration {
         since: Int64 = 0, limit: Int = 100
     ) async throws(AdministrationError) -> [KnownSyncFailure] {
         if let container { try await demand(container) } else { try demandOperator("the sync errors of the whole cloud") }
-        var filter = SyncFailureFilter(since: since, container: container, environment: environment)
-        if let account, isOperator { filter.account = try await self.account(account).id }
-        let wanted = filter
-        return try await wrapped {
-            // What is left out below is counted in no limit.
-            let isWhole = code == nil && (account == nil || isOperator)
-            var found = try await credentials.syncFailures(wanted, limit: isWhole ? limit : Self.mostLookedThrough)
-            if let code { found.removeAll { $0.code != code } }
-            if let account, !isOperator {
-                found.removeAll { $0.account.isEmpty || userRecordName(ofAccount: $0.account, in: $0.container) != account }
-            }
-            return try await visible(Array(found.prefix(limit)))
+        var filter = SyncFailureFilter(since: since, container: container, environment: environment, code: code)
+        if let account {
+            guard let id = try await accountOfFailures(account, in: container) else { return [] }
+            filter.account = id
         }
+        let wanted = filter
+        return try await wrapped { try await visible(try await credentials.syncFailures(wanted, limit: limit)) }
     }
 
-    /// How many rows are looked through for those of a code.
-    private static let mostLookedThrough = 10_000
+    /// The identifier of an account whose errors are looked for; `nil` where a developer's container knows none by the name.
+    private func accountOfFailures(_ name: String, in container: String?) async throws(AdministrationError) -> String? {
+        guard !isOperator, let container else { return try await account(name).id }
+        return try await wrapped { try await cloud.account(userRecordName: name, in: container)?.id }
+    }
 
     /// Returns the codes of what devices were refused, for who may read that.
     package func syncFailureCodes(
@@ -52,13 +49,14 @@ extension Administration {
     ) async throws(AdministrationError) -> Set<String> {
         if let container { try await demand(container) } else { try demandOperator("the sync errors of the whole cloud") }
         let filter = SyncFailureFilter(container: container, environment: environment)
-        return try await wrapped {
-            Set(try await credentials.syncFailures(filter, limit: Self.mostLookedThrough).map(\.code))
-        }
+        return try await wrapped { try await credentials.syncFailureValues(of: .code, filter) }
     }
 
+    /// Hides what the actor may not see. What a developer sees with an account's consent is in the audit log.
     private func visible(_ failures: [SyncFailure]) async throws -> [KnownSyncFailure] {
         var (names, consents): ([String: String], [String: Bool]) = ([:], [:])
+        // The containers where something was shown with consent, by the account.
+        var shown: [String: Set<String>] = [:]
         var visible: [KnownSyncFailure] = []
         for var failure in failures {
             let account = failure.account
@@ -69,16 +67,25 @@ extension Administration {
                 isOperator || account.isEmpty
                 ? names[account] ?? "" : userRecordName(ofAccount: account, in: failure.container)
             var maySee = failure.scope == .public || maySeePrivate(StoreEnvironment(rawValue: failure.environment) ?? .production)
-            if !maySee, !account.isEmpty {
+            // What is shared is its owner's, whom the error doesn't name: who takes part can't allow others what is in it.
+            if !maySee, failure.scope != .shared, !account.isEmpty {
                 if consents[account] == nil {
                     consents[account] = try await Consent.all(of: account, credentials).contains {
                         $0.container == failure.container
                     }
                 }
                 maySee = consents[account] == true
+                if maySee { shown[account, default: []].insert(failure.container) }
             }
             if !maySee { (failure.reason, failure.record, failure.zone) = ("", "", "") }
             visible.append(KnownSyncFailure(failure: failure, account: name, isHidden: !maySee))
+        }
+        for (account, containers) in shown {
+            for container in containers {
+                try await audit(
+                    "records.read", account: account, container: container, environment: .production, subject: "sync errors",
+                    outcome: "done with consent")
+            }
         }
         return visible
     }
@@ -108,16 +115,20 @@ extension Administration {
         return try await wrapped {
             let filter = SyncFailureFilter(
                 since: credentials.time - span, container: container, environment: environment)
-            let found = try await credentials.syncFailures(filter, limit: Self.mostLookedThrough).filter {
-                !$0.account.isEmpty && $0.code != SyncFailure.conflict
-            }
+            let kept = try await credentials.syncFailures(filter, limit: Self.mostOfPlace).filter { !$0.account.isEmpty }
+            var counts: [String: Int] = [:]
+            for failure in kept { counts[failure.account, default: 0] += 1 }
+            let found = kept.filter { $0.code != SyncFailure.conflict }
             let ofRecords = found.filter { !$0.record.isEmpty }
             let records = Set(ofRecords.map { [$0.account, $0.scope?.name ?? "", $0.zone, $0.record] })
             return RefusedDevices(
                 records: records.count, accountsOfRecords: Set(ofRecords.map(\.account)).count,
                 accountsOfRequests: Set(found.filter { $0.record.isEmpty && Self.lasting.contains($0.code) }.map(\.account))
                     .count,
-                isCut: found.count >= SyncFailureLimits.ofAccounts)
+                isCut: kept.count >= SyncFailureLimits.ofAccounts || counts.values.contains { $0 >= SyncFailureLimits.ofAccount })
         }
     }
+
+    /// How many rows an environment of a container has at the most.
+    private static let mostOfPlace = SyncFailureLimits.ofAccounts + SyncFailureLimits.ofNobody
 }

@@ -82,9 +82,9 @@ extension Administration {
         if isOperator { return (try await account(name), nil) }
         if environment == .development {
             let found = try await wrapped { () -> StoredAccount? in
-                var account = try await cloud.account(id: name)
-                if account == nil { account = try await cloud.account(name) }
-                guard let account, try await isUsed(container, environment, by: account) else { return nil }
+                guard let account = try await namedAccount(name, in: container),
+                    try await isUsed(container, environment, by: account)
+                else { return nil }
                 return account
             }
             guard let found else {
@@ -95,8 +95,7 @@ extension Administration {
             return (found, nil)
         }
         let found = try await wrapped { () -> (account: StoredAccount, consent: Consent?)? in
-            var account = try await cloud.account(id: name)
-            if account == nil { account = try await cloud.account(name) }
+            let account = try await namedAccount(name, in: container)
             // Asked as well where there is no account: the time would tell.
             let consents = try await Consent.all(of: account?.id ?? "", credentials)
             guard let account, let consent = consents.first(where: { $0.container == container }) else { return nil }
@@ -109,6 +108,14 @@ extension Administration {
             )
         }
         return found
+    }
+
+    /// Returns the account of an identifier, an address or a user record name in a container; `nil` where there is none.
+    private func namedAccount(_ name: String, in container: String) async throws -> StoredAccount? {
+        if let account = try await cloud.account(id: name) { return account }
+        if let account = try await cloud.account(name) { return account }
+        guard name.hasPrefix("_") else { return nil }
+        return try await cloud.account(userRecordName: name, in: container)
     }
 
     /// Returns an account of which something is looked at that is its own, and notes that in the audit log.

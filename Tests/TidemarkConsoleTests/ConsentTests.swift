@@ -71,6 +71,47 @@ import TidemarkModel
         #expect(entries[0].event.container == "\(ConsoleFixture.journal)/production")
     }
 
+    @Test func `a developer sees with consent why private records were refused, and nothing of what another shares`() async throws
+    {
+        let fixture = try await fixture()
+        let (cleo, ben) = (fixture.console.cleo, fixture.console.ben)
+        func failure(_ record: String, _ scope: DatabaseScope, _ reason: String) -> SyncFailure {
+            SyncFailure(
+                at: 1_800_000_000_000_000, operation: "records.modify", container: ConsoleFixture.journal,
+                environment: "production", account: cleo.id, scope: scope, record: record, recordType: "Note",
+                zone: CloudZoneID.default.zoneName, code: "BAD_REQUEST", reason: reason)
+        }
+        try await fixture.credentials.record([
+            failure("diary", .private, "why the diary"), failure("letter", .private, "why the letter"),
+            failure("stranger", .shared, "why of the owner"),
+        ])
+        let developer = try await fixture.console.browser(ben)
+        let query = ["show": "failures", "c": ConsoleFixture.journal, "e": "production"]
+        let name = StoredAccount.userRecordName(of: cleo.id, in: ConsoleFixture.journal)
+        let link = [
+            "c": ConsoleFixture.journal, "e": "production", "db": "private", "account": name,
+            "zone": CloudZoneID.default.zoneName, "name": "diary",
+        ]
+        let hidden = await developer.get("activity", query).text
+        #expect(hidden.contains("for operators") && !hidden.contains("why the") && !hidden.contains("why of the owner"))
+        #expect(await developer.get("record", link).status == 403)
+        func reads() async throws -> [String] {
+            try await fixture.credentials.auditLog(account: cleo.id).filter { $0.event.actor == ben.id }.map {
+                "\($0.event.action.rawValue) \($0.event.subject) \($0.event.outcome)"
+            }
+        }
+        #expect(try await reads() == [])
+        #expect(try await fixture.browser(cleo).post("", Self.consent).status == 303)
+        let seen = await developer.get("activity", query).text
+        #expect(seen.contains("why the diary") && seen.contains("why the letter"))
+        #expect(!seen.contains("why of the owner") && !seen.contains("stranger"))
+        // Each look has one entry, so the page does not refresh by itself.
+        #expect(try await reads() == ["admin.records.read sync errors done with consent"])
+        #expect(!seen.contains("data-live>"))
+        let record = await developer.get("record", link)
+        #expect(record.status == 200 && record.text.contains("mine"))
+    }
+
     @Test func `a developer reads in the log that private records were changed, and what they were with consent alone`()
         async throws
     {

@@ -140,6 +140,20 @@ import TidemarkModel
         #expect(await later.get("", ["c": ConsoleFixture.journal]).text.contains("refused in the last day."))
     }
 
+    @Test func `the overview says that there may be more where an account has as many errors as are kept`() async throws {
+        let fixture = try await ConsoleFixture(figures: Figures())
+        let refused = (1..<SyncFailureLimits.ofAccount).map { number in
+            failure("why", environment: "development", of: fixture.cleo.id, record: "r\(number)")
+        }
+        let anna = try await fixture.browser(fixture.anna)
+        try await fixture.credentials.record(refused)
+        #expect(await !anna.get("", ["c": ConsoleFixture.journal]).text.contains("At least"))
+        let conflict = failure("", environment: "development", of: fixture.cleo.id, code: "CONFLICT", record: "")
+        try await fixture.credentials.record([conflict])
+        let page = await anna.get("", ["c": ConsoleFixture.journal]).text
+        #expect(page.contains("At least \(SyncFailureLimits.ofAccount - 1) records of 1 account were refused in the last hour."))
+    }
+
     @Test func `subscriptions of an account are for who may see its records, and the look is in the log`() async throws {
         var figures = Figures()
         figures.account = NotifiedAccount(
@@ -170,6 +184,10 @@ import TidemarkModel
         try await fixture.save("own", type: "Note", ["text": .string("mine")], by: fixture.cleo, scope: .private)
         let seen = await ben.get("activity", named)
         #expect(seen.status == 200 && !seen.text.contains("Subscriptions of cleo@example.org"))
+        // The name by which the container knows the account leads to it, too: sync errors have that.
+        let name = StoredAccount.userRecordName(of: fixture.cleo.id, in: ConsoleFixture.journal)
+        #expect(await ben.get("activity", query.merging(["account": name]) { $1 }).status == 200)
+        #expect(await ben.get("activity", query.merging(["account": "_nobody"]) { $1 }).status == 404)
         #expect(await ben.get("activity", named.merging(["e": "production"]) { $1 }).status == 403)
     }
 

@@ -28,8 +28,10 @@ extension ActivityPage {
             ("show", "failures"), ("code", code), ("account", account), ("both", context.value("both")),
             ("all", isWhole ? "1" : nil),
         ]
+        // What a developer sees with consent is in the audit log, once for each look: the page would fill it.
+        let isLive = administration.isOperator || environment == .development
         return Layout.page(
-            context, .activity, title: "Sync errors", isLive: true, kept: kept,
+            context, .activity, title: "Sync errors", isLive: isLive, kept: kept,
             """
             \(tabs("failures"))
             <form class="card" method="get" action="\(Address(["activity"]))"><input type="hidden" name="show" value="failures">
@@ -45,9 +47,9 @@ extension ActivityPage {
                 "<label class=\"choice\"><input type=\"checkbox\" name=\"all\" value=\"1\"\(HTML.when(isWhole, " checked"))>The whole cloud</label>"
             ))</div>
             <div class="field"><button>Filter</button></div></div></form>
-            \(live(table))
-            <p class="quiet-text">What all servers have answered devices and browsers in the last 7 days: the last 500 errors of a container’s accounts,
-            and 100 of requests without an account. Equal ones are one line. CONFLICT is no fault: the device merges and sends again. Times in UTC.</p>
+            \(isLive ? live(table) : table)
+            <p class="quiet-text">What all servers have answered devices and browsers in the last 7 days: the last 500 errors of a container’s accounts
+            in an environment, 50 of each, and 100 of requests without an account. Equal ones are one line. CONFLICT is no fault: the device merges and sends again. Times in UTC.</p>
             """)
     }
 
