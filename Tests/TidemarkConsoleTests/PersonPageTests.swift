@@ -278,6 +278,13 @@ import TidemarkModel
         try await fixture.console.save("oslo", type: "Note", ["text": .string("mine")], by: cleo, scope: .private)
         try await fixture.console.save(
             "secret", type: "Note", ["text": .string("Ben's")], by: fixture.console.ben, scope: .private)
+        let refused = [cleo, fixture.console.ben].map { account in
+            SyncFailure(
+                at: 1_800_000_000_000_000, operation: "records.modify", container: ConsoleFixture.journal,
+                environment: "development", account: account.id, scope: .private, record: "of \(account.email)",
+                recordType: "Note", zone: "Trips", code: "BAD_REQUEST", reason: "why")
+        }
+        try await fixture.credentials.record(refused)
         let browser = try await fixture.browser(cleo)
         #expect(try await browser.post("export", ["password": "wrong horse"]).text.contains("The password is wrong."))
         let reply = try await browser.post("export", ["password": Self.password])
@@ -305,6 +312,8 @@ import TidemarkModel
         let records = try text("containers/\(ConsoleFixture.journal)/development/records.jsonl")
         #expect(records.contains("mine") && !records.contains("Ben"))
         #expect(try text("audit.jsonl").contains("account.sign-in"))
+        let errors = try text("sync-errors.jsonl")
+        #expect(errors.contains("\"record\":\"of cleo@example.org\"") && !errors.contains("ben@example.org"))
         #expect(try await fixture.log().last == "account.export done")
     }
 

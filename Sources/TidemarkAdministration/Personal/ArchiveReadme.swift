@@ -19,6 +19,7 @@ struct ArchiveReadme {
         ("account.json", "Your account: name, address, quota and status."),
         ("sessions.jsonl", "Where you are signed in."),
         ("identities.jsonl", "The accounts elsewhere with which you sign in here."),
+        ("sync-errors.jsonl", "What the server refused your devices in the last seven days, and why."),
         (
             "audit.jsonl",
             "What happened to your account, the newest first: when (\"at\"), what\n  (\"action\"), who did it (\"by\") and from which network address."

@@ -158,6 +158,26 @@ package actor PersonArchive {
                 }
             }
         }
+        let failures = try await credentials.syncFailures(
+            SyncFailureFilter(account: account.id), limit: SyncFailureLimits.ofAccountsInAll)
+        for failure in failures.reversed() {
+            try line("sync-errors.jsonl") { json in
+                json.object {
+                    $0.member("firstAt", Timestamp.text(microseconds: failure.firstAt))
+                    $0.member("at", Timestamp.text(microseconds: failure.at))
+                    $0.member("count", Int64(failure.count))
+                    $0.member("container", failure.container)
+                    $0.member("environment", failure.environment)
+                    $0.member("operation", failure.operation)
+                    $0.member("database", failure.scope?.name)
+                    $0.member("zone", failure.zone)
+                    $0.member("recordType", failure.recordType)
+                    $0.member("record", failure.record)
+                    $0.member("code", failure.code)
+                    $0.member("reason", failure.reason)
+                }
+            }
+        }
         try await writeAuditLog()
         try finishPart()
         for problem in summary.problems {

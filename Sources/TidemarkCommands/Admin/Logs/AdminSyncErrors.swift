@@ -8,8 +8,9 @@ struct AdminSyncErrors: AsyncParsableCommand {
         commandName: "sync-errors", abstract: "Shows what devices were refused, and why.",
         discussion: """
             Each line has the time, the operation, the container, the account, the record, the error, how often it was answered, and the \
-            reason. Equal errors are one line, with the time of the last. CONFLICT is no fault: the device merges and sends again. The cloud keeps \
-            the newest 500 of each container's accounts and 100 of requests without an account, for 7 days; a server writes them once a second.
+            reason. Equal errors are one line, with the time and the reason of the last. CONFLICT is no fault: the device merges and sends \
+            again. The cloud keeps the newest 500 of accounts in an environment of a container, 50 of each, and 100 of requests without an \
+            account, for 7 days; a server writes them once a second.
 
             Examples:
               tidemark admin sync-errors --data ~/cloud
