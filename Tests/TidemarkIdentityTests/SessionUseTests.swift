@@ -63,7 +63,7 @@ import TidemarkModel
             // Marks that nobody sees, and what consists of them.
             ("a\u{ad}b\u{feff}c\u{2060}d", "abcd"), ("\u{200d}\u{200c}\u{fe0f} \u{3164}\u{2800}\u{a0}", ""),
             // Space at the beginning takes no room.
-            (String(repeating: " ", count: 300) + "Phone", "Phone"),
+            (String(repeating: " ", count: 300).appending("Phone"), "Phone"),
             // A family is one picture, joined by marks that stay.
             ("👩\u{200d}👧 phone", "👩\u{200d}👧 phone"),
         ] {

@@ -107,7 +107,12 @@ struct MigrationTests {
             """
         for _ in 0..<3 {
             // The holder waits for the reads here: were they kept until the migration has the table, nobody could go on.
-            while try await others.query(waiting).isEmpty { try await Task.sleep(for: .milliseconds(10)) }
+            var isWaiting = false
+            for _ in 0..<6_000 where !isWaiting {
+                isWaiting = try await !others.query(waiting).isEmpty
+                if !isWaiting { try await Task.sleep(for: .milliseconds(10)) }
+            }
+            #expect(isWaiting)
             let rows = try await others.query("SELECT n FROM t")
             #expect(rows.count == 1)
         }
