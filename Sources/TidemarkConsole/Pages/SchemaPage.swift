@@ -205,7 +205,7 @@ struct SchemaPage {
             guard let text = file ?? context.value("file") else {
                 throw AdministrationError(.invalid, "choose a file, or enter what it has", field: "file")
             }
-            try await blaming(file == nil ? "file" : "upload") { () throws(AdministrationError) in
+            _ = try await blaming(file == nil ? "file" : "upload") { () throws(AdministrationError) in
                 try await context.administration.importSchema(text, into: container)
             }
         case "remove":
