@@ -123,6 +123,12 @@ struct Browser {
         try await post(page, form.merging(["confirmed": "1", "password": ConsoleFixture.password]) { $1 })
     }
 
+    /// What the schema's page says of the differences that it lists, for its form.
+    func listedDifferences() async throws -> String {
+        let page = await get("schema", ["c": ConsoleFixture.journal]).text
+        return String(try #require(page.firstMatch(of: /name="expected" value="([0-9a-f]+)"/)).1)
+    }
+
     func token() async throws -> String {
         let text = await get("").text
         let match = try #require(text.firstMatch(of: /name="token" value="([^"]+)"/))

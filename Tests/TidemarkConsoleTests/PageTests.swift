@@ -119,7 +119,8 @@ import TidemarkModel
         let type = await browser.get("records", ["c": ConsoleFixture.journal, "type": "Citi"])
         #expect(type.status == 404)
         #expect(
-            type.text.contains("there is no record type &#39;Citi&#39; in the development schema; did you mean &#39;City&#39;?"))
+            type.text.contains(
+                "There is no record type &#39;Citi&#39; in the development schema; did you mean &#39;City&#39;?</p>"))
         let query = ["c": ConsoleFixture.journal, "type": "City", "f0": "titel", "o0": "EQUALS", "v0": "Oslo"]
         let field = await browser.get("records", query)
         #expect(field.status == 400)

@@ -448,7 +448,7 @@ import TidemarkModel
         #expect(stub.requests.count == 1)
         let told = try await failure { try await cloud.database(.private).account() }
         #expect(told.code == .notAuthenticated)
-        #expect(told.reason.contains("has ended (ended); sign in again"))
+        #expect(told.reason.contains("has ended: ended; sign in again"))
     }
 
     @Test func `a sign-in page of the network ends no session`() async throws {

@@ -54,7 +54,7 @@ struct AdminArguments {
     private static func scope(in options: [String]) -> String? {
         let values = zip(options, options.dropFirst()).filter { $0.0 == "--database" }.map(\.1)
         let joined = options.filter { $0.hasPrefix("--database=") }.map { String($0.dropFirst("--database=".count)) }
-        return (values + joined).first { DatabaseScope.allValueStrings.contains($0) }
+        return (values + joined).first { AdminScope(rawValue: $0) != nil }
     }
 
     /// The place of the option that a message of the parser is about; `nil` where that is on the command line.

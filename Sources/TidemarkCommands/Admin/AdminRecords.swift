@@ -1,21 +1,20 @@
-public import ArgumentParser
+import ArgumentParser
 import TidemarkAdministration
 import TidemarkCloud
 import TidemarkCloudEngine
-public import TidemarkModel
+import TidemarkModel
 
-extension DatabaseScope: ExpressibleByArgument {
-    /// Reads the name of a scope.
-    public init?(argument: String) {
-        guard let scope = Self.allCases.first(where: { $0.name == argument }) else { return nil }
-        self = scope
+/// The name of a database, for `--scope`.
+enum AdminScope: String, CaseIterable, ExpressibleByArgument {
+    case `public`, `private`, shared
+
+    var scope: DatabaseScope {
+        switch self {
+        case .public: .public
+        case .private: .private
+        case .shared: .shared
+        }
     }
-
-    /// The names of all scopes.
-    public static var allValueStrings: [String] { allCases.map(\.name) }
-
-    /// The name, as the help has it.
-    public var defaultValueDescription: String { name }
 }
 
 /// A zone of a database in a cloud.
@@ -26,8 +25,10 @@ struct AdminPlace: ParsableArguments {
     @Option(help: "development or production.")
     var environment: StoreEnvironment = .development
 
-    @Option(help: "The database: public, private or shared.")
-    var scope = DatabaseScope.public
+    @Option(name: .customLong("scope"), help: "The database.")
+    var scopeName = AdminScope.public
+
+    var scope: DatabaseScope { scopeName.scope }
 
     @Option(help: ArgumentHelp("Whose private or shared database.", valueName: "address"))
     var account: String?

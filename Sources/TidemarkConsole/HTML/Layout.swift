@@ -148,7 +148,7 @@ enum Layout {
     /// A message as a sentence.
     static func sentence(_ message: String) -> String {
         let text = message.prefix(1).uppercased() + message.dropFirst()
-        return text.hasSuffix(".") ? text : text + "."
+        return text.hasSuffix(".") || text.hasSuffix("?") ? text : text + "."
     }
 
     // Pieces

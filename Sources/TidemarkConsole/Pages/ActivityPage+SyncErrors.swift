@@ -40,12 +40,12 @@ extension ActivityPage {
             <div class="field"><label for="code">Error</label><select id="code" name="code"><option value="">All</option>
             \(codes.sorted().html { Layout.option($0, isChosen: $0 == code) })</select></div>
             <div class="field"><label for="account">Account <span class="hint">\(administration.isOperator ? "its address" : "as the container names it")</span></label>
-            <input id="account" name="account" autocomplete="off" maxlength="255" value="\(account ?? "")"></div>
-            <div class="field"><label class="choice"><input type="checkbox" name="both" value="1"\(HTML.when(hasBoth, " checked"))>Both environments</label>
+            <input id="account" name="account" autocomplete="off" maxlength="255" value="\(account ?? "")"></div></div>
+            <div class="row"><div class="field"><label class="choice"><input type="checkbox" name="both" value="1"\(HTML.when(hasBoth, " checked"))>Both environments</label></div>
             \(HTML.when(
                 administration.isOperator,
-                "<label class=\"choice\"><input type=\"checkbox\" name=\"all\" value=\"1\"\(HTML.when(isWhole, " checked"))>The whole cloud</label>"
-            ))</div>
+                "<div class=\"field\"><label class=\"choice\"><input type=\"checkbox\" name=\"all\" value=\"1\"\(HTML.when(isWhole, " checked"))>The whole cloud</label></div>"
+            ))
             <div class="field"><button>Filter</button></div></div></form>
             \(isLive ? live(table) : table)
             <p class="quiet-text">What all servers have answered devices and browsers in the last 7 days: the last 500 errors of a container’s accounts

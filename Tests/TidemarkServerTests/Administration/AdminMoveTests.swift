@@ -170,7 +170,7 @@ struct AdminMoveTests {
         let database = try database(place.scratch)
         var (digests, isTried): (Set<String>, Bool) = ([], false)
         for (from, to) in [(place.scratch["cloud"].path, database.address), (database.address, place.scratch["back"].path)] {
-            var (kills, delay) = (0, Duration.milliseconds(150))
+            var (kills, delay) = (0, Duration.milliseconds(50))
             while true {
                 let result = try await move(place.tool, from, to, database.assets, killingAfter: delay)
                 if result.signal == nil {
@@ -181,7 +181,8 @@ struct AdminMoveTests {
                     break
                 }
                 kills += 1
-                delay += .milliseconds(50)
+                // A fast machine is killed often enough as well, and a slow one not too often.
+                delay += .milliseconds(kills < 8 ? 25 : 50)
                 // What is there in part is not served.
                 if !isTried, to == database.address, hasBegun(database) {
                     isTried = true
