@@ -3,7 +3,7 @@ import TidemarkCloudEngine
 package import TidemarkIdentity
 import TidemarkModel
 
-/// The audit log, as those read it who administer.
+/// The audit log, as operators and developers see it.
 extension Administration {
     /// Returns entries of the audit log, the newest first: for a developer those of one of their containers.
     ///

@@ -83,7 +83,7 @@ extension Administration {
                 "nothing is deployed: the development schema has changed since its differences from production were listed; look again"
             )
         }
-        // What saves add to the development schema from here on waits for another deployment.
+        // Fields that saves add to the development schema from now on are not part of this deployment.
         try await wrapped { try await cloud.deploySchema(development, over: production, of: container) }
         try await audit(
             "schema.deploy", container: container, environment: .production,

@@ -63,7 +63,7 @@ extension Administration {
     }
 }
 
-/// What a schema file has.
+/// The contents of a schema file.
 private struct SchemaFileContents {
     /// By the names of types, the types of fields by their names.
     private(set) var types: [String: [String: FieldType]] = [:]

@@ -3,19 +3,19 @@ import TidemarkEmbeddedCloud
 import TidemarkIdentity
 package import TidemarkModel
 
-/// What devices were refused, as those read it who administer.
+/// Sync failures, as operators and developers see them.
 extension Administration {
-    /// What a device was refused, and whose it is.
+    /// A sync failure with the name of its account.
     package struct KnownSyncFailure: Sendable {
         /// Without its reason and its record where ``isHidden`` is set.
         package let failure: SyncFailure
         /// The account: its address for operators, its user record name for developers; empty for nobody.
         package let account: String
-        /// Whether the actor may not see the reason and the record: they may name what is somebody's own.
+        /// Whether reason and record are left out, since they may name private data that the actor may not see.
         package let isHidden: Bool
     }
 
-    /// Returns what devices were refused in the last 7 days, the newest first: for a developer in one of their containers.
+    /// Returns the sync failures of the last 7 days, the newest first. A developer gets those of one of their containers.
     ///
     /// - Parameters:
     ///   - container: Only failures in this container; a developer names one.
