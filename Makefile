@@ -13,7 +13,7 @@ PICTURES ?= 2000
 
 # Without the server, nothing that only the server needs is fetched or compiled. Where the server was built, or is about to be, its trait
 # stays on: with another set of traits everything of ours would be compiled again.
-SERVED := server image install deb test test-interop test-console screenshots webjournal test-webjournal test-guides reference prove-faults prove-power prove-damage test-faults prove-server prove-cluster prove-cloud-move prove-bucket cluster prove-sharing prove-relationships prove-simulate bench-server bench-cluster bench-growth prove-storages prove-fuzz-swift prove-linearizability bench-console
+SERVED := server image install deb test test-build test-run test-interop test-console screenshots webjournal test-webjournal test-guides reference prove-faults prove-power prove-damage test-faults prove-server prove-soak prove-cluster prove-cloud-move prove-bucket prove-restore cluster prove-sharing prove-relationships prove-simulate bench-server bench-cluster bench-growth prove-storages prove-fuzz-swift prove-linearizability bench-console
 LEAN := $(if $(or $(wildcard .build/checkouts/hummingbird),$(filter $(SERVED),$(MAKECMDGOALS)),$(SERVER)),,--disable-default-traits)
 
 # Release builds have no debug information (DEBUG_INFO=dwarf for it): making it costs a twentieth of the build.
@@ -67,16 +67,17 @@ import: $(if $(TOOL),,build) ## Installs what is missing, builds, imports the sa
 	$(or $(TOOL),$(CLI)) records $(JOURNAL) --type Destination --sort createdAt --descending --limit 10
 	$(or $(TOOL),$(CLI)) verify $(JOURNAL)
 
-# What goes over connections runs by itself: beside the simulations a client would wait for longer than servers do. All tests at once would
-# open more files than a process may.
-TESTS_AT_ONCE := --experimental-maximum-parallelization-width 64
-CONNECTED_TESTS := TidemarkServerTests|TidemarkHTTPTests|TidemarkPostgresTests|TidemarkS3Tests|WebJournalTests
 .PHONY: test
-test: deps ## Passes the tests
+test: test-build test-run ## Passes the tests
+
+.PHONY: test-build
+test-build: deps ## Builds the tests
 	@.ci/install-missing tests
 	swift build $(DEBUG) --build-tests --explicit-target-dependency-import-check error
-	swift test --skip-build $(TESTS_AT_ONCE) --skip '$(CONNECTED_TESTS)'
-	swift test --skip-build $(TESTS_AT_ONCE) --filter '$(CONNECTED_TESTS)'
+
+.PHONY: test-run
+test-run: ## Passes the tests that 'make test-build' has built
+	.ci/run-tests
 	$(MAKE) --no-print-directory test-core test-checker
 
 .PHONY: test-core
@@ -182,10 +183,14 @@ prove: build ## Kills imports and moves at many random moments and compares the 
 	Tests/Prove/kill-import.py --tidemark $(CLI) --kills $(or $(KILLS),200)
 	Tests/Prove/kill-move.py --tidemark $(CLI) --kills $(or $(KILLS),200)
 
+.PHONY: prove-hostile-import
+prove-hostile-import: build ## Imports sources that expand, nest or lie, and for MINUTES (5) some whose files are exchanged with links to a secret; ONLY (part of a bomb's name), SEED
+	Tests/Prove/hostile-import.py --tidemark $(CLI) --minutes $(or $(MINUTES),5) $(if $(ONLY),--part bombs --only "$(ONLY)") $(if $(SEED),--seed $(SEED))
+
 .PHONY: prove-readers
-prove-readers: deps ## Lets processes read a store while another saves and is killed, and looks at their system calls
+prove-readers: deps ## Lets processes read a store while others save, COMMITS (200000) by two writers, and are killed, KILLS (50) times each, and looks at their system calls; SEED
 	swift build $(RELEASE) $(LEAN) --product store-probe
-	Tests/Prove/readers.py --probe .build/release/store-probe
+	Tests/Prove/readers.py --probe .build/release/store-probe --commits $(or $(COMMITS),200000) --kills $(or $(KILLS),50) $(if $(SEED),--seed $(SEED))
 
 .PHONY: prove-sync
 prove-sync: build $(if $(SERVER),server) ## Synchronises two containers in processes that are killed, through a cloud that goes wrong; KILLS (100) each; SERVER=1
@@ -228,17 +233,25 @@ prove-damage: build server ## Damages files of containers and of a cloud, POINTS
 	Tests/Faults/damage.py $(FAULTY) $(if $(KEEP),--keep $(KEEP)) $(if $(KIND),--kind $(KIND)) --points $(or $(POINTS),2000)
 
 .PHONY: test-faults
-test-faults: $(if $(BUILT),,build server) ## The same for three minutes: some calls and allocations fail, some power is cut, and the controls; BUILT=1 builds no program, PROGRAMS (.build/release); SEED
+test-faults: $(if $(BUILT),,build server) ## The same for some minutes: some calls and allocations fail, some power is cut, hostile imports, and the controls; BUILT=1 builds no program, PROGRAMS (.build/release); SEED
 	Tests/Faults/faults.py $(FAULTS) --points 48
 	Tests/Faults/power.py $(FAULTS) --runs 32
 	Tests/CoreFuzz/run --memory 400 $(if $(SEED),--seed $(SEED))
-	Tests/Faults/damage.py $(FAULTY) --points 40
+	Tests/Faults/damage.py $(FAULTY) --points 40 $(if $(DAMAGE_SEED),--seed $(DAMAGE_SEED))
+	Tests/Prove/hostile-import.py --tidemark $(CLI) --part growing --part swapper --minutes 0.1 $(if $(SEED),--seed $(SEED))
 	Tests/Faults/faults.py $(FAULT_CONTROL)
 	Tests/Faults/power.py $(POWER_CONTROLS)
 
 .PHONY: prove-mutants
 prove-mutants: deps ## Plants faults in a copy, and looks whether the tests notice (days, or hours with TOGETHER=1; goes on where it stopped); COUNT (120), RULE, SEED, PLANTED=1
 	Tests/Mutants/mutants.py $(if $(TOGETHER),--together) $(if $(PLANTED),--planted) $(if $(COUNT),--count $(COUNT)) $(if $(RULE),--rule $(RULE)) $(if $(SEED),--seed $(SEED))
+
+.PHONY: prove-soak
+prove-soak: build server ## Lets devices of two people work for MINUTES (240) while processes are killed, disks full, clocks wrong; nothing may grow; SEED, ONLY
+	@.ci/install-missing histories
+	swift build $(RELEASE) --product sync-probe
+	Tests/Prove/soak.py --tidemark $(CLI) --server .build/release/tidemark-server --probe .build/release/sync-probe \
+		--minutes $(or $(MINUTES),240) $(if $(SEED),--seed $(SEED)) $(if $(ONLY),--only $(ONLY))
 
 .PHONY: prove-cluster
 prove-cluster: build server ## Kills servers (KILLS, 100) and primaries (PRIMARIES, 20) of a cluster under load, and cuts networks (CUTS, 20)
@@ -254,21 +267,36 @@ prove-cloud-move: build server ## Moves a cloud of RECORDS (1000000) into Postgr
 prove-bucket: build server ## Has the bucket of a server go wrong: 500, SlowDown, cut connections, half and older contents, refused keys
 	Tests/Prove/bucket.py --tidemark $(CLI) --server .build/release/tidemark-server
 
+.PHONY: prove-restore
+prove-restore: build server ## Puts a cloud over PostgreSQL and a bucket back to a moment, by the commands of the operators' guide; SECONDS (10) of saves before, between and after; SEED
+	@.ci/install-missing tests
+	@.ci/install-missing guides
+	Tests/Prove/restore.py --tidemark $(CLI) --server $(PROGRAMS)/tidemark-server --seconds $(or $(SECONDS),10) $(if $(SEED),--seed $(SEED))
+	Tests/Prove/restore.py --tidemark $(CLI) --server $(PROGRAMS)/tidemark-server --seconds 2 --control
+
 .PHONY: prove-tenants
 prove-tenants: build server ## Lets one account do to others what it can, over HTTP, and measures what reaches them; CASE= for one alone
 	Tests/Prove/tenants.py --tidemark $(CLI) --server .build/release/tidemark-server $(if $(CASE),--case $(CASE))
 
+# Runs of other sources don't count.
+VERSION_OF_SOURCES = $(shell git rev-parse --short HEAD)-$(shell git diff HEAD | cksum | cut -d ' ' -f 1)
 .PHONY: prove-sharing
-prove-sharing: deps ## Lets permissions and hierarchies change while others write, in a release build; RUNS (10000) times, from FIRST (any)
+prove-sharing: deps ## Lets permissions and hierarchies change while others write, in a release build; RUNS (10000) times, from FIRST (any); goes on where it stopped
 	swift build $(RELEASE) --build-tests -Xswiftc -enable-testing
-	TIDEMARK_SHARING_RUNS=$(or $(RUNS),10000) TIDEMARK_SEED=$(or $(FIRST),any) \
+	TIDEMARK_SHARING_RUNS=$(or $(RUNS),10000) TIDEMARK_SEED=$(or $(FIRST),any) TIDEMARK_PROGRESS=$(CURDIR)/.build/proofs/sharing-$(VERSION_OF_SOURCES) \
 		swift test $(RELEASE) --skip-build --filter 'SharingRaceTests|HierarchyHistoryTests'
+	rm -r .build/proofs/sharing-$(VERSION_OF_SOURCES)
 
 .PHONY: prove-relationships
 prove-relationships: deps ## Lets devices make random histories of records that own each other, in a release build; RUNS (10000), from FIRST (any)
 	swift build $(RELEASE) --build-tests -Xswiftc -enable-testing
 	TIDEMARK_RELATIONSHIP_RUNS=$(or $(RUNS),10000) TIDEMARK_SEED=$(or $(FIRST),any) \
 		swift test $(RELEASE) --skip-build --filter RelationshipHistoryTests
+
+.PHONY: prove-trials
+prove-trials: deps ## Passes all trials of the tables of errors, repeated requests and permissions, of which `make test` draws a third each time
+	swift build $(DEBUG) --build-tests
+	TIDEMARK_TRIALS=all swift test --skip-build --filter 'CloudErrorTests|RepeatedRequestTests|SharingMatrixTests'
 
 .PHONY: prove-storages
 prove-storages: deps ## Asks a cloud in SQLite and one in PostgreSQL the same at random, in a release build; RUNS (10000) histories, from FIRST (any)

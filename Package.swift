@@ -96,6 +96,9 @@ let package = Package(
         .systemLibrary(
             name: "CPostgres", path: "CSupport/CPostgres", pkgConfig: "libpq",
             providers: [.apt(["libpq-dev"]), .brew(["libpq"])]),
+        .systemLibrary(
+            name: "CQREncode", path: "CSupport/CQREncode", pkgConfig: "libqrencode",
+            providers: [.apt(["libqrencode-dev"]), .brew(["qrencode"])]),
         .target(
             name: "CTideCore", dependencies: ["CSQLite", "CXXHash"], path: "CSupport/CTideCore", cSettings: core,
             linkerSettings: [
@@ -196,12 +199,12 @@ let package = Package(
                 "TidemarkSQLite", "TidemarkWire",
             ],
             swiftSettings: layered),
-        // The console's pages. It knows no server.
+        // The console's pages. It knows no server. No product but the server's needs it.
         .target(
             name: "TidemarkConsole",
             dependencies: [
-                "TidemarkAdministration", "TidemarkCloud", "TidemarkCloudEngine", "TidemarkEmbeddedCloud", "TidemarkIdentity",
-                "TidemarkModel", "TidemarkOpenID", "TidemarkWire",
+                .target(name: "CQREncode", condition: served), "TidemarkAdministration", "TidemarkCloud", "TidemarkCloudEngine",
+                "TidemarkEmbeddedCloud", "TidemarkIdentity", "TidemarkModel", "TidemarkOpenID", "TidemarkWire",
             ],
             swiftSettings: layered),
         // A cloud behind HTTP.
@@ -214,7 +217,11 @@ let package = Package(
             swiftSettings: layered),
         // Contents of assets in a bucket.
         .target(
-            name: "TidemarkS3", dependencies: ["TidemarkCloud", "TidemarkCloudEngine", "TidemarkHTTP", "TidemarkModel"],
+            name: "TidemarkS3",
+            dependencies: [
+                "TidemarkCloud", "TidemarkCloudEngine", "TidemarkHTTP", "TidemarkModel",
+                .product(name: "Metrics", package: "swift-metrics"),
+            ],
             swiftSettings: layered),
         // Letters to people.
         .target(name: "TidemarkMail", dependencies: ["CCurl", "TidemarkModel"], swiftSettings: layered),
@@ -440,7 +447,8 @@ let package = Package(
             ],
             swiftSettings: strict),
         .target(
-            name: "TestServers", dependencies: ["TidemarkModel"], path: "Tests/TestServers", swiftSettings: strict),
+            name: "TestServers", dependencies: ["TidemarkModel", .product(name: "Metrics", package: "swift-metrics")],
+            path: "Tests/TestServers", swiftSettings: strict),
         .testTarget(
             name: "TidemarkPostgresTests",
             dependencies: [
@@ -486,8 +494,10 @@ let package = Package(
         .testTarget(
             name: "TidemarkConsoleTests",
             dependencies: [
-                "TestSupport", "TidemarkAdministration", "TidemarkCloud", "TidemarkCloudEngine", "TidemarkConsole",
-                "TidemarkEmbeddedCloud", "TidemarkIdentity", "TidemarkModel", "TidemarkOpenID",
+                .target(name: "CQREncode", condition: served), "TestSupport", "TidemarkAdministration", "TidemarkCloud",
+                "TidemarkCloudEngine", "TidemarkConsole", "TidemarkEmbeddedCloud", "TidemarkIdentity", "TidemarkModel",
+                "TidemarkOpenID",
+                .product(name: "GRDB", package: "GRDB.swift"),
             ],
             swiftSettings: strict),
         .testTarget(

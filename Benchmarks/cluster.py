@@ -2,7 +2,8 @@
 """Measures a cloud over PostgreSQL: one server, the database and the clients on the same cores, commits durable. See README.md.
 
 Beside rates and latencies it tells what a request costs: time of the server's and of the database's processors, and bytes of the database's log.
-The floor is PostgreSQL alone, with an upsert of as many rows by a statement that makes them itself.
+The floor is PostgreSQL alone, with an upsert of as many rows by a statement that makes them itself. A second server over the same database tells how
+soon a device that waits there hears of a save through the first one.
 """
 
 import argparse
@@ -18,12 +19,15 @@ from runner.goals import Goals
 from runner.locks import LockWatch
 from runner.measuring import Failure
 from runner.postgres import Postgres
+from runner.waking import Wakings, percentile
 from server import BATCH, start_server
 
 # Records of a person's small save.
 FEW = 5
 # How many owners write at once.
 WRITERS = (1, 2, 4, 8)
+# Half of the records that a server is to save in a second.
+HALF = 6_000
 
 FLOOR = f"""
 INSERT INTO floor (owner, name, fields, changed)
@@ -41,11 +45,12 @@ def parse_arguments():
     parser.add_argument("--runs", type=int, default=3, metavar="N", help="rounds, each with a fresh database (3)")
     parser.add_argument("--seconds", type=float, default=8, metavar="N", help="of each measurement (8)")
     parser.add_argument("--records", type=int, default=100_000, metavar="N", help="records that are looked up (100,000)")
+    parser.add_argument("--wakings", type=int, default=250, metavar="N", help="saves that a device at another server waits for (250)")
     parser.add_argument("--smoke", action="store_true", help="measure everything once with little, and print no figures")
     parser.add_argument("--json", type=pathlib.Path, metavar="FILE", help="write everything measured to FILE")
     options = parser.parse_args()
     if options.smoke:
-        options.runs, options.seconds, options.records = 1, 1, 1_000
+        options.runs, options.seconds, options.records, options.wakings = 1, 1, 1_000, 5
     return options
 
 
@@ -83,9 +88,9 @@ def measure(bench, other, database, options, report):
     done = bench.run("lookup", connections=64, seconds=seconds, rate=2_000, zone="shown", records=options.records)
     note("lookup at 2,000/s, p50", done["p50"])
     note("lookup at 2,000/s, p99", done["p99"])
-    done = bench.run("modify", connections=16, seconds=seconds, rate=6_000 / BATCH, first=first)
-    note("modify at 6,000 records/s, p50", done["p50"])
-    note("modify at 6,000 records/s, p99", done["p99"])
+    done = bench.run("modify", connections=16, seconds=seconds, rate=HALF / BATCH, first=first)
+    note(f"modify at {HALF:,} records/s, p50", done["p50"])
+    note(f"modify at {HALF:,} records/s, p99", done["p99"])
     first = done["next"]
     # An owner alone, and beside another who writes as fast as it goes.
     alone = bench.run("modify", connections=4, seconds=seconds, rate=10, batch=20, first=first)
@@ -101,14 +106,19 @@ def measure(bench, other, database, options, report):
     note("peak memory, MB", bench.peak)
 
 
+def small_save(count):
+    """A request that saves so many records, of 1.1 KB each."""
+    return {"zoneID": {"zoneName": "load"}, "desiredKeys": [], "operations": [{"operationType": "create", "record": {"recordType": "Destination", "fields": {
+        "details": {"value": "the harbour lay quiet under grey light and gulls " * 22, "type": "STRING"}}}}] * count}
+
+
 def measure_small(bench, database, options, report, first):
     """What costs little each, and is asked for most: saves of some records, these records for another device, and whether there is anything new."""
     costs = Costs(bench, database)
     done = bench.run("modify", connections=4, seconds=options.seconds / 2, batch=FEW, first=first + (1 << 32), answer="tags")
     costs.note(report, "few", done["requests"])
     asker, zone = Asker(bench.server.port, f"/database/1/{start_server.CONTAINER}/development/private"), {"zoneName": "load"}
-    save = {"zoneID": zone, "desiredKeys": [], "operations": [{"operationType": "create", "record": {"recordType": "Destination", "fields": {
-        "details": {"value": "the harbour lay quiet under grey light and gulls " * 22, "type": "STRING"}}}}] * FEW}
+    save = small_save(FEW)
     before, _ = asker.ask("/records/modify?getCurrentSyncToken=true", save, bench.token)
     after, _ = asker.ask("/records/modify?getCurrentSyncToken=true", save, bench.token)
     for name, token, count in (("news", before["syncToken"], FEW), ("nothing", after["syncToken"], 0)):
@@ -122,6 +132,24 @@ def measure_small(bench, database, options, report, first):
         costs.note(report, name, times)
         report.setdefault(f"{name}, p50", []).append(statistics.median(took))
     report.setdefault("connections", []).append(int(database.sql("SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()")))
+
+
+def measure_wakings(bench, options, report):
+    """A device waits at a second server over the same database, and hears of what another one saves through the first."""
+    folder = bench.place / "second"
+    folder.mkdir()
+    second = start_server.Server(
+        options.server, folder, bench.cloud.place, *start_server.UNLIMITED, "--log-level", "warning", environment=bench.cloud.environment)
+    try:
+        wakings = Wakings(bench.server.port, second.port, f"/{start_server.CONTAINER}/development/private", bench.token)
+        answered, sent = wakings.measure(options.wakings, small_save(1))
+    finally:
+        second.stop()
+    for name, values in (("heard at another server", answered), ("heard at another server since it was sent", sent)):
+        for share, of in (("p50", 0.5), ("p99", 0.99), ("max", 1)):
+            report.setdefault(f"{name}, {share}", []).append(percentile(values, of))
+    report.setdefault("heard at another server, saves", []).append(len(answered))
+    report.setdefault("woken at another server in vain", []).append(wakings.in_vain)
 
 
 def measure_writers(owners, database, options, report):
@@ -141,6 +169,12 @@ def measure_writers(owners, database, options, report):
         note("share of time in LWLocks", found["waits"].get("LWLock", 0))
         if found["shared"]:
             report.setdefault("shared locks", []).append(found["shared"])
+    # Half of what the server is to take, by all of them.
+    rate = HALF / BATCH / len(owners)
+    writing = [owner.start("modify", connections=2, seconds=options.seconds, rate=rate, first=100_000_000) for owner in owners]
+    done = [owner.finish(process, "modify") for owner, process in zip(owners, writing)]
+    for name in ("p50", "p99"):
+        report.setdefault(f"{len(owners)} owners at {HALF:,} records/s, {name}", []).append(max(it[name] for it in done))
 
 
 def measure_floor(database, options, report):
@@ -179,6 +213,11 @@ def print_table(report, options):
     for what, name in (("lookup at 2,000/s", "look-ups, 2,000/s"), ("modify at 6,000 records/s", "modify, 6,000 records/s")):
         row(f"{what}, p50", f"{name}, p50", unit=" ms")
         row(f"{what}, p99", f"{name}, p99", "≤ 30 ms", lambda it: it <= 30, unit=" ms")
+    row("heard at another server, p50", "a save's answer until who waits at another server hears of it, p50", unit=" ms")
+    row("heard at another server, p99", "  p99", "≤ 50 ms", lambda it: it <= 50, unit=" ms")
+    row("heard at another server, max", "  at the most", unit=" ms")
+    row("heard at another server since it was sent, p50", "  since the save was sent, p50", unit=" ms")
+    row("heard at another server since it was sent, p99", "  since the save was sent, p99", unit=" ms")
     row("an owner alone, p50", "an owner saves 20 records, p50", unit=" ms")
     row("an owner beside a flood, p50", "  beside another who saves as fast as it goes, p50", unit=" ms")
     row("an owner beside a flood ÷ alone, p50", "  ÷ alone", "≤ 2", lambda it: it <= 2)
@@ -186,11 +225,14 @@ def print_table(report, options):
     row("an owner beside a flood, p99", "  beside the other, p99", unit=" ms")
     row("the flood, records/s", "  what the other saves", unit="/s")
     for count in WRITERS:
-        row(f"{count} owners write, records/s", f"{count} {'owners write' if count > 1 else 'owner writes'}, each one request at a time", unit="/s")
+        goal = ("≥ 12,000 records/s", lambda it: it >= 12_000) if count == WRITERS[-1] else ()
+        row(f"{count} owners write, records/s", f"{count} {'owners write' if count > 1 else 'owner writes'}, each one request at a time", *goal, unit="/s")
         row(f"{count} owners write, p50", "  a save of 200 of theirs, p50 of the slowest owner", unit=" ms")
         row(f"{count} owners write, samples of the locks", "  samples of the database's locks")
         row(f"{count} owners write, locks that two owners share", "  locks that two owners share, or wait for", "0", lambda it: it == 0)
         row(f"{count} owners write, samples in which a page's appending is waited for", "  samples in which one waits for another's page to be appended")
+    row(f"{WRITERS[-1]} owners at {HALF:,} records/s, p50", f"{WRITERS[-1]} owners save {HALF:,} records/s together, p50 of the slowest owner", unit=" ms")
+    row(f"{WRITERS[-1]} owners at {HALF:,} records/s, p99", "  p99 of the slowest owner", "≤ 30 ms", lambda it: it <= 30, unit=" ms")
     row("peak memory, MB", "peak memory of the server", "≤ 300 MB", lambda it: it <= 300, unit=" MB")
     return goals
 
@@ -212,6 +254,7 @@ def main():
                 bench = server.Bench(options, load, place, cloud)
                 others = [Other(bench, cloud.add_account(name)) for name in ("ben", *(f"owner{number}" for number in range(1, max(WRITERS))))]
                 measure(bench, others[0], database, options, report)
+                measure_wakings(bench, options, report)
                 measure_writers(others, database, options, report)
                 measure_floor(database, options, report)
             finally:

@@ -12,6 +12,8 @@ CHECKS, SAVES, FETCHES = 20, 1, 2
 SAVED = 5
 STORED, RECORD_BYTES = 1_000, 1_200
 UPLOADS, DOWNLOADS, ASSET_BYTES, ASSETS = 0.5, 1, 300_000, 300
+# Lists that the daily sweep asks the bucket for, of each account: contents, pieces of uploads, and multipart uploads.
+SWEPT = 3
 # The busiest hour beside the average one, the most of its processors that a machine is to use, and the devices that wait for changes at once.
 PEAK, BUSY, WAITING = 3, 0.5, 0.02
 # Machines: cores of a server and its connections, and of a database; its disk, of which backups and restoring make the limit, and its log.
@@ -20,6 +22,24 @@ CORES, DISK, LOG, CONNECTIONS = 64, 4e12, 100e6, 1_000
 SIZES = (1_000_000, 10_000_000, 100_000_000)
 NAMES = {"modify": "a record, saved in batches of 200", "few": f"a save of {SAVED} records", "news": f"{SAVED} new records, fetched", "nothing": "asking what is new, and nothing is",
          "lookup": "a look-up of one record"}
+
+
+# What is aimed at: the words, the benchmark and its figure, the goal, its unit and digits, and whether the figure may not be greater, but less.
+GOALS = (
+    ("saves in batches of 200, of one owner", "cluster", "modify, records/s", 12_000, " records/s", 0, False),
+    ("the same, of eight owners at once", "cluster", "8 owners write, records/s", 12_000, " records/s", 0, False),
+    ("the first, beside PostgreSQL alone, whose upserts are as large", "cluster", "modify ÷ floor", 0.6, "", 2, False),
+    ("look-ups of one record", "cluster", "lookup, requests/s", 4_000, "/s", 0, False),
+    ("p99 of look-ups at half load, 2,000/s", "cluster", "lookup at 2,000/s, p99", 30, " ms", 0, True),
+    ("p99 of saves at half load, 6,000 records/s", "cluster", "modify at 6,000 records/s, p99", 30, " ms", 0, True),
+    ("p99 from the answer to a save through one server until who waits at another hears of it", "cluster", "heard at another server, p99", 50, " ms", 1, True),
+    ("an owner's saves beside a flood of another, median ÷ alone", "cluster", "an owner beside a flood ÷ alone, p50", 2, "", 2, True),
+    ("locks that two of eight owners share", "cluster", "8 owners write, locks that two owners share", 0, "", 0, True),
+    ("a look-up, 10,000 owners ÷ 100", "growth", "look-up, many ÷ few", 1.5, "", 2, True),
+    ("a save of 200, 10,000 owners ÷ 100", "growth", "save, many ÷ few", 1.5, "", 2, True),
+    ("a look-up, ten million records ÷ 1,000", "growth", "look-up, large ÷ few", 1.5, "", 2, True),
+    ("a save of 200, ten million records ÷ 1,000", "growth", "save, large ÷ few", 1.5, "", 2, True),
+)
 
 
 class Costs:
@@ -38,7 +58,7 @@ class Costs:
         self.beside = growth["figures"]["bytes, many"]["median"] / (growth["owners"] * growth["records"]) - growth["fieldBytes"]
         self.disk = STORED * (RECORD_BYTES + self.beside)
         asked = {name: sum(counts.values()) for name, counts in data["bucket"].items()}
-        self.bucket_requests = (UPLOADS * asked["of 300 KB, sent at once"] + DOWNLOADS * asked["of 300 KB, fetched"]) * PEAK / DAY
+        self.bucket_requests = (UPLOADS * asked["of 300 KB, sent at once"] + DOWNLOADS * asked["of 300 KB, fetched"]) * PEAK / DAY + SWEPT / DAY
         self.assets = ASSETS * ASSET_BYTES
         self.asset_rate = (UPLOADS + DOWNLOADS) * ASSET_BYTES * PEAK / DAY
 
@@ -76,6 +96,16 @@ def spread(found, text=count_text):
     return text(found["median"]) if found["rounds"] == 1 else f"{text(found['median'])} ({text(found['min'])} – {text(found['max'])})"
 
 
+def goal_row(data, words, benchmark, name, goal, unit, digits, is_most):
+    found, text = data[benchmark]["figures"].get(name), lambda value: f"{value:,.{digits}f}"
+    aim = f"{'≤' if is_most else '≥'} {goal:,}{unit}" if goal else "none"
+    if found is None:
+        return [words, aim, "not measured yet", "–"]
+    median = found["median"]
+    reached = median <= goal if is_most else median >= goal
+    return [words, aim, f"{spread(found, text)}{unit}", "yes" if reached else "**no**"]
+
+
 def has_all(data):
     return all(name in data for name in ("cluster", "growth", "placement", "bucket"))
 
@@ -89,6 +119,7 @@ def tables(data):
     yield "scale-costs", PAGE, ["request", "server, µs of processor", "database, µs of processor", "bytes of WAL"], [
         [words, figure(name, "µs of the server's processor"), figure(name, "µs of the database's processor"), figure(name, "bytes of the log")]
         for name, words in NAMES.items()]
+    yield "scale-goals", PAGE, ["what", "goal", "measured", "reached"], [goal_row(data, *it) for it in GOALS]
     yield "scale-bucket", PAGE, ["an asset", "PUT", "GET", "HEAD", "POST", "DELETE"], [
         [name, *(str(counts.get(method, 0)) for method in ("PUT", "GET", "HEAD", "POST", "DELETE"))] for name, counts in data["bucket"].items()]
     yield "scale-growth", PAGE, ["milliseconds, median of rounds", f"{growth['few']:,} owners × {growth['records']:,}",

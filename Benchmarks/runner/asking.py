@@ -19,6 +19,11 @@ class Connection:
         """The head and the body of the answer, and the milliseconds that it took to read all of it."""
         began = time.perf_counter()
         self.socket.sendall(request)
+        head, body = self.receive()
+        return head, body, (time.perf_counter() - began) * 1e3
+
+    def receive(self):
+        """The head and the body of the next answer."""
         answer = b""
         while b"\r\n\r\n" not in answer:
             answer += self.more()
@@ -27,7 +32,7 @@ class Connection:
         parts = [rest]
         while (left := size - sum(map(len, parts))) > 0:
             parts.append(self.more(min(left, 1 << 20)))
-        return head, b"".join(parts), (time.perf_counter() - began) * 1e3
+        return head, b"".join(parts)
 
     def more(self, size=65536):
         some = self.socket.recv(size)
@@ -45,14 +50,23 @@ class Asker(Connection):
 
     def ask(self, operation, body, token):
         """The answer, and the milliseconds that it took."""
-        content = json.dumps(body).encode()
-        head, answer, took = self.exchange(
-            f"POST {self.base}{operation} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\nContent-Type: application/json\r\n"
-            f"Content-Length: {len(content)}\r\n\r\n".encode() + content)
+        head, answer, took = self.exchange(self.request(operation, body, token))
+        return self.checked(operation, head, answer), took
+
+    def request(self, operation, body, token):
+        """The bytes of a request. One without a body is a GET."""
+        content = json.dumps(body).encode() if body is not None else b""
+        described = f"Content-Type: application/json\r\nContent-Length: {len(content)}\r\n" if body is not None else ""
+        method = "GET" if body is None else "POST"
+        return f"{method} {self.base}{operation} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n{described}\r\n".encode() + content
+
+    @staticmethod
+    def checked(operation, head, answer):
+        """The content of an answer, which has to be a good one."""
         found = json.loads(answer)
         if b" 200 " not in head.split(b"\r\n")[0] or "serverErrorCode" in str(found)[:3000]:
             raise Failure(f"{operation}: {head[:200]} {str(found)[:500]}")
-        return found, took
+        return found
 
 
 class Visitor(Connection):

@@ -17,6 +17,17 @@ class Postgres:
     """A server of its own, with the settings that Documentation/Guides/Cluster.md names: commits are durable. It does not run as root."""
 
     def __init__(self, folder, settings=()):
+        self.take(folder)
+        self.run("initdb", "-A", "trust", "-U", "tidemark", "-E", "UTF8", "--locale=C", "-D", folder / "data")
+        lines = ["listen_addresses = '127.0.0.1'", "max_connections = 100", "shared_buffers = 512MB", "max_wal_size = 4GB", "wal_compression = lz4", *settings]
+        with open(folder / "data" / "postgresql.conf", "a") as file:
+            file.write("\n".join(lines) + "\n")
+        self.start()
+        self.sql("CREATE DATABASE tidemark", "postgres")
+        self.address = f"postgresql://tidemark@127.0.0.1:{self.port}/tidemark"
+
+    def take(self, folder):
+        """Makes its folder, and finds its programs and a port."""
         programs = BINARIES or (shutil.which("initdb") and pathlib.Path(shutil.which("initdb")).parent)
         if not programs:
             raise Failure("PostgreSQL is not installed: apt-get install postgresql")
@@ -29,21 +40,24 @@ class Postgres:
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             self.port = probe.getsockname()[1]
-        self.run("initdb", "-A", "trust", "-U", "tidemark", "-E", "UTF8", "--locale=C", "-D", folder / "data")
-        lines = ["listen_addresses = '127.0.0.1'", f"port = {self.port}", f"unix_socket_directories = '{folder}'", "max_connections = 100",
-                 "shared_buffers = 512MB", "max_wal_size = 4GB", "wal_compression = lz4", *settings]
-        with open(folder / "data" / "postgresql.conf", "a") as file:
-            file.write("\n".join(lines) + "\n")
-        self.process = subprocess.Popen(self.words("postgres", "-D", folder / "data"), stdout=open(folder / "log", "w"), stderr=subprocess.STDOUT)
+
+    def start(self):
+        """Starts it over what is in its data directory, and waits until it answers."""
+        self.launch()
         for _ in range(600):
             if subprocess.run(self.words("pg_isready", "-q", "-h", "127.0.0.1", "-p", self.port, "-d", "postgres")).returncode == 0:
+                return
+            if self.process.poll() is not None:
                 break
             time.sleep(0.05)
-        else:
-            self.stop()
-            raise Failure(f"PostgreSQL does not start: {(folder / 'log').read_text()[-500:]}")
-        self.sql("CREATE DATABASE tidemark", "postgres")
-        self.address = f"postgresql://tidemark@127.0.0.1:{self.port}/tidemark"
+        said = (self.folder / "log").read_text()[-1500:]
+        self.stop()
+        raise Failure(f"PostgreSQL does not start: {said}")
+
+    def launch(self):
+        """Starts it, and waits for nothing. Its port is in no file: a copy of its data directory may be another server's."""
+        command = self.words("postgres", "-D", self.folder / "data", "-p", self.port, "-k", self.folder)
+        self.process = subprocess.Popen(command, stdout=open(self.folder / "log", "a"), stderr=subprocess.STDOUT)
 
     def words(self, program, *arguments):
         as_user = ["setpriv", f"--reuid={self.user}", f"--regid={self.user}", "--clear-groups"] if self.user else []

@@ -227,16 +227,10 @@ bool tide_blob_id_is_of_sha256(const char *id) {
     return discriminator && strcmp(discriminator, "-256") == 0;
 }
 
-tide_status tide_blob_verify(const char *assets, const char *id, tide_error *error) {
-    int descriptor;
-    tide_status status = blob_open(assets, id, &descriptor, error);
-    if (status) {
-        if (descriptor >= 0) close(descriptor);
-        return status;
-    }
+tide_status tide_blob_verify_file(int descriptor, const char *id, tide_error *error) {
     uint8_t *buffer = malloc(verify_chunk);
     XXH3_state_t *hash = XXH3_createState();
-    if (!buffer || !hash) status = tide_error_set(error, TIDE_NO_MEMORY, 0, "out of memory");
+    tide_status status = buffer && hash ? TIDE_OK : tide_error_set(error, TIDE_NO_MEMORY, 0, "out of memory");
     tide_content content = {0};
     if (!status) XXH3_128bits_reset(hash);
     while (!status) {
@@ -263,6 +257,13 @@ tide_status tide_blob_verify(const char *assets, const char *id, tide_error *err
     }
     XXH3_freeState(hash);
     free(buffer);
-    close(descriptor);
+    return status;
+}
+
+tide_status tide_blob_verify(const char *assets, const char *id, tide_error *error) {
+    int descriptor;
+    tide_status status = blob_open(assets, id, &descriptor, error);
+    if (!status) status = tide_blob_verify_file(descriptor, id, error);
+    if (descriptor >= 0) close(descriptor);
     return status;
 }

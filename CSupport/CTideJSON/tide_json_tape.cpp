@@ -84,7 +84,9 @@ void add(const dom::element &element, std::vector<tide_json_node> &nodes, std::v
     case dom::element_type::STRING: put_text(nodes[place], element.get_string().value_unsafe()); return finish(TIDE_JSON_STRING);
     case dom::element_type::ARRAY: {
         uint32_t count = 0;
-        for (dom::element child : element.get_array().value_unsafe()) {
+        // The loop does not keep the temporary that a value is taken from.
+        const dom::array array = element.get_array().value_unsafe();
+        for (dom::element child : array) {
             add(child, nodes, names);
             count++;
         }
@@ -93,7 +95,8 @@ void add(const dom::element &element, std::vector<tide_json_node> &nodes, std::v
     }
     case dom::element_type::OBJECT: {
         uint32_t count = 0;
-        for (auto member : element.get_object().value_unsafe()) {
+        const dom::object object = element.get_object().value_unsafe();
+        for (auto member : object) {
             tide_json_node name = {};
             put_text(name, member.key);
             name.kind = TIDE_JSON_NAME;

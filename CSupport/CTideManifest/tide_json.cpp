@@ -41,8 +41,6 @@ namespace {
 constexpr size_t padding = SIMDJSON_PADDING;
 static_assert(SIMDJSON_PADDING <= 64, "the batch's arena leaves 64 readable bytes");
 
-tide_status out_of_memory(tide_error *error) { return tide_error_set(error, TIDE_NO_MEMORY, 0, "out of memory"); }
-
 std::string_view trimmed(std::string_view text) {
     while (!text.empty() && std::strchr(" \t\r\n,]}", text.back())) text.remove_suffix(1);
     return text;
@@ -50,7 +48,7 @@ std::string_view trimmed(std::string_view text) {
 
 tide_status refuse(error_code code, tide_error *error) {
     switch (code) {
-    case MEMALLOC: return out_of_memory(error);
+    case MEMALLOC: return tide_out_of_memory(error);
     case UTF8_ERROR:
         return tide_error_reject(
             error, TIDE_REJECT_INVALID_UTF8, "the row is not valid UTF-8; --encoding names another encoding");
@@ -335,7 +333,7 @@ tide_status value_take(
     if (status == TIDE_REJECTED) {
         return tide_error_reject(error, TIDE_REJECT_DUPLICATE_KEY, "the field occurs twice in the row");
     }
-    return status ? out_of_memory(error) : TIDE_OK;
+    return status ? tide_out_of_memory(error) : TIDE_OK;
 }
 
 /// Takes a field whose name in the source is `source`.
@@ -420,7 +418,7 @@ tide_status value_open(
     if (length + padding > json->unescaped_capacity) {
         json->unescaped.reset(new (std::nothrow) uint8_t[length + padding]);
         json->unescaped_capacity = json->unescaped ? length + padding : 0;
-        if (!json->unescaped) return out_of_memory(error);
+        if (!json->unescaped) return tide_out_of_memory(error);
     }
     error_code code = json->values.iterate(padded_string_view(text, length, length + padding)).get(document);
     return code ? refuse(code, error) : TIDE_OK;
@@ -497,7 +495,7 @@ tide_status append_string(
         } else {
             tide_text_json_string(out, string.data(), string.size());
         }
-        if (whole.failed) status = out_of_memory(error);
+        if (whole.failed) status = tide_out_of_memory(error);
         tide_text_free(&whole);
         return status;
     } else {
@@ -571,7 +569,7 @@ tide_status tide_json_read_row(
     reader.has_name = false;
     reader.field = "";
     reader.field_length = 0;
-    if (tide_batch_row_add(batch, line, source, &reader.row)) return out_of_memory(error);
+    if (tide_batch_row_add(batch, line, source, &reader.row)) return tide_out_of_memory(error);
     tide_error reason;
     tide_status status = object_take(&reader, source, &reason);
     if (status == TIDE_OK) return TIDE_OK;
@@ -648,7 +646,7 @@ tide_status tide_json_convert_list(
         if (is_array) tide_text_append(out, "[", 1);
         tide_text_append(out, items.bytes, items.length);
         if (is_array) tide_text_append(out, "]", 1);
-        if (items.failed || out->failed) status = out_of_memory(error);
+        if (items.failed || out->failed) status = tide_out_of_memory(error);
     }
     tide_text_free(&items);
     return status;
@@ -703,5 +701,5 @@ tide_status tide_json_convert_location(tide_json *json, const char *text, size_t
         append_real(out, values[i] == 0 ? 0 : values[i]);
     }
     tide_text_append(out, "}", 1);
-    return out->failed ? out_of_memory(error) : TIDE_OK;
+    return out->failed ? tide_out_of_memory(error) : TIDE_OK;
 }

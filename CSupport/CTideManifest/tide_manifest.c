@@ -1,14 +1,7 @@
 #include "tide_manifest.h"
 
-#ifdef __APPLE__
-#include <CommonCrypto/CommonDigest.h>
-#else
-#include <openssl/evp.h>
-#endif
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "tide_json.h"
 #include "tide_manifest_layout.h"
@@ -16,11 +9,7 @@
 
 enum {
     default_row_limit = 16 << 20,
-    /// What a rejects file shows of a row that is too long.
-    shown_of_long_row = 64 << 10,
 };
-
-static tide_status out_of_memory(tide_error *error) { return tide_error_set(error, TIDE_NO_MEMORY, 0, "out of memory"); }
 
 // Shared by the formats
 
@@ -28,7 +17,7 @@ tide_status tide_row_take(tide_batch *batch, const char *text, size_t length, ti
     // Unescaped strings add up to less than the row itself; the name and a message come on top. What is reserved here must not move
     // while the row is parsed in place.
     char *room = tide_batch_text_reserve(batch, 2 * length + 4096);
-    if (!room) return out_of_memory(error);
+    if (!room) return tide_out_of_memory(error);
     memcpy(room, text, length);
     memset(room + length, 0, 64);
     *source = tide_batch_text_commit(batch, length);
@@ -68,7 +57,7 @@ tide_status tide_row_refuse(
     if (field_length > sizeof name) field_length = sizeof name;
     memcpy(name, field, field_length);
     tide_status status = tide_batch_row_reject(batch, row, name, field_length, reason->reject, reason->message);
-    return status ? out_of_memory(error) : TIDE_OK;
+    return status ? tide_out_of_memory(error) : TIDE_OK;
 }
 
 // Beginning and end
@@ -156,41 +145,6 @@ static tide_status format_detect(tide_manifest *manifest, tide_error *error) {
     return TIDE_OK;
 }
 
-/// Consumes white space, counting lines; the next byte, or 0 at the end.
-static tide_status array_next_byte(tide_manifest *manifest, char *byte, tide_error *error) {
-    tide_source *source = &manifest->source;
-    for (;;) {
-        if (tide_source_length(source) == 0) {
-            tide_status status = tide_source_more(source, error);
-            if (status) return status;
-            if (tide_source_length(source) == 0) break;
-        }
-        char c = *tide_source_bytes(source);
-        if (c != ' ' && c != '\t' && c != '\r' && c != '\n') {
-            *byte = c;
-            return TIDE_OK;
-        }
-        if (c == '\n') manifest->line++;
-        tide_source_consume(source, 1);
-    }
-    *byte = 0;
-    return TIDE_OK;
-}
-
-/// Reads what an array begins with: where that is missing, the source is none.
-static tide_status array_begin(tide_manifest *manifest, tide_error *error) {
-    char byte;
-    tide_status status = array_next_byte(manifest, &byte, error);
-    if (status) return status;
-    if (byte != '[') {
-        return tide_error_reject(error, TIDE_REJECT_MALFORMED, "line %llu: a JSON array begins with '['",
-                                 (unsigned long long)manifest->line + 1);
-    }
-    tide_source_consume(&manifest->source, 1);
-    manifest->array_state = array_first;
-    return TIDE_OK;
-}
-
 bool tide_manifest_mapping_occurred(const tide_manifest *manifest, uint32_t mapping) {
     return manifest->renamings[mapping].has_occurred;
 }
@@ -202,15 +156,15 @@ tide_status tide_manifest_create(
 ) {
     *manifest = NULL;
     tide_manifest *created = calloc(1, sizeof *created);
-    if (!created) return out_of_memory(error);
+    if (!created) return tide_out_of_memory(error);
     created->format = options->format;
     created->names_options = true;
     tide_status status = tide_source_open(&created->source, descriptor, options->encoding, error);
-    if (!status && options_copy(created, options)) status = out_of_memory(error);
+    if (!status && options_copy(created, options)) status = tide_out_of_memory(error);
     if (!status) status = format_detect(created, error);
     if (!status && created->format == TIDE_FORMAT_CSV) status = tide_csv_read_header(created, error);
     if (!status && created->format == TIDE_FORMAT_JSON_ARRAY && created->array_state == array_before) {
-        status = array_begin(created, error);
+        status = tide_json_array_begin(created, error);
     }
     if (status) {
         tide_manifest_destroy(created);
@@ -287,355 +241,6 @@ tide_status tide_manifest_resume(tide_manifest *manifest, const tide_position *p
     return TIDE_OK;
 }
 
-// JSON Lines
-
-static tide_status long_row_refuse(
-    tide_manifest *manifest, tide_batch *batch, const char *text, size_t length, bool is_cut, tide_error *error
-) {
-    tide_span source;
-    char message[120];
-    size_t shown = length < shown_of_long_row ? length : shown_of_long_row;
-    snprintf(message, sizeof message, "the row is longer than %zu bytes", manifest->row_limit);
-    if (tide_batch_text_add(batch, text, shown, &source)) return out_of_memory(error);
-    tide_status status =
-        tide_batch_reject(batch, manifest->line + 1, source, is_cut || shown < length, TIDE_REJECT_TOO_LONG, message);
-    return status ? out_of_memory(error) : TIDE_OK;
-}
-
-tide_status tide_line_skip(tide_manifest *manifest, tide_error *error) {
-    tide_source *source = &manifest->source;
-    for (;;) {
-        if (tide_source_length(source) == 0) {
-            tide_status status = tide_source_more(source, error);
-            if (status) return status;
-            if (tide_source_length(source) == 0) return TIDE_OK;
-        }
-        const char *end = memchr(tide_source_bytes(source), '\n', tide_source_length(source));
-        if (end) {
-            tide_source_consume(source, (size_t)(end - tide_source_bytes(source)) + 1);
-            return TIDE_OK;
-        }
-        tide_source_consume(source, tide_source_length(source));
-    }
-}
-
-static bool is_blank(const char *text, size_t length) {
-    for (size_t i = 0; i < length; i++) {
-        if (text[i] != ' ' && text[i] != '\t' && text[i] != '\r') return false;
-    }
-    return true;
-}
-
-static tide_status line_read(tide_manifest *manifest, tide_batch *batch, tide_error *error) {
-    tide_source *source = &manifest->source;
-    size_t searched = 0;
-    const char *end = NULL;
-    tide_status status;
-    for (;;) {
-        size_t length = tide_source_length(source);
-        if (length > searched) end = memchr(tide_source_bytes(source) + searched, '\n', length - searched);
-        if (end || source->is_at_end) break;
-        searched = length;
-        if (length > manifest->row_limit) {
-            if ((status = long_row_refuse(manifest, batch, tide_source_bytes(source), length, true, error))) return status;
-            if ((status = tide_line_skip(manifest, error))) return status;
-            manifest->line++;
-            return TIDE_OK;
-        }
-        if ((status = tide_source_more(source, error))) return status;
-    }
-    const char *text = tide_source_bytes(source);
-    size_t consumed = end ? (size_t)(end - text) + 1 : tide_source_length(source);
-    size_t length = end ? consumed - 1 : consumed;
-    if (consumed == 0) return TIDE_END;
-    if (length > manifest->row_limit) {
-        status = long_row_refuse(manifest, batch, text, length, false, error);
-    } else if (is_blank(text, length)) {
-        status = TIDE_OK;
-    } else {
-        tide_span row;
-        status = tide_row_take(batch, text, length, &row, error);
-        if (!status) status = tide_json_read_row(manifest->json, manifest, batch, manifest->line + 1, row, error);
-    }
-    manifest->line++;
-    tide_source_consume(source, consumed);
-    return status;
-}
-
-// JSON array
-
-static tide_status array_refuse(
-    tide_manifest *manifest, tide_batch *batch, size_t length, tide_reject reject, const char *message, tide_error *error
-) {
-    tide_span source;
-    size_t shown = length < shown_of_long_row ? length : shown_of_long_row;
-    if (tide_batch_text_add(batch, tide_source_bytes(&manifest->source), shown, &source)) return out_of_memory(error);
-    tide_status status = tide_batch_reject(batch, manifest->line + 1, source, shown < length, reject, message);
-    return status ? out_of_memory(error) : TIDE_OK;
-}
-
-/// Where an element ends: follows strings and brackets, no more; what is inside is checked when it is parsed.
-typedef struct element_scan {
-    size_t at;
-    uint64_t depth;
-    bool in_string, after_backslash;
-} element_scan;
-
-/// True when the end was found: `at` is behind the element. Outside of brackets an element also ends before ',' and ']'.
-static bool element_scan_on(element_scan *it, const char *text, size_t length) {
-    for (; it->at < length; it->at++) {
-        char c = text[it->at];
-        if (it->in_string) {
-            if (it->after_backslash) {
-                it->after_backslash = false;
-            } else if (c == '\\') {
-                it->after_backslash = true;
-            } else if (c == '"') {
-                it->in_string = false;
-            }
-        } else if (c == '"') {
-            it->in_string = true;
-        } else if (c == '{' || c == '[') {
-            it->depth++;
-        } else if (c == ']' && it->depth == 0) {
-            return true;
-        } else if ((c == '}' || c == ']') && it->depth > 0) {
-            if (--it->depth == 0) {
-                it->at++;
-                return true;
-            }
-        } else if (c == ',' && it->depth == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static void array_consume(tide_manifest *manifest, size_t length) {
-    manifest->line += tide_count_lines(tide_source_bytes(&manifest->source), length);
-    tide_source_consume(&manifest->source, length);
-}
-
-static tide_status element_read(tide_manifest *manifest, tide_batch *batch, tide_error *error) {
-    tide_source *source = &manifest->source;
-    element_scan scan = {0};
-    bool is_refused = false, is_sequence = manifest->array_state == array_sequence;
-    tide_status status;
-    while (!element_scan_on(&scan, tide_source_bytes(source), tide_source_length(source))) {
-        if (source->is_at_end) {
-            if (!is_refused) {
-                status = array_refuse(
-                    manifest, batch, tide_source_length(source), TIDE_REJECT_MALFORMED, "the source ends within this row", error);
-                if (status) return status;
-            }
-            array_consume(manifest, tide_source_length(source));
-            manifest->array_state = array_after;
-            return TIDE_OK;
-        }
-        if (!is_refused && tide_source_length(source) > manifest->row_limit) {
-            is_refused = true;
-            if ((status = long_row_refuse(
-                     manifest, batch, tide_source_bytes(source), tide_source_length(source), true, error))) {
-                return status;
-            }
-        }
-        if (is_refused) {
-            array_consume(manifest, scan.at);
-            scan.at = 0;
-        }
-        if ((status = tide_source_more(source, error))) return status;
-    }
-    status = TIDE_OK;
-    if (!is_refused) {
-        tide_span row;
-        if (scan.at > manifest->row_limit) {
-            status = long_row_refuse(manifest, batch, tide_source_bytes(source), scan.at, false, error);
-        } else {
-            status = tide_row_take(batch, tide_source_bytes(source), scan.at, &row, error);
-            if (!status) status = tide_json_read_row(manifest->json, manifest, batch, manifest->line + 1, row, error);
-        }
-    }
-    array_consume(manifest, scan.at);
-    manifest->array_state = is_sequence ? array_sequence : array_next;
-    return status;
-}
-
-/// Refuses what stands up to the end of a line where an object should begin.
-static tide_status line_refuse(tide_manifest *manifest, tide_batch *batch, tide_error *error) {
-    const char *text = tide_source_bytes(&manifest->source);
-    const char *end = memchr(text, '\n', tide_source_length(&manifest->source));
-    size_t length = end ? (size_t)(end - text) : tide_source_length(&manifest->source);
-    tide_status status = array_refuse(manifest, batch, length, TIDE_REJECT_MALFORMED, "an object is expected here", error);
-    if (!status) status = tide_line_skip(manifest, error);
-    manifest->line++;
-    return status;
-}
-
-static tide_status wrapper_end(tide_manifest *manifest, tide_batch *batch, tide_error *error) {
-    const char *fault;
-    tide_status status = tide_json_wrapper_end(manifest, &fault, error);
-    manifest->is_wrapped = false;
-    if (!status && fault) status = array_refuse(manifest, batch, 0, TIDE_REJECT_MALFORMED, fault, error);
-    return status ? status : TIDE_END;
-}
-
-static tide_status array_read(tide_manifest *manifest, tide_batch *batch, tide_error *error) {
-    char byte;
-    tide_status status = array_next_byte(manifest, &byte, error);
-    if (status) return status;
-    switch (manifest->array_state) {
-    case array_before: return array_begin(manifest, error);
-    case array_sequence:
-        if (byte == 0) return TIDE_END;
-        return byte == '{' ? element_read(manifest, batch, error) : line_refuse(manifest, batch, error);
-    case array_first:
-        if (byte == ']') break;
-        if (byte == 0) goto unclosed;
-        return element_read(manifest, batch, error);
-    case array_next:
-        if (byte == ']') break;
-        if (byte == 0) goto unclosed;
-        if (byte != ',') {
-            status = array_refuse(
-                manifest, batch, 1, TIDE_REJECT_MALFORMED, "a comma or ']' is missing before this place", error);
-            return status ? status : element_read(manifest, batch, error);
-        }
-        tide_source_consume(&manifest->source, 1);
-        if ((status = array_next_byte(manifest, &byte, error))) return status;
-        if (byte == 0) goto unclosed;
-        return element_read(manifest, batch, error);
-    case array_after:
-        if (manifest->is_wrapped) return wrapper_end(manifest, batch, error);
-        if (byte == 0) return TIDE_END;
-        status = array_refuse(
-            manifest, batch, tide_source_length(&manifest->source), TIDE_REJECT_MALFORMED, "there is text after the array", error);
-        while (!status && tide_source_length(&manifest->source) > 0) {
-            tide_source_consume(&manifest->source, tide_source_length(&manifest->source));
-            status = tide_source_more(&manifest->source, error);
-        }
-        return status;
-    }
-    tide_source_consume(&manifest->source, 1);
-    manifest->array_state = array_after;
-    return TIDE_OK;
-unclosed:
-    manifest->array_state = array_after;
-    return array_refuse(manifest, batch, 0, TIDE_REJECT_MALFORMED, "the source ends before the array does", error);
-}
-
-// Names
-
-static bool name_is_whole(const char *prefix, const char *name, size_t length) {
-    uint8_t key[17];
-    size_t prefix_length = strlen(prefix);
-    if (length > prefix_length && memcmp(name, prefix, prefix_length) == 0) return true;
-    return length == 36 && tide_name_encode(name, length, key) > 0;
-}
-
-tide_status tide_row_name(
-    const tide_manifest *manifest, tide_batch *batch, uint32_t row, const char *name, size_t length, tide_error *error
-) {
-    const char *prefix = manifest->name_prefix;
-    if (!prefix || length == 0 || length > 255 || name_is_whole(prefix, name, length)) {
-        return tide_batch_row_name(batch, row, name, length, error);
-    }
-    char whole[512];
-    size_t prefix_length = strlen(prefix);
-    if (prefix_length + length > 255) {
-        return tide_error_reject(
-            error, TIDE_REJECT_BAD_NAME, "the record name is longer than 255 bytes with '%.100s' before it", prefix);
-    }
-    memcpy(whole, prefix, prefix_length);
-    memcpy(whole + prefix_length, name, length);
-    return tide_batch_row_name(batch, row, whole, prefix_length + length, error);
-}
-
-bool tide_name_qualify(const char *prefix, const char *name, size_t length, tide_text *qualified) {
-    if (name_is_whole(prefix, name, length)) return false;
-    tide_text_append(qualified, prefix, strlen(prefix));
-    tide_text_append(qualified, name, length);
-    return true;
-}
-
-const char *tide_identifier_fault(const char *name, size_t length) {
-    if (length == 0) return "it is empty";
-    if (length > 255) return "it is longer than 255 bytes";
-    if (length >= 7 && strncasecmp(name, "sqlite_", 7) == 0) return "it begins with 'sqlite_', which SQLite keeps for itself";
-    if (length >= 5 && strncasecmp(name, "tide_", 5) == 0) return "it begins with 'tide_', which the store keeps for itself";
-    return "a name is a letter, then letters, digits or '_'";
-}
-
-tide_status tide_name_derive(const void *content, size_t length, char name[36]) {
-    uint8_t digest[32];
-#ifdef __APPLE__
-    CC_SHA256(content, (CC_LONG)length, digest);
-#else
-    if (EVP_Digest(content, length, digest, NULL, EVP_sha256(), NULL) != 1) return TIDE_NO_MEMORY;
-#endif
-    digest[6] = (uint8_t)((digest[6] & 0x0f) | 0x80);
-    digest[8] = (uint8_t)((digest[8] & 0x3f) | 0x80);
-    tide_name_decode(digest, 16, name);
-    return TIDE_OK;
-}
-
-typedef struct named_column {
-    const char *name;
-    size_t length;
-    uint32_t column;
-} named_column;
-
-static int compare_columns(const void *a, const void *b) { return strcmp(((const named_column *)a)->name, ((const named_column *)b)->name); }
-
-static void content_append(tide_text *content, const tide_batch *batch, const named_column *column, tide_cell cell) {
-    uint8_t word[8];
-    uint64_t bits = cell.kind == TIDE_KIND_INTEGER ? (uint64_t)cell.integer : 0;
-    if (cell.kind == TIDE_KIND_REAL) memcpy(&bits, &cell.real, sizeof bits);
-    bool is_text = cell.kind != TIDE_KIND_INTEGER && cell.kind != TIDE_KIND_REAL;
-    if (is_text) bits = cell.length;
-    for (int i = 0; i < 8; i++) word[i] = (uint8_t)(bits >> (8 * i));
-    tide_text_append(content, column->name, column->length + 1);
-    tide_text_append(content, &cell.kind, 1);
-    tide_text_append(content, word, sizeof word);
-    if (is_text) tide_text_append(content, tide_batch_text(batch, cell.offset), cell.length);
-}
-
-/// Gives a name to each live row that has none: of its type, and of its values in the order of their fields' names.
-static tide_status batch_name(tide_manifest *manifest, tide_batch *batch, tide_error *error) {
-    static const char prefix[] = "tidemark record name 1";
-    uint32_t count = tide_batch_column_count(batch), rows = tide_batch_row_count(batch);
-    named_column *columns = calloc(count + 1, sizeof *columns);
-    tide_text content = {0};
-    if (!columns) return out_of_memory(error);
-    for (uint32_t i = 0; i < count; i++) {
-        columns[i].column = i;
-        columns[i].name = tide_batch_column_name(batch, i, &columns[i].length);
-    }
-    qsort(columns, count, sizeof *columns, compare_columns);
-    tide_status status = TIDE_OK;
-    for (uint32_t row = 0; row < rows && !status; row++) {
-        size_t length;
-        bool is_blob;
-        tide_batch_row_key(batch, row, &length, &is_blob);
-        if (length > 0 || !tide_batch_row_is_live(batch, row)) continue;
-        tide_text_clear(&content);
-        tide_text_append(&content, prefix, sizeof prefix);
-        tide_text_append(&content, manifest->type_name, strlen(manifest->type_name) + 1);
-        for (uint32_t i = 0; i < count; i++) {
-            tide_cell cell = tide_batch_cell(batch, row, columns[i].column);
-            if (cell.kind > TIDE_KIND_NULL) content_append(&content, batch, &columns[i], cell);
-        }
-        char name[36];
-        if (content.failed || tide_name_derive(content.bytes, content.length, name)) {
-            status = out_of_memory(error);
-        } else {
-            status = tide_batch_row_name(batch, row, name, sizeof name, error);
-        }
-    }
-    tide_text_free(&content);
-    free(columns);
-    return status;
-}
-
 // Batches
 
 static tide_status columns_declare(const tide_manifest *manifest, tide_batch *batch) {
@@ -649,18 +254,18 @@ static tide_status columns_declare(const tide_manifest *manifest, tide_batch *ba
 }
 
 tide_status tide_manifest_read(tide_manifest *manifest, tide_batch *batch, tide_error *error) {
-    if (columns_declare(manifest, batch)) return out_of_memory(error);
+    if (columns_declare(manifest, batch)) return tide_out_of_memory(error);
     tide_status status = TIDE_OK;
     while (!status && !tide_batch_is_full(batch)) {
         switch (manifest->format) {
         case TIDE_FORMAT_CSV: status = tide_csv_read_row(manifest, batch, error); break;
-        case TIDE_FORMAT_JSON_ARRAY: status = array_read(manifest, batch, error); break;
-        default: status = line_read(manifest, batch, error); break;
+        case TIDE_FORMAT_JSON_ARRAY: status = tide_json_array_read(manifest, batch, error); break;
+        default: status = tide_json_line_read(manifest, batch, error); break;
         }
     }
     if (status && status != TIDE_END) return status;
     tide_status failure = tide_batch_infer_types(manifest, batch, error);
-    if (!failure) failure = batch_name(manifest, batch, error);
+    if (!failure) failure = tide_batch_name_rows(manifest, batch, error);
     return failure ? failure : status;
 }
 
@@ -685,19 +290,19 @@ static tide_status text_set(tide_batch *batch, uint32_t row, const tide_field_te
     if ((status = tide_batch_row_set(batch, column, cell)) == TIDE_REJECTED) {
         return tide_error_reject(error, TIDE_REJECT_DUPLICATE_KEY, "the field %.100s is set twice", text->name);
     }
-    return status ? out_of_memory(error) : TIDE_OK;
+    return status ? tide_out_of_memory(error) : TIDE_OK;
 }
 
 tide_status tide_texts_read(
     const tide_manifest_options *options, const tide_field_text *texts, uint32_t count, tide_batch *batch, tide_error *error
 ) {
     tide_manifest *manifest = calloc(1, sizeof *manifest);
-    if (!manifest) return out_of_memory(error);
+    if (!manifest) return tide_out_of_memory(error);
     tide_status status = TIDE_OK;
     uint32_t row;
     if (options_copy(manifest, options) || columns_declare(manifest, batch)
         || tide_batch_row_add(batch, 1, (tide_span){0}, &row)) {
-        status = out_of_memory(error);
+        status = tide_out_of_memory(error);
     }
     for (uint32_t i = 0; i < count && !status; i++) status = text_set(batch, row, &texts[i], error);
     if (!status) status = tide_batch_infer_types(manifest, batch, error);

@@ -70,6 +70,9 @@ struct tide_manifest {
     uint32_t csv_column_count;
 };
 
+/// Fills the error: memory has run out.
+static inline tide_status tide_out_of_memory(tide_error *error) { return tide_error_set(error, TIDE_NO_MEMORY, 0, "out of memory"); }
+
 /// The span of text that a row came from, copied into the batch with room for everything that parsing may add.
 tide_status tide_row_take(tide_batch *batch, const char *text, size_t length, tide_span *source, tide_error *error);
 
@@ -102,11 +105,21 @@ tide_status tide_row_refuse(
 tide_status tide_csv_read_header(tide_manifest *manifest, tide_error *error);
 tide_status tide_csv_read_row(tide_manifest *manifest, tide_batch *batch, tide_error *error);
 
+/// Reads one row of JSON Lines; TIDE_END at the end of the source.
+tide_status tide_json_line_read(tide_manifest *manifest, tide_batch *batch, tide_error *error);
+/// Reads what an array begins with: where that is missing, the source is none.
+tide_status tide_json_array_begin(tide_manifest *manifest, tide_error *error);
+/// Reads one element of an array, or what is between two; TIDE_END at the end of the source.
+tide_status tide_json_array_read(tide_manifest *manifest, tide_batch *batch, tide_error *error);
+
 /// Tells how a source that begins with '{' is laid out, and sets format and state by it. `lines_are_meant`: an object on one line is a
 /// row even where it has an array of objects and is alone.
 tide_status tide_json_layout_detect(tide_manifest *manifest, bool lines_are_meant, tide_error *error);
 /// Reads what follows the array of a wrapper, to the end of the source; `*fault` says what is wrong with it, or is NULL.
 tide_status tide_json_wrapper_end(tide_manifest *manifest, const char **fault, tide_error *error);
+
+/// Gives a name to each live row that has none: of its type, and of its values in the order of their fields' names.
+tide_status tide_batch_name_rows(tide_manifest *manifest, tide_batch *batch, tide_error *error);
 
 /// Infers the types of a batch's columns, and converts the values of its cells; see tide_cell_values.c.
 tide_status tide_batch_infer_types(tide_manifest *manifest, tide_batch *batch, tide_error *error);

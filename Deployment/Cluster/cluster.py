@@ -247,7 +247,8 @@ listen tidemark
     http-request set-header X-Forwarded-Proto %[ssl_fc,iif(https,http)]
     # While no server is ready, clients are to come again, as a server would say.
     http-error status 503 content-type application/json string '{NONE_READY}' hdr Retry-After 1
-    option httpchk GET /ready
+    # Without the bucket, records go on.
+    option httpchk GET /ready?without=assets
     http-check expect status 200
     option redispatch
     # A request that was sent is the client's to send again: it has a token for that.

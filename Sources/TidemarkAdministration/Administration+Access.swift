@@ -56,7 +56,8 @@ extension Administration {
         return account
     }
 
-    /// Takes an account's second factor away, for who has lost it.
+    /// Takes an account's second factor away, if its owner has lost it, and ends its sessions: whoever has the device that shows the codes may have
+    /// begun some.
     ///
     /// - Returns: The account, and whether it had a second factor.
     package func removeSecondFactor(
@@ -64,10 +65,19 @@ extension Administration {
     ) async throws(AdministrationError) -> (account: StoredAccount, hadOne: Bool) {
         try demandOperator("removing second factors")
         let account = try await account(name)
-        let hadOne = try await wrapped { try await credentials.hasSecondFactor(account.id) }
-        try await wrapped { try await credentials.removeSecondFactor(of: account.id) }
-        try await audit("second-factor.remove", account: account.id, subject: account.email)
-        return (account, hadOne)
+        guard let factor = try await wrapped({ try await credentials.secondFactor(of: account.id) }) else {
+            return (account, false)
+        }
+        // First: as long as there is a factor, this can be tried again.
+        try await wrapped {
+            _ = try await credentials.endSessions(of: account.id)
+            try await credentials.removeSecondFactor(of: account.id)
+        }
+        try await audit(
+            "second-factor.remove", account: account.id, subject: account.email, before: factor.text, after: "none")
+        // Sessions that began meanwhile.
+        try await wrapped { _ = try await credentials.endSessions(of: account.id) }
+        return (account, true)
     }
 
     private static func text(_ role: Operator) -> String {

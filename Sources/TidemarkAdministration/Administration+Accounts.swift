@@ -27,6 +27,8 @@ extension Administration {
         /// Sessions of the console, and of the person's own pages.
         package let pages: [PageSession]
         package let hasPassword: Bool
+        /// `nil` where it has none.
+        package let secondFactor: SecondFactor?
         /// Those of identity providers that sign in to it.
         package let identities: [Identity]
         package let role: Operator?
@@ -44,6 +46,7 @@ extension Administration {
                 sessions: try await credentials.sessions(of: account.id),
                 pages: try await credentials.pageSessions(of: account.id),
                 hasPassword: try await credentials.hasPassword(account.id),
+                secondFactor: try await credentials.secondFactor(of: account.id),
                 identities: try await credentials.identities(of: account.id),
                 role: try await credentials.operatorRole(of: account.id),
                 entries: try await credentials.auditLog(account: account.id, limit: 50))
@@ -132,6 +135,13 @@ extension Administration {
         return account
     }
 
+    /// Counts what goes with an account when it is removed with its data.
+    package func holdings(of name: String) async throws(AdministrationError) -> EmbeddedCloud.Holdings {
+        try demandOperator("what an account has")
+        let account = try await account(name)
+        return try await wrapped { try await cloud.holdings(of: account) }
+    }
+
     /// Removes an account with all that is stored for it: records, shares, assets, password, sessions and role.
     ///
     /// When it fails midway, it goes on when it is called again.
@@ -142,6 +152,7 @@ extension Administration {
         try await audit(
             "account.remove", account: account.id, subject: "with \(removed.records) records in \(removed.zones) zones",
             before: Self.text(account))
+        await PersonalAccount.emptyLogs(cloud, credentials)
         return removed
     }
 
@@ -158,11 +169,12 @@ extension Administration {
         guard !isThere else {
             throw AdministrationError(
                 .forbidden,
-                "\(account.email) has records, and stays; remove them as well with --with-data, or keep everybody out with 'tidemark admin account set \(account.email) --status noAccount'"
+                "\(account.email) has zones or records, and stays; remove them as well with --with-data, or keep everybody out with 'tidemark admin account set \(account.email) --status restricted'"
             )
         }
         try await wrapped { try await credentials.removeAccount(account.id) }
         try await audit("account.remove", account: account.id, before: Self.text(account))
+        await PersonalAccount.emptyLogs(cloud, credentials)
     }
 
     /// Counts what accounts use anew, and corrects what was counted wrongly. O(records).

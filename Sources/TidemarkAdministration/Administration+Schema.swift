@@ -90,6 +90,14 @@ extension Administration {
             after: differences.map(\.sentence).joined(separator: "; "))
     }
 
+    /// Counts the records of development that have a type, or one of its fields, and whose they are.
+    package func recordSpread(
+        of type: String, having field: String?, in container: String
+    ) async throws(AdministrationError) -> RecordSpread {
+        try await demand(container)
+        return try await wrapped { try await cloud.recordSpread(of: type, having: field, in: container) }
+    }
+
     /// Removes a type, or one of its fields, from the development schema.
     ///
     /// - Parameter isForced: Whether to do so although records have it.
@@ -162,6 +170,17 @@ extension Administration {
 
     private static func text(_ indexes: Set<CloudSchema.Index>) -> String {
         CloudSchema.Index.allCases.filter(indexes.contains).map(\.rawValue).joined(separator: ", ")
+    }
+}
+
+extension RecordSpread {
+    /// Says whose the records are: `7 records of 2 accounts`.
+    package var text: String {
+        func count(_ number: Int, _ one: String) -> String { "\(number) \(one)\(number == 1 ? "" : "s")" }
+        let all = count(records, "record")
+        guard publicRecords > 0 else { return "\(all) of \(count(accounts, "account"))" }
+        guard publicRecords < records else { return "\(all) of the public database" }
+        return "\(all), \(records - publicRecords) of \(count(accounts, "account")) and \(publicRecords) of the public database"
     }
 }
 

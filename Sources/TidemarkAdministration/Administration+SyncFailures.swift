@@ -7,12 +7,19 @@ package import TidemarkModel
 extension Administration {
     /// A sync failure with the name of its account.
     package struct KnownSyncFailure: Sendable {
-        /// Without its reason and its record where ``isHidden`` is set.
+        /// Without its reason, its record and its field where ``isHidden`` is set.
         package let failure: SyncFailure
         /// The account: its address for operators, its user record name for developers; empty for nobody.
         package let account: String
-        /// Whether reason and record are left out, since they may name private data that the actor may not see.
+        /// Whether reason, record and field are hidden: they may name private data, which the actor may not see.
         package let isHidden: Bool
+        /// Whether the account is gone.
+        package let isOfDeletedAccount: Bool
+        /// What the cloud has of the record; `unknown` where ``isHidden`` is set.
+        package let record: RefusedRecord
+        /// The device that was refused last; `nil` where it is not known, or the actor may not see it: what is public in production names no
+        /// person's devices.
+        package let device: SendingDevice?
     }
 
     /// Returns the sync failures of the last 7 days, the newest first. A developer gets those of one of their containers.
@@ -54,19 +61,21 @@ extension Administration {
 
     /// Hides what the actor may not see. What a developer sees with an account's consent is in the audit log.
     private func visible(_ failures: [SyncFailure]) async throws -> [KnownSyncFailure] {
-        var (names, consents): ([String: String], [String: Bool]) = ([:], [:])
+        var consents: [String: Bool] = [:]
         // The containers where something was shown with consent, by the account.
         var shown: [String: Set<String>] = [:]
         var visible: [KnownSyncFailure] = []
-        for var failure in failures {
+        let accounts = try await knownAccounts(of: failures)
+        let records = try await refusedRecords(failures, accounts)
+        let devices = try await sendingDevices(failures)
+        for (found, record) in zip(failures, records) {
+            var failure = found
             let account = failure.account
-            if isOperator, !account.isEmpty, names[account] == nil {
-                names[account] = try await cloud.account(id: account)?.email ?? account
-            }
             let name =
                 isOperator || account.isEmpty
-                ? names[account] ?? "" : userRecordName(ofAccount: account, in: failure.container)
-            var maySee = failure.scope == .public || maySeePrivate(StoreEnvironment(rawValue: failure.environment) ?? .production)
+                ? accounts[account]?.email ?? account : userRecordName(ofAccount: account, in: failure.container)
+            let maySeePrivate = maySeePrivate(StoreEnvironment(rawValue: failure.environment) ?? .production)
+            var maySee = failure.scope == .public || maySeePrivate
             // What is shared is its owner's, whom the error doesn't name: who takes part can't allow others what is in it.
             if !maySee, failure.scope != .shared, !account.isEmpty {
                 if consents[account] == nil {
@@ -77,8 +86,16 @@ extension Administration {
                 maySee = consents[account] == true
                 if maySee { shown[account, default: []].insert(failure.container) }
             }
-            if !maySee { (failure.reason, failure.record, failure.zone) = ("", "", "") }
-            visible.append(KnownSyncFailure(failure: failure, account: name, isHidden: !maySee))
+            if !maySee {
+                (failure.reason, failure.record, failure.zone) = ("", "", "")
+                (failure.field, failure.fieldType) = ("", "")
+            }
+            let maySeeDevice = maySeePrivate || maySee && failure.scope != .public
+            visible.append(
+                KnownSyncFailure(
+                    failure: failure, account: name, isHidden: !maySee,
+                    isOfDeletedAccount: !account.isEmpty && accounts[account] == nil,
+                    record: maySee ? record : .unknown, device: maySeeDevice ? devices[failure.sender] : nil))
         }
         for (account, containers) in shown {
             for container in containers {
@@ -98,6 +115,8 @@ extension Administration {
         package var accountsOfRequests = 0
         /// Whether there may be more than the cloud has kept.
         package var isCut = false
+        /// How far back that goes, in microseconds.
+        package var span: Int64 = 0
 
         package var isEmpty: Bool { records == 0 && accountsOfRequests == 0 }
     }
@@ -105,28 +124,54 @@ extension Administration {
     /// The codes of whole requests that are refused until a person acts. Others pass, or are answers that a device expects.
     private static let lasting: Set = ["AUTHENTICATION_FAILED", "AUTHENTICATION_REQUIRED", "QUOTA_EXCEEDED"]
 
-    /// Counts what accounts were refused in a container and an environment. Conflicts are not counted: they are no fault.
+    /// Counts what accounts were refused in a container and an environment. Conflicts are not counted: they are no fault. Nor are records that
+    /// the account has saved since, and accounts that are gone.
     ///
-    /// - Parameter span: How far back, in microseconds.
+    /// - Parameter spans: How far back, in microseconds, the shortest first.
+    /// - Returns: What was refused in the first of the spans that has something.
     package func refusedDevices(
-        in container: String, _ environment: StoreEnvironment, within span: Int64
+        in container: String, _ environment: StoreEnvironment, within spans: [Int64]
     ) async throws(AdministrationError) -> RefusedDevices {
         try await demand(container)
         return try await wrapped {
+            let now = credentials.time
             let filter = SyncFailureFilter(
-                since: credentials.time - span, container: container, environment: environment)
-            let kept = try await credentials.syncFailures(filter, limit: Self.mostOfPlace).filter { !$0.account.isEmpty }
-            var counts: [String: Int] = [:]
-            for failure in kept { counts[failure.account, default: 0] += 1 }
-            let found = kept.filter { $0.code != SyncFailure.conflict }
-            let ofRecords = found.filter { !$0.record.isEmpty }
-            let records = Set(ofRecords.map { [$0.account, $0.scope?.name ?? "", $0.zone, $0.record] })
-            return RefusedDevices(
-                records: records.count, accountsOfRecords: Set(ofRecords.map(\.account)).count,
-                accountsOfRequests: Set(found.filter { $0.record.isEmpty && Self.lasting.contains($0.code) }.map(\.account))
-                    .count,
-                isCut: kept.count >= SyncFailureLimits.ofAccounts || counts.values.contains { $0 >= SyncFailureLimits.ofAccount })
+                since: now - (spans.last ?? 0), container: container, environment: environment)
+            let all = try await credentials.syncFailures(filter, limit: Self.mostOfPlace).filter { !$0.account.isEmpty }
+            // What was looked up for a shorter span is not asked for again.
+            var accounts: [String: StoredAccount] = [:]
+            var states: [SyncFailure: RefusedRecord] = [:]
+            for span in spans {
+                let recent = all.filter { $0.at >= now - span }
+                accounts = try await knownAccounts(of: recent, besides: accounts)
+                let kept = recent.filter { accounts[$0.account] != nil }
+                let wanted = kept.filter { Self.isOfRecord($0) && states[$0] == nil }
+                for (failure, state) in zip(wanted, try await refusedRecords(wanted, accounts)) { states[failure] = state }
+                var found = Self.count(kept, states)
+                found.span = span
+                if !found.isEmpty { return found }
+            }
+            return RefusedDevices()
         }
+    }
+
+    /// Whether a failure is of a record, and no conflict.
+    private static func isOfRecord(_ failure: SyncFailure) -> Bool {
+        failure.code != SyncFailure.conflict && !failure.record.isEmpty
+    }
+
+    /// - Parameter states: What the cloud has of the records.
+    private static func count(_ failures: [SyncFailure], _ states: [SyncFailure: RefusedRecord]) -> RefusedDevices {
+        var counts: [String: Int] = [:]
+        for failure in failures { counts[failure.account, default: 0] += 1 }
+        let ofRecords = failures.filter { isOfRecord($0) && states[$0]?.isSaved != true }
+        let ofRequests = failures.filter { $0.record.isEmpty && lasting.contains($0.code) }
+        let records = Set(ofRecords.map { [$0.account, $0.scope?.name ?? "", $0.zone, $0.record] })
+        return RefusedDevices(
+            records: records.count, accountsOfRecords: Set(ofRecords.map(\.account)).count,
+            accountsOfRequests: Set(ofRequests.map(\.account)).count,
+            isCut: failures.count >= SyncFailureLimits.ofAccounts
+                || counts.values.contains { $0 >= SyncFailureLimits.ofAccount })
     }
 
     /// How many rows an environment of a container has at the most.

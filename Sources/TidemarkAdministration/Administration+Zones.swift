@@ -44,6 +44,22 @@ extension Administration {
         return zones.filter { $0 != place.zoneID && !$0.isDefault }
     }
 
+    /// Returns the zone with records of an account's private database where its default zone has none: devices have theirs in a zone of their
+    /// own. The audit log gets an entry where a zone is returned.
+    ///
+    /// - Returns: `nil` where the default zone has records, or no zone has any.
+    package func zoneWithRecords(in place: RecordPlace) async throws(AdministrationError) -> CloudZoneID? {
+        let opened = try await open(place)
+        let found = try await wrapped { () -> CloudZoneID? in
+            let others = try await opened.database.zones().filter { !$0.isDefault }
+            guard !others.isEmpty, try await !opened.database.hasRecords(in: .default) else { return nil }
+            for zone in others where try await opened.database.hasRecords(in: zone) { return zone }
+            return nil
+        }
+        if found != nil { try await auditReading(place, opened, "zones") }
+        return found
+    }
+
     /// What one account has stored in a container.
     package struct AccountUsage: Sendable {
         /// The account's address; `nil` where its user record name leads to no account.

@@ -123,6 +123,7 @@ package enum FieldText {
             else { return nil }
             return Int64(date.timeIntervalSince1970) * 1_000_000 + fraction
         }
+        // A text of neither form is no time.
         let date = (try? style.parse(text)) ?? (try? style.year().month().day().parse(text))
         return date.map { Int64($0.timeIntervalSince1970) * 1_000_000 }
     }

@@ -85,6 +85,8 @@ public struct CloudError: Error, Sendable {
     package var localCause: (any Error)?
     /// With ``Code/invalidArguments``, of a query: the index that it would need. A server does not send it.
     package var missingIndex: MissingIndex?
+    /// With ``Code/invalidArguments`` and ``Code/unknownItem``, of a save: what of the schema the record does not fit. A server does not send it.
+    package var schemaMismatch: SchemaMismatch?
     /// With ``Code/notAuthenticated``, of a server: `false` where it does not have the container, whoever asks.
     package var containerIsServed = true
     /// What a server tells clients in place of ``reason``; `nil` where the code decides it.
@@ -117,6 +119,16 @@ package struct MissingIndex: Hashable, Sendable {
     package let index: String
 
     package init(field: String, index: String) { (self.field, self.index) = (field, index) }
+}
+
+/// What of a schema a record does not fit.
+package struct SchemaMismatch: Hashable, Sendable {
+    /// The field's name; `recordName` for the record type itself, which the schema lacks.
+    package let field: String
+    /// The type of the record's value; empty for the record type itself.
+    package let fieldType: String
+
+    package init(field: String, fieldType: String) { (self.field, self.fieldType) = (field, fieldType) }
 }
 
 extension CloudError {

@@ -26,7 +26,7 @@ struct Confirmation: ParsableArguments {
     func ask(_ question: String) throws {
         guard isAsking else { return }
         let text = Data("\(Output.printable(question)) [y/N] ".utf8)
-        // Where errors go to a file the question still goes to the person.
+        // Where errors go to a file the question still goes to the person. Where it can't be put, there is no answer, which means no.
         if isatty(STDERR_FILENO) == 0, let terminal = FileHandle(forWritingAtPath: "/dev/tty") {
             try? terminal.write(contentsOf: text)
         } else {

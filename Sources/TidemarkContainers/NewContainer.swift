@@ -24,6 +24,7 @@ package final class NewContainer: Sendable {
             folder = folder.deletingLastPathComponent()
         }
         guard status.st_mode & S_IFMT == S_IFDIR else { return nil }
+        // What can't be listed may have something in it.
         if missing.isEmpty, (try? FileManager.default.contentsOfDirectory(atPath: folder.path)) != [] { return nil }
         self.missing = missing
     }
@@ -44,6 +45,7 @@ package final class NewContainer: Sendable {
     }
 
     private func remove() throws {
+        // One that can't be opened or locked may be another process's, and stays.
         if let container = try? ContainerDirectory(openingAt: url) {
             guard let made = made.withLock({ $0 }), made.description == container.description,
                 let locks = try? ContainerLocks(at: url, timeout: .seconds(1))
@@ -79,6 +81,7 @@ package final class NewContainer: Sendable {
     /// Whether the process has a file open by another descriptor, too, or may have.
     private func isOpenHere(_ descriptor: Int32) -> Bool {
         var (file, other) = (stat(), stat())
+        // Where the descriptors can't be listed, it may have.
         guard fstat(descriptor, &file) == 0,
             let descriptors = try? FileManager.default.contentsOfDirectory(atPath: "/dev/fd")
         else { return true }

@@ -1,7 +1,7 @@
 public import Foundation
 import GRDB
 public import TidemarkCloud
-public import TidemarkCloudEngine
+package import TidemarkCloudEngine
 public import TidemarkModel
 import TidemarkSQLite
 
@@ -32,9 +32,12 @@ public final class EmbeddedCloud: Sendable {
     private let observe: (@Sendable (String) -> Void)?
     /// Makes the storage of a container's rows, where that is not a file of the directory.
     private let storage: StorageOfContainer?
+    /// Makes what a container's assets are stored in of their folder, where that is not the folder itself.
+    private let assets: AssetsOfContainer?
 
     package typealias StorageOfContainer =
         @Sendable (_ container: String, _ environment: StoreEnvironment) throws -> any CloudStorage
+    package typealias AssetsOfContainer = @Sendable (_ folder: any AssetStorage) -> any AssetStorage
 
     /// Opens the cloud of a directory, and makes it if there is none.
     ///
@@ -55,12 +58,15 @@ public final class EmbeddedCloud: Sendable {
         return (0..<count).map { _ in UInt8.random(in: .min ... .max, using: &generator) }
     }
 
-    /// - Parameter storage: Makes the storage of a container's rows. Accounts and assets stay in the directory.
+    /// - Parameters:
+    ///   - storage: Makes the storage of a container's rows. Accounts and assets stay in the directory.
+    ///   - assets: Makes the storage of a container's assets over that of its folder.
     package init(
         at directory: URL, limits: CloudLimits = CloudLimits(), queries: QueryLimits = QueryLimits(),
         removesByItself: Bool = true, now: @escaping @Sendable () -> Int64,
         random: @escaping @Sendable (Int) -> [UInt8] = EmbeddedCloud.systemRandom,
-        observing observe: (@Sendable (String) -> Void)? = nil, storage: StorageOfContainer? = nil
+        observing observe: (@Sendable (String) -> Void)? = nil, storage: StorageOfContainer? = nil,
+        assets: AssetsOfContainer? = nil
     ) throws(CloudError) {
         do {
             try Folder.make(directory, mode: 0o700)
@@ -72,13 +78,13 @@ public final class EmbeddedCloud: Sendable {
         self.directory = directory
         backend = nil
         self.limits = limits
-        self.now = now
+        self.now = Timestamp.bounded(now)
         self.random = random
         isInMemory = false
         lanes = QueryLanes(QueryLanes.Limits(queries))
         self.removesByItself = removesByItself
         self.observe = observe
-        self.storage = storage
+        (self.storage, self.assets) = (storage, assets)
     }
 
     /// Keeps accounts and records in memory, for one process; only assets lie in the directory. For simulations.
@@ -97,13 +103,13 @@ public final class EmbeddedCloud: Sendable {
         self.directory = directory
         backend = nil
         limits = CloudLimits()
-        self.now = now
+        self.now = Timestamp.bounded(now)
         self.random = random
         isInMemory = true
         lanes = QueryLanes()
         removesByItself = true
         self.observe = observe
-        storage = nil
+        (storage, assets) = (nil, nil)
     }
 
     /// Opens a cloud that is stored in a database and a bucket. Nothing is read yet.
@@ -120,10 +126,10 @@ public final class EmbeddedCloud: Sendable {
     ) {
         (self.backend, directory, use) = (backend, folder, nil)
         accounts = Accounts(backend.accounts)
-        (self.limits, self.now, self.random) = (limits, now, random)
+        (self.limits, self.now, self.random) = (limits, Timestamp.bounded(now), random)
         isInMemory = false
         lanes = QueryLanes(QueryLanes.Limits(queries))
-        (self.removesByItself, observe, storage) = (removesByItself, nil, nil)
+        (self.removesByItself, observe, storage, assets) = (removesByItself, nil, nil, nil)
     }
 
     /// The storage of assets in a directory that several servers share.
@@ -139,71 +145,12 @@ public final class EmbeddedCloud: Sendable {
 
     private static let accountsFile = "accounts.sqlite"
 
-    // Accounts
-
-    /// Checks that an account can have an address, and a container a name. Nothing is made.
-    ///
-    /// - Throws: `CloudError` `invalidArguments`.
-    public static func check(email: String, container: String) throws(CloudError) {
-        try Accounts.check(email)
-        try check(container: container)
-    }
-
-    /// Adds an account. An account that has the address already is returned as it is.
-    ///
-    /// - Parameters:
-    ///   - email: An address. Case and Unicode's normal form make no difference.
-    ///   - phone: A number, with `+` and the country's, by which others can find and invite the person.
-    ///   - name: The name that participants of the person's shares see.
-    ///   - quota: The bytes that the account may store in each container and environment.
-    /// - Throws: `CloudError` `invalidArguments` for a malformed address or number, and for a number that another account has;
-    ///   `zoneBusy`; `internalError`.
-    @discardableResult
-    public func addAccount(
-        _ email: String, phone: String? = nil, name: PersonName? = nil, quota: Int64 = .max
-    ) async throws(CloudError) -> StoredAccount {
-        try await accounts.add(email, phone: phone, name: name, quota: quota)
-    }
-
-    /// Adds an account, unless one has the address already.
-    ///
-    /// - Parameter quota: The bytes that the account may store in each container and environment.
-    /// - Returns: The account; `nil` where another one has the address.
-    /// - Throws: `CloudError` as ``addAccount(_:phone:name:quota:)`` does.
-    package func addNewAccount(_ email: String, name: PersonName?, quota: Int64) async throws(CloudError) -> StoredAccount? {
-        try await accounts.addNew(email, name: name, quota: quota)
-    }
-
-    /// Returns the account of an address; `nil` where there is none. Case and Unicode's normal form make no difference.
-    ///
-    /// - Throws: `CloudError` `internalError`.
-    public func account(_ email: String) async throws(CloudError) -> StoredAccount? { try await accounts.find(email) }
-
-    /// Returns the account of an identifier; `nil` where there is none.
-    public func account(id: String) async throws(CloudError) -> StoredAccount? { try await accounts.find(id: id) }
-
-    /// Returns all accounts, in the order of their addresses. O(accounts).
-    public func allAccounts() async throws(CloudError) -> [StoredAccount] { try await accounts.all() }
-
-    /// Removes an account unless something was stored for it.
-    package func removeIfUnused(_ account: StoredAccount) async throws(CloudError) {
-        for (name, environment) in try await containers() {
-            let user = Self.userRecordName(account.id, in: name)
-            let zones = try await openedContainer(name, environment).engine.storage.read { rows throws(CloudError) in
-                try rows.zones(of: user, after: -1, limit: 1)
-            }
-            guard zones.isEmpty else { return }
-        }
-        try await accounts.remove(account)
-    }
-
-    /// Whether there is no account in it.
-    package func isUnused() async throws(CloudError) -> Bool { try await accounts.isEmpty() }
+    // Containers
 
     /// The containers of the cloud; in a directory by the names of folders, which may be others'.
     ///
     /// - Throws: `CloudError` `internalError` when they can't be listed: a cloud that can't be read is not an empty one.
-    func containers() async throws(CloudError) -> [(String, StoreEnvironment)] {
+    package func containers() async throws(CloudError) -> [(String, StoreEnvironment)] {
         if let backend { return try await backend.containers().map { ($0.name, $0.environment) } }
         let folder = directory.appendingPathComponent("containers", isDirectory: true)
         return try CloudDirectory.names(in: folder).flatMap { name in
@@ -212,39 +159,6 @@ public final class EmbeddedCloud: Sendable {
             }.map { (name, $0) }
         }
     }
-
-    /// Changes an account's phone number, name, quota, status, and whether others can find it. The account is identified by
-    /// ``StoredAccount/id``; the address can't change.
-    ///
-    /// - Throws: `CloudError` `invalidArguments` for a malformed number or a number that another account has; `zoneBusy`;
-    ///   `internalError`.
-    public func update(_ account: StoredAccount) async throws(CloudError) { try await accounts.update(account) }
-
-    /// Changes some of an account, but not its address, and keeps what others change at the same time.
-    ///
-    /// - Parameter change: Is called with the account as it is, again where it was changed meanwhile.
-    /// - Returns: The account before and after; `nil` where there is none.
-    /// - Throws: As ``update(_:)``.
-    package func update(
-        id: String, _ change: @Sendable (inout StoredAccount) -> Void
-    ) async throws(CloudError) -> (before: StoredAccount, after: StoredAccount)? {
-        try await accounts.update(id: id, change)
-    }
-
-    /// Returns the account that a container knows by a name; `nil` where there is none.
-    package func account(userRecordName: String, in container: String) async throws(CloudError) -> StoredAccount? {
-        try await accounts.find(.userRecordName(userRecordName), in: container)
-    }
-
-    /// Gives an account another address.
-    ///
-    /// - Returns: The address as it is stored.
-    /// - Throws: `CloudError` `invalidArguments` for a malformed address, and for one that another account has.
-    package func setAddress(_ email: String, of account: StoredAccount) async throws(CloudError) -> String {
-        try await accounts.setAddress(email, of: account.id)
-    }
-
-    // Databases
 
     /// Returns a database of a container, as an account sees it. The container is made if it is not there.
     ///
@@ -259,70 +173,6 @@ public final class EmbeddedCloud: Sendable {
         EmbeddedDatabase(
             scope: scope, container: try self.container(container, environment), accounts: accounts, account: account,
             userRecordName: account.map { Self.userRecordName($0, in: container) })
-    }
-
-    /// Returns the record types of a container, with the indexes of their fields.
-    public func schema(of container: String, environment: StoreEnvironment = .development) async throws(CloudError) -> CloudSchema
-    {
-        try await openedContainer(container, environment).engine.schema()
-    }
-
-    /// Sets the indexes of a field. For the field `recordName`, `queryable` makes the type itself queryable. O(records of the type).
-    ///
-    /// - Throws: `CloudError` `unknownItem` for an unknown type; `invalidArguments` for an unknown field, or an index that its type
-    ///   can't have.
-    public func setIndexes(
-        _ indexes: Set<CloudSchema.Index>, of field: String, in type: String, container: String,
-        environment: StoreEnvironment = .development
-    ) async throws(CloudError) {
-        try await openedContainer(container, environment).engine.setIndexes(indexes, of: field, in: type)
-    }
-
-    /// Copies the development schema to the production environment, where the schema is fixed. Types and fields of production that
-    /// development lacks stay.
-    ///
-    /// - Throws: `CloudError` `invalidArguments` where a field has another type in production.
-    public func deploySchema(of container: String) async throws(CloudError) {
-        let schema = try await schema(of: container)
-        try await openedContainer(container, .production).engine.deploy(schema)
-    }
-
-    /// Deploys a development schema as it was read, to the production schema with which it was compared.
-    ///
-    /// - Throws: `CloudError` `invalidArguments` where a field has another type in production; `serverRecordChanged` where production has
-    ///   another schema by now.
-    package func deploySchema(_ schema: CloudSchema, over known: CloudSchema, of container: String) async throws(CloudError) {
-        try await openedContainer(container, .production).engine.deploy(schema, over: known)
-    }
-
-    /// Removes a record type, or one of its fields, from the development schema. The next record that has it decides its type.
-    /// O(records of the type).
-    ///
-    /// - Parameter isForced: Whether to remove it although records have it. They keep their values, which no query finds by the field.
-    /// - Returns: The number of records that have it.
-    /// - Throws: `CloudError` `unknownItem` for an unknown type or field; `invalidArguments` where records have it.
-    @discardableResult
-    public func removeFromSchema(
-        type: String, field: String? = nil, of container: String, isForced: Bool = false
-    ) async throws(CloudError) -> Int {
-        try await openedContainer(container, .development).engine.removeFromSchema(type, field: field, isForced: isForced)
-    }
-
-    /// Adds types and fields to the development schema: by the names of types, the types of fields by their names.
-    ///
-    /// - Throws: `CloudError` `invalidArguments`, `limitExceeded`, `zoneBusy`, `internalError`.
-    package func addToSchema(_ types: [String: [String: FieldType]], of container: String) async throws(CloudError) {
-        try await openedContainer(container, .development).engine.addToSchema(types)
-    }
-
-    /// Sets whether saved records may add types and fields to the development schema.
-    public func setSchemaFrozen(_ isFrozen: Bool, of container: String) async throws(CloudError) {
-        try await openedContainer(container, .development).engine.setFrozen(isFrozen)
-    }
-
-    /// An account's name in a container: `_` and 32 hexadecimal digits.
-    package static func userRecordName(_ account: String, in container: String) -> String {
-        StoredAccount.userRecordName(of: account, in: container)
     }
 
     /// Makes sure that a container can have a name.
@@ -368,6 +218,19 @@ public final class EmbeddedCloud: Sendable {
         return first
     }
 
+    /// Has what was removed be in no log of the accounts and of the open containers, as far as nothing is in the way. Takes a second at the
+    /// most where something is.
+    package func emptyLogs() async {
+        let storage = accounts.storage
+        let containers = opened.withLock { Array($0.values) }
+        await withTaskGroup(of: Void.self) { group in
+            group.addTask { await storage.emptyLog() }
+            for container in containers {
+                group.addTask { await container.engine.storage.emptyLog() }
+            }
+        }
+    }
+
     /// Returns a container that is open, or in the directory.
     func container(_ name: String, _ environment: StoreEnvironment) throws(CloudError) -> CloudContainer {
         try Self.check(container: name)
@@ -406,55 +269,10 @@ public final class EmbeddedCloud: Sendable {
             } else {
                 try SQLiteCloudStorage(at: folder.appendingPathComponent("records.sqlite"), observing: observe)
             }
-        let assets = AssetDirectory(
+        let contents: any AssetStorage = AssetDirectory(
             folder.appendingPathComponent("assets", isDirectory: true),
             backupLock: isInMemory ? nil : CloudDirectory(url: directory).backupLock)
-        return ContainerStorages(records: records, assets: assets, signal: try ZoneChangeNotifier(folder))
-    }
-}
-
-/// What an embedded cloud has of one container in one environment.
-final class CloudContainer: Sendable {
-    let name: String
-    let engine: CloudEngine
-    let assetStorage: any AssetStorage
-    let notifier: any ChangeSignal
-    let looks = SharedLooks()
-    private let removals: RemovalTask
-    private let removesByItself: Bool
-
-    init(_ name: String, _ storages: ContainerStorages, _ engine: CloudEngine, removesByItself: Bool) {
-        (self.name, self.engine, self.removesByItself) = (name, engine, removesByItself)
-        (assetStorage, notifier) = (storages.assets, storages.signal)
-        removals = RemovalTask(engine, assetStorage, notifier)
-    }
-
-    /// Has what is left to be removed go, beside what else is done.
-    func goOnRemoving() { if removesByItself { removals.begin() } }
-}
-
-/// Tells others that a cloud is open, so that nobody puts another in its place.
-private final class CloudUse: Sendable {
-    private let lock: Lock
-
-    init(of directory: CloudDirectory) throws {
-        lock = Lock(try StoreLock(at: directory.useLock))
-        try lock.take(directory)
-    }
-
-    /// `@unchecked Sendable`: it is touched when it is made, and when it goes.
-    private final class Lock: @unchecked Sendable {
-        private let lock: StoreLock
-
-        init(_ lock: consuming StoreLock) { self.lock = lock }
-
-        func take(_ directory: CloudDirectory) throws {
-            do {
-                try lock.acquire(shared: true, timeout: .seconds(5))
-            } catch {
-                guard error.code == .busy else { throw error }
-                throw StoreError(.busy, "\(directory.url.path) is just being replaced; try again when that is done")
-            }
-        }
+        return ContainerStorages(
+            records: records, assets: assets?(contents) ?? contents, signal: try ZoneChangeNotifier(folder))
     }
 }

@@ -219,6 +219,14 @@ public struct EmbeddedDatabase: CloudDatabase {
         try await container.engine.download(asset, in: zone, from: offset, count: count, container.assetStorage, reader())
     }
 
+    /// Returns an address by which whoever has it can read an asset for some minutes, past the server; `nil` where assets are read through the
+    /// server alone.
+    ///
+    /// - Throws: As ``download(_:in:from:count:)``; `serviceUnavailable` where no address can be signed.
+    package func signedURL(of asset: CloudAsset, in zone: CloudZoneID) async throws(CloudError) -> String? {
+        try await container.engine.signedURL(of: asset, in: zone, container.assetStorage, reader())
+    }
+
     /// Returns a stream with an element whenever something that the caller sees may have changed since the last one, through this
     /// process or another. Changes that come together are one element. The stream ends when its task is cancelled.
     public func notifications() async throws(CloudError) -> AsyncStream<Void> {
@@ -228,6 +236,7 @@ public struct EmbeddedDatabase: CloudDatabase {
         // The signal is everybody's: who listens is woken by what they can see.
         return AsyncStream {
             for await _ in notifications {
+                // A caller that can't look is woken: fetching shows what is wrong.
                 guard let newest = await looks.newest(caller, after: signal.heard, { try? await engine.newest(caller) }) else {
                     return ()
                 }

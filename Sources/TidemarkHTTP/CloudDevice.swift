@@ -10,6 +10,8 @@ public struct CloudDevice: Hashable, Sendable {
     public let email: String
     /// A secret.
     public let token: String
+    /// What lists of the account's sessions call the device; `nil` where nobody has named it.
+    public let name: String?
 
     /// More than any has.
     private static let tokenLengthMax = 1024
@@ -17,17 +19,17 @@ public struct CloudDevice: Hashable, Sendable {
     private static let emailLengthMax = 320
 
     /// - Returns: `nil` for a token, or an address, that can be none.
-    public init?(cloud: String, email: String, token: String) {
+    public init?(cloud: String, email: String, token: String, name: String? = nil) {
         guard CloudSession.isToken(token), token.utf8.count <= Self.tokenLengthMax else { return nil }
-        let email = Self.name(email)
+        let email = Self.address(email)
         guard (1...Self.emailLengthMax).contains(email.utf8.count) else { return nil }
-        (self.cloud, self.email, self.token) = (cloud, email, token)
+        (self.cloud, self.email, self.token, self.name) = (cloud, email, token, name)
     }
 
     /// Whether it is for an account of a cloud.
-    func isFor(_ cloud: String, _ email: String) -> Bool { self.cloud == cloud && self.email == Self.name(email) }
+    func isFor(_ cloud: String, _ email: String) -> Bool { self.cloud == cloud && self.email == Self.address(email) }
 
-    private static func name(_ email: String) -> String { email.lowercased() }
+    private static func address(_ email: String) -> String { email.lowercased() }
 
     /// How many are kept in one place.
     private static let most = 4

@@ -21,6 +21,14 @@ public struct CloudSession: Hashable, Sendable {
         self.token = token
     }
 
+    /// The name of the session in lists of the server, 32 hexadecimal digits; `nil` for a token of another kind. It is no secret: nobody can sign
+    /// in with it.
+    var identifier: String? {
+        // A token begins with it.
+        guard let bytes = Base64URL.bytes(token), bytes.count == 64 else { return nil }
+        return Hexadecimal.text(bytes[..<16])
+    }
+
     /// Whether a text can stand in a header.
     static func isToken(_ text: String) -> Bool {
         (1...4096).contains(text.utf8.count) && text.utf8.allSatisfy { (0x21...0x7e).contains($0) }
@@ -34,6 +42,7 @@ public struct CloudSession: Hashable, Sendable {
 
     /// The same, with the token that has come in the place of the other.
     func renewed(_ token: String) -> CloudSession? {
+        // A token that can be none is not kept: the one before is good for some time.
         try? CloudSession(cloud: cloud, userRecordName: userRecordName, token: token)
     }
 }

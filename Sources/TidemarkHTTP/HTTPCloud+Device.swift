@@ -29,6 +29,7 @@ enum SystemName {
             for path in ["/etc/os-release", "/usr/lib/os-release"] {
                 guard let file = FileHandle(forReadingAtPath: path) else { continue }
                 defer { try? file.close() }
+                // A system that can't be named is "Linux".
                 guard let bytes = try? file.read(upToCount: size) else { continue }
                 return text(osRelease: String(decoding: bytes, as: UTF8.self))
             }

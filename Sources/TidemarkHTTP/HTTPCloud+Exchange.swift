@@ -97,7 +97,7 @@ extension HTTPCloud {
     /// Waits before another try.
     ///
     /// - Returns: Whether there is one.
-    private func pause(_ backoff: inout Backoff) async -> Bool {
+    func pause(_ backoff: inout Backoff) async -> Bool {
         guard backoff.failures < 2 else { return false }
         return (try? await Task.sleep(for: backoff.fail())) != nil
     }

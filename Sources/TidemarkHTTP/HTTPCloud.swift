@@ -24,6 +24,8 @@ public final class HTTPCloud: Sendable {
     /// Which authorities the server's certificate may be from.
     public let trustRoots: TrustRoots
     let transport: any HTTPTransport
+    /// To where the server sends for contents. These are other servers, which speak another HTTP: their connections are counted apart.
+    let contentTransports: (secure: any HTTPTransport, plain: any HTTPTransport)
     let timeouts: HTTPTimeouts
     let packer: BodyPacker
     private let store: any SessionStore
@@ -71,10 +73,17 @@ public final class HTTPCloud: Sendable {
         (store, self.apiToken, self.trustRoots, self.timeouts) = (session, apiToken, trustRoots, timeouts)
         packer = BodyPacker(server, timeouts)
         transport = CurlTransport(trustRoots: trustRoots, isSecure: server.isSecure)
+        contentTransports = (
+            CurlTransport(trustRoots: trustRoots, isSecure: true), CurlTransport(trustRoots: trustRoots, isSecure: false)
+        )
     }
 
     /// Closes its connections; what is under way fails. Nothing can be asked for afterwards.
-    public func shutdown() async { await transport.shutdown() }
+    public func shutdown() async {
+        await transport.shutdown()
+        await contentTransports.secure.shutdown()
+        await contentTransports.plain.shutdown()
+    }
 
     /// One of the account's databases.
     public func database(_ scope: DatabaseScope) -> HTTPDatabase {
@@ -102,6 +111,16 @@ extension HTTPCloud {
         get throws(CloudError) { try session()?.userRecordName }
     }
 
+    /// The identifier of the session that is signed in, 32 hexadecimal digits; `nil` for nobody, and for a session that has none.
+    ///
+    /// The server's lists of an account's sessions show its first four digits, so a person can tell which of them is this device. It is no secret:
+    /// nobody can sign in with it. It changes with the next sign-in.
+    ///
+    /// - Throws: `CloudError` `notAuthenticated` when what was kept can't be trusted any more.
+    public var sessionIdentifier: String? {
+        get throws(CloudError) { try session()?.identifier }
+    }
+
     /// Signs in with an account of the server, and keeps the session.
     ///
     /// An account may have a second factor. Then the sign-in needs a code of its app, or a recovery code, and the server says so once the
@@ -119,7 +138,8 @@ extension HTTPCloud {
     ///
     /// - Parameters:
     ///   - code: Of the second factor; an account without one signs in whatever it is.
-    ///   - device: What lists of the account's sessions call this device, such as `Anna's laptop`; by default the machine's name.
+    ///   - device: What lists of the account's sessions call this device, such as `Anna's laptop`; by default what they called it at the
+    ///     account's last sign-in here, or else the machine's name. An empty text says nothing.
     ///   - system: What they say that it runs; by default the operating system and its version. An empty text says nothing.
     /// - Returns: The account's name in the cloud container.
     /// - Throws: `CloudError` `notAuthenticated` when the address or the password is not right, `secondFactorRequired` when they are and the
@@ -128,27 +148,35 @@ extension HTTPCloud {
     ///   in then still is.
     @discardableResult
     public func signIn(
-        email: String, password: String, code: String? = nil, device: String = HTTPCloud.deviceName,
+        email: String, password: String, code: String? = nil, device: String? = nil,
         system: String = HTTPCloud.systemName
     ) async throws(CloudError) -> String {
         let name = name
+        let before = store.device(for: name, email: email)
+        // A name that somebody has chosen stays.
+        let chosen = device ?? before?.name
+        let called = chosen ?? HTTPCloud.deviceName
         var json = JSONWriter()
         json.object {
             $0.member("email", email)
             $0.member("password", password)
             $0.member("code", code)
-            $0.member("device", device.isEmpty ? nil : device)
+            $0.member("device", called.isEmpty ? nil : called)
             $0.member("system", system.isEmpty ? nil : system)
-            $0.member("deviceToken", store.device(for: name, email: email)?.token)
+            $0.member("deviceToken", before?.token)
         }
         let call = HTTPCall(kind: .change, target: sessionPath, body: json.bytes, isSigned: false)
         let (made, known) = try await value(call) { node throws(CloudError) in
             let session = try CloudSession(
                 cloud: name, userRecordName: try node.required("userRecordName").asString(),
                 token: try node.required("token").asString())
-            return (session, try node.string("deviceToken").flatMap { CloudDevice(cloud: name, email: email, token: $0) })
+            let known = try node.string("deviceToken").flatMap { token in
+                CloudDevice(cloud: name, email: email, token: token, name: chosen)
+            }
+            return (session, known)
         }
         guard kept.withLock({ $0.admits(made.userRecordName) }) else {
+            // The caller gets why nobody uses the session. The server forgets it in time.
             try? await end(made)
             throw CloudError(
                 .invalidArguments,
@@ -161,7 +189,10 @@ extension HTTPCloud {
             return true
         }
         guard isTaken else {
-            try? store.remove(made)
+            // Where the other account's session can't be kept again, it signs in at the next start.
+            if let other = kept.withLock({ $0.session }) { try? store.replace(made, by: other) } else { try? store.remove(made) }
+            // As above.
+            try? await end(made)
             throw CloudError(
                 .invalidArguments, "another account has signed in here meanwhile; make another HTTPCloud for this one")
         }
@@ -226,6 +257,7 @@ extension HTTPCloud {
     /// Another session than the one that was refused, where another process has signed in anew, or renewed it.
     func session(after refused: CloudSession?) -> CloudSession? {
         if let current = kept.withLock({ $0.session }), current != refused { return current }
+        // Where none can be read, the refusal stands.
         guard let found = try? stored(), found != refused else { return nil }
         return kept.withLock { kept in
             guard kept.userRecordName == nil || kept.userRecordName == found.userRecordName else { return nil }

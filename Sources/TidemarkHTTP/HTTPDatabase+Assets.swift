@@ -49,7 +49,8 @@ extension HTTPDatabase {
         }
     }
 
-    /// Downloads a piece of an asset. `CloudDatabase` has the contract of `download(_:in:from:count:)`.
+    /// Downloads a piece of an asset, from the server or from the bucket to which the server sends. `CloudDatabase` has the contract of
+    /// `download(_:in:from:count:)`.
     public func download(
         _ asset: CloudAsset, in zone: CloudZoneID, from offset: Int64, count: Int
     ) async throws(CloudError) -> Data {
@@ -61,7 +62,7 @@ extension HTTPDatabase {
         let call = HTTPCall(
             kind: .download(count: most), method: .get, target: target(asset, zone),
             headers: [("Range", "bytes=\(offset)-\(isTooFar ? .max : last)")])
-        let answer = try await cloud.answer(to: call, accepting: [.rangeNotSatisfiable])
+        let answer = try await cloud.content(call, of: asset)
         let body = answer.body
         switch answer.status {
         case .rangeNotSatisfiable: return Data()

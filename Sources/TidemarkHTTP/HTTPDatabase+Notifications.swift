@@ -23,6 +23,7 @@ extension HTTPDatabase {
                     if news.isChanged || backoff.failures > 0 { continuation.yield() }
                     backoff.succeed()
                     (isRefused, isAway) = (false, false)
+                    // A wait that is cancelled ends the loop.
                     // Much is written, or the server does not wait: either way what comes together is told together.
                     if atOnce >= 5 { try? await timeouts.wait(timeouts.pollPause) }
                 } catch {

@@ -34,8 +34,8 @@ public struct HTTPDatabase: SharingDatabase {
                 let isGeneral = Self.generalReasons.contains { error.reason.hasPrefix($0) }
                 let cause =
                     isGeneral
-                    ? "perhaps it was ended on another device or by the server's operator, the password was changed, or nobody used it for "
-                        + "half a year"
+                    ? "perhaps it was ended on another device or by the server's operator, the password was changed, the account was "
+                        + "deleted, or nobody used it for half a year"
                     : error.reason
                 throw CloudError(
                     .notAuthenticated, "the session with \(cloud.server) has ended: \(cause); sign in again", remedy: .signIn)

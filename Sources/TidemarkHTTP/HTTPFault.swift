@@ -138,7 +138,7 @@ extension CloudError {
     var shown: CloudError { shown(2000) }
 
     /// That of one item of many.
-    var shownOfItem: CloudError { shown(500) }
+    var shownOfItem: CloudError { shown(1000) }
 
     /// No control characters, and not without end.
     private func shown(_ most: Int) -> CloudError {

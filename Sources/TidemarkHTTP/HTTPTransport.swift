@@ -97,6 +97,7 @@ package struct HTTPStatus: Hashable, Sendable {
 
     static let ok = HTTPStatus(code: 200)
     static let partialContent = HTTPStatus(code: 206)
+    static let temporaryRedirect = HTTPStatus(code: 307)
     static let notFound = HTTPStatus(code: 404)
     static let unsupportedMediaType = HTTPStatus(code: 415)
     static let rangeNotSatisfiable = HTTPStatus(code: 416)

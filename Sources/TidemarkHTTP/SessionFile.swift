@@ -67,6 +67,7 @@ public struct SessionFile: SessionStore {
                             $0.member("cloud", device.cloud)
                             $0.member("email", device.email)
                             $0.member("token", device.token)
+                            $0.member("name", device.name)
                         }
                     }
                 }
@@ -85,9 +86,8 @@ public struct SessionFile: SessionStore {
             var devices: [CloudDevice] = []
             for device in try node.required("devices").asArray() {
                 let (cloud, email) = (try device.required("cloud").asString(), try device.required("email").asString())
-                guard let kept = CloudDevice(cloud: cloud, email: email, token: try device.required("token").asString()) else {
-                    continue
-                }
+                let (token, name) = (try device.required("token").asString(), try device.string("name"))
+                guard let kept = CloudDevice(cloud: cloud, email: email, token: token, name: name) else { continue }
                 devices.append(kept)
             }
             return devices

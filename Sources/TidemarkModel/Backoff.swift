@@ -5,6 +5,8 @@ package struct Backoff: Hashable, Sendable {
     package private(set) var failures = 0
     /// Microseconds since 1970 UTC.
     package private(set) var notBefore: Int64 = .min
+    /// When it has failed last; microseconds since 1970 UTC.
+    private var failedAt: Int64 = .min
     /// Whether the other side has said how long to wait.
     private var isTold = false
 
@@ -31,7 +33,10 @@ package struct Backoff: Hashable, Sendable {
     /// - Parameters:
     ///   - asked: How long the other side asks to wait.
     ///   - random: From 0 up to 1.
-    package mutating func fail(at now: Int64, asked: Duration?, random: Double) { notBefore = now + wait(asked, random) }
+    package mutating func fail(at now: Int64, asked: Duration?, random: Double) {
+        failedAt = now
+        notBefore = now + wait(asked, random)
+    }
 
     private mutating func wait(_ asked: Duration?, _ random: Double) -> Int64 {
         let step = first > longest >> min(failures, 62) ? longest : first << failures
@@ -50,7 +55,8 @@ package struct Backoff: Hashable, Sendable {
         if !isTold { notBefore = min(notBefore, now + first) }
     }
 
-    package mutating func succeed() { (failures, notBefore, isTold) = (0, .min, false) }
+    package mutating func succeed() { (failures, notBefore, isTold, failedAt) = (0, .min, false, .min) }
 
-    package func allows(_ now: Int64) -> Bool { notBefore <= now }
+    /// Whether it may be tried again. A clock that was set back since the failure does not make the wait longer.
+    package func allows(_ now: Int64) -> Bool { notBefore <= now || now < failedAt }
 }

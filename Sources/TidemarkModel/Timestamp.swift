@@ -12,6 +12,11 @@ public enum Timestamp {
         return Int64(time.tv_sec) * 1_000_000 + Int64(time.tv_nsec) / 1000
     }
 
+    /// A clock that shows no moment outside of ``range``, so that times can be added to what it shows.
+    package static func bounded(_ clock: @escaping @Sendable () -> Int64) -> @Sendable () -> Int64 {
+        { min(max(clock(), Self.range.lowerBound), Self.range.upperBound) }
+    }
+
     /// Returns the date of a moment.
     ///
     /// - Parameter microseconds: Microseconds since 1970 UTC.

@@ -56,6 +56,7 @@ struct IDToken: Sendable {
 
         init(from decoder: any Decoder) throws {
             let container = try decoder.singleValueContainer()
+            // Only a try shows which of the two it is.
             if let one = try? container.decode(String.self) {
                 clients = [one]
             } else {
@@ -70,6 +71,7 @@ struct IDToken: Sendable {
 
         init(from decoder: any Decoder) throws {
             let container = try decoder.singleValueContainer()
+            // Only a try shows which of the two it is.
             if let flag = try? container.decode(Bool.self) {
                 isTrue = flag
             } else {

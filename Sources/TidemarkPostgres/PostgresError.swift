@@ -39,7 +39,7 @@ package struct PostgresError: Error, Sendable {
         case refused
         /// The server, or a setting of it, is not one that Tidemark can work with.
         case unsupported
-        /// A newer version has migrated the database.
+        /// A newer version has migrated the database, so that servers of this one may not use it.
         case newerVersion
         /// The server has found damaged data (XX001, XX002).
         case damaged
@@ -107,6 +107,38 @@ package struct PostgresError: Error, Sendable {
     }
 }
 
+extension PostgresError {
+    /// Makes the error of a statement that a server has refused.
+    ///
+    /// - Parameters:
+    ///   - reason: The server's own words.
+    ///   - sql: The text of the statement.
+    ///   - database: The database's name, for messages.
+    init(
+        _ code: Code, _ reason: String, state: String, constraint: String?, in sql: String, of database: String,
+        _ configuration: PostgresConfiguration
+    ) {
+        let statement = sql.split(whereSeparator: \.isWhitespace).joined(separator: " ")
+        let sentence =
+            switch code {
+            case .serialization: "another transaction has changed the same rows of the \(database)"
+            case .deadlock: "two transactions of the \(database) waited for each other"
+            case .lockTimeout:
+                "another transaction of the \(database) holds a lock for longer than \(configuration.lockTimeout)"
+            case .statementTimeout: "a statement of the \(database) has taken longer than \(configuration.statementTimeout)"
+            case .readOnly: "the \(database) takes no writes: it is a standby, or read-only"
+            case .staleStatement: "the tables of the \(database) have changed"
+            case .connectionLost: "the \(database) has ended the connection: \(reason)"
+            case .full: "the \(database) has no room: \(reason)"
+            case .refused: "the \(database) refuses what Tidemark needs: \(reason)"
+            case .damaged: "the \(database) is damaged: \(reason)"
+            default:
+                "the \(database) refuses a statement: \(reason) (SQLSTATE \(state), in '\(statement.prefix(120))')"
+            }
+        self.init(code, sentence, state: state, constraint: constraint)
+    }
+}
+
 extension PostgresError: Hashable {
     package static func == (left: PostgresError, right: PostgresError) -> Bool { left.code == right.code }
     package func hash(into hasher: inout Hasher) { hasher.combine(code) }
@@ -128,11 +160,13 @@ extension CloudError {
         }
         switch error.code {
         case .serialization, .deadlock, .lockTimeout: self.init(.zoneBusy, error.message, retryAfter: .seconds(1))
-        case .connectionLost, .unreachable, .readOnly, .staleStatement, .poolExhausted, .statementTimeout, .closed, .cancelled:
+        case .connectionLost, .unreachable, .readOnly, .staleStatement, .poolExhausted, .statementTimeout, .closed, .cancelled,
+            .newerVersion:
+            // The requests that a server of an older version is sent are done by one of the newer.
             self.init(.serviceUnavailable, error.message, retryAfter: .seconds(2))
         case .full: self.init(.serviceUnavailable, error.message, retryAfter: .seconds(60))
         case .commitUnknown: self.init(.networkFailure, error.message, retryAfter: .seconds(1))
-        case .address, .refused, .unsupported, .newerVersion, .damaged, .constraint, .decoding, .statement:
+        case .address, .refused, .unsupported, .damaged, .constraint, .decoding, .statement:
             self.init(.internalError, error.message)
         }
     }

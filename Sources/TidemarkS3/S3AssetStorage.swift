@@ -18,17 +18,18 @@ package final class S3AssetStorage: AssetStorage {
     let configuration: S3Configuration
     /// Ends with a slash, unless it is empty.
     private let prefix: String
-    private let now: @Sendable () -> Date
+    let now: @Sendable () -> Date
     private let uploads = KeyedLock()
     let comparisons = KeyedLock()
     let compared = ComparedTags()
+    /// When ``check()`` was passed last, unless the bucket has failed since.
+    private let checked = LockedValue<Date?>(nil)
 
     /// Seconds for which what was begun is kept.
     private static let partAge: TimeInterval = 7 * 86_400
     /// Seconds after which a multipart upload is one of a server that has died.
     private static let assemblyAge: TimeInterval = 86_400
-    private static let unnamedAge: TimeInterval = 25 * 3_600
-    private static let freshAge: TimeInterval = 3_600
+    private static let checkAge: TimeInterval = 600
     /// Requests at once for one caller.
     private static let requestsAtOnce = 8
 
@@ -59,6 +60,24 @@ package final class S3AssetStorage: AssetStorage {
         }
     }
 
+    /// As ``check()``, for who asks each second whether the bucket can be used: while it can, it is asked for a list alone, and objects are stored and
+    /// removed each ten minutes. In a bucket that keeps versions, each object that was stored and removed leaves two.
+    package func checkOften() async throws(CloudError) {
+        let now = now()
+        let isFresh = checked.withLock { $0.map { now.timeIntervalSince($0) < Self.checkAge } ?? false }
+        do throws(CloudError) {
+            guard !isFresh else {
+                _ = try await client.folders(prefix)
+                return
+            }
+            try await check()
+            checked.withLock { $0 = now }
+        } catch {
+            checked.withLock { $0 = nil }
+            throw error
+        }
+    }
+
     /// Ends all requests.
     package func close() async { await client.shutdown() }
 
@@ -66,7 +85,7 @@ package final class S3AssetStorage: AssetStorage {
 
     private func folder(of owner: String) -> String { "\(prefix)\(owner.isEmpty ? "public" : owner)/" }
 
-    private func key(_ asset: CloudAsset, owner: String) -> String {
+    func key(_ asset: CloudAsset, owner: String) -> String {
         "\(folder(of: owner))\(asset.digest.prefix(2))/\(asset.digest)"
     }
 
@@ -195,6 +214,7 @@ package final class S3AssetStorage: AssetStorage {
         guard try await store(asset, key, { bytes throws(CloudError) in try source.next(bytes) }) else {
             throw CloudError(.assetNotAvailable, "what has come is not the \(asset.size) bytes of the digest \(asset.digest)")
         }
+        // It is stored. A file that stays is removed by its age.
         try? FileManager.default.removeItem(at: file)
     }
 
@@ -222,6 +242,8 @@ package final class S3AssetStorage: AssetStorage {
     }
 
     package func lastPiece(of digest: String, owner: String, by user: String?) async -> Int64? {
+        // An upload that can't be looked for counts as not begun. Its pieces stay, and where its room is given back, the next piece takes it
+        // again.
         (try? await client.list(key(ofUpload: digest, owner: owner, by: user)))?.map(\.modified).max()
     }
 
@@ -262,91 +284,27 @@ package final class S3AssetStorage: AssetStorage {
         try? client.deleteBlocking(key(asset, owner: owner))
     }
 
-    // Contents that no record names
-
-    /// When a content was stored or touched.
-    private enum Age {
-        case missing
-        case stored(Date)
-        /// The bucket can't be asked.
-        case unknown
-
-        init(_ head: S3Client.Head?) { self = head.map { .stored(Timestamp.date(microseconds: $0.modified)) } ?? .missing }
-
-        func isOld(at now: Date) -> Bool {
-            switch self {
-            case .missing: true
-            case .stored(let time): now.timeIntervalSince(time) > unnamedAge
-            case .unknown: false
-            }
-        }
-
-        func isStray(at now: Date, since began: Date) -> Bool {
-            guard case .stored(let time) = self else { return false }
-            return time > began && now.timeIntervalSince(time) > unnamedAge
-        }
-    }
-
-    private func age(_ asset: CloudAsset, _ owner: String) async -> Age {
-        do throws(CloudError) {
-            try asset.check()
-            return Age(try await client.head(key(asset, owner: owner)))
-        } catch {
-            return .unknown
-        }
-    }
-
-    private func ageBlocking(_ asset: CloudAsset, _ owner: String) -> Age {
-        do throws(CloudError) {
-            try asset.check()
-            return Age(try client.headBlocking(key(asset, owner: owner)))
-        } catch {
-            return .unknown
-        }
-    }
-
-    /// Blocks the thread for a request.
-    package func isOld(_ asset: CloudAsset, owner: String, at now: Date) -> Bool { ageBlocking(asset, owner).isOld(at: now) }
-
-    package func old(_ assets: [CloudAsset], owner: String, at now: Date) async -> [CloudAsset] {
-        await each(assets) { await self.age($0, owner).isOld(at: now) }
-    }
-
-    /// Blocks the thread for a request.
-    package func isStray(_ asset: CloudAsset, owner: String, at now: Date, since began: Date) -> Bool {
-        ageBlocking(asset, owner).isStray(at: now, since: began)
-    }
-
-    package func strays(_ assets: [CloudAsset], owner: String, at now: Date, since began: Date) async -> [CloudAsset] {
-        await each(assets) { await self.age($0, owner).isStray(at: now, since: began) }
-    }
-
-    package func aging(_ assets: [CloudAsset], owner: String) async -> [CloudAsset] {
-        let now = now()
-        return await each(assets) {
-            guard case .stored(let time) = await self.age($0, owner) else { return true }
-            return now.timeIntervalSince(time) > Self.freshAge
-        }
-    }
-
-    /// Blocks the thread for a request: the object is copied onto itself.
-    package func touch(_ asset: CloudAsset, owner: String) {
-        guard (try? asset.check()) != nil else { return }
-        try? client.touchBlocking(key(asset, owner: owner))
-    }
+    // All contents
 
     package func owners() async throws(CloudError) -> [String] {
         try await client.folders(prefix).filter { $0 == "public" || $0.hasPrefix("_") }.map { $0 == "public" ? "" : $0 }
     }
 
-    package func digests(of owner: String, beginningWith byte: UInt8) async throws(CloudError) -> Set<String> {
-        let folder = "\(folder(of: owner))\(Hexadecimal.text(CollectionOfOne(byte)))/"
-        let names = try await client.list(folder).map { String($0.key.dropFirst(folder.count)) }
-        return Set(names.filter { (try? CloudAsset(digest: $0, size: 0).check()) != nil })
+    /// A page is a page of the bucket's list, which has a thousand objects: an owner with few contents costs one request.
+    package func digests(
+        of owner: String, from place: String?
+    ) async throws(CloudError) -> (digests: Set<String>, next: String?) {
+        let folder = folder(of: owner)
+        let page = try await client.page(folder, delimiter: nil, from: place)
+        // Pieces of uploads lie in the same folder.
+        let digests = page.objects.map { $0.key.dropFirst(folder.count) }.filter { $0.dropFirst(2).first == "/" }.map {
+            String($0.dropFirst(3))
+        }
+        return (Set(digests.filter { (try? CloudAsset(digest: $0, size: 0).check()) != nil }), page.next)
     }
 
     /// Returns those for which something holds, in their order; some are asked for at once.
-    private func each<Element: Sendable>(
+    func each<Element: Sendable>(
         _ elements: [Element], _ holds: @escaping @Sendable (Element) async -> Bool
     ) async -> [Element] {
         await withTaskGroup(of: (Int, Bool).self) { group in
@@ -364,92 +322,5 @@ package final class S3AssetStorage: AssetStorage {
             }
             return zip(elements, kept).filter(\.1).map(\.0)
         }
-    }
-}
-
-/// The bytes of an upload's pieces, in order. Only its task uses it.
-private final class PieceSource {
-    private var pieces: ArraySlice<S3Object>
-    private let client: S3Client
-    private var rest: [UInt8] = []
-
-    init(_ pieces: [S3Object], _ client: S3Client) { (self.pieces, self.client) = (pieces[...], client) }
-
-    func next(_ count: Int) async throws(CloudError) -> [UInt8] {
-        while rest.count < count, let piece = pieces.popFirst() {
-            guard let bytes = try await client.get(piece.key, 0..<piece.size, of: piece.size) else {
-                throw CloudError(
-                    .serviceUnavailable, "a piece of the upload was removed while it was put together", retryAfter: .seconds(1))
-            }
-            rest += bytes
-        }
-        defer { rest.removeFirst(min(count, rest.count)) }
-        return Array(rest.prefix(count))
-    }
-}
-
-/// The bytes of a file.
-private final class FileSource {
-    private let handle: FileHandle
-    private let path: String
-
-    init(_ file: URL, size: Int64) throws {
-        let descriptor = open(file.path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
-        guard descriptor >= 0 else {
-            throw CloudError(.internalError, "cannot open \(file.path): \(String(cString: strerror(errno)))")
-        }
-        handle = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
-        path = file.path
-        var status = stat()
-        guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG, Int64(status.st_size) == size else {
-            throw CloudError(.assetNotAvailable, "what has come is not of the \(size) bytes that were told")
-        }
-    }
-
-    func next(_ count: Int) throws(CloudError) -> [UInt8] {
-        do {
-            return Array(try handle.read(upToCount: count) ?? Data())
-        } catch {
-            throw CloudError(.internalError, "cannot read \(path): \(error)")
-        }
-    }
-}
-
-/// A digest that closures share, one after the other.
-private final class Hashing {
-    private var digest: AssetDigest? = AssetDigest()
-
-    func update(_ bytes: [UInt8]) { digest?.update(bytes) }
-
-    func finish() -> CloudAsset? { digest.take()?.finish() }
-}
-
-/// Locks by name, which tasks wait for in the order of coming.
-final class KeyedLock: Sendable {
-    private let waiting = LockedValue<[String: [CheckedContinuation<Void, Never>]]>([:])
-
-    func lock(_ key: String) async {
-        await withCheckedContinuation { continuation in
-            let isFree = waiting.withLock { waiting in
-                guard waiting[key] != nil else {
-                    waiting[key] = []
-                    return true
-                }
-                waiting[key]?.append(continuation)
-                return false
-            }
-            if isFree { continuation.resume() }
-        }
-    }
-
-    func unlock(_ key: String) {
-        let next = waiting.withLock { waiting -> CheckedContinuation<Void, Never>? in
-            guard let queue = waiting[key], !queue.isEmpty else {
-                waiting[key] = nil
-                return nil
-            }
-            return waiting[key]?.removeFirst()
-        }
-        next?.resume()
     }
 }

@@ -114,18 +114,26 @@ extension S3Client {
     private func pages(_ prefix: String, _ delimiter: String?, _ take: (S3Page) -> Void) async throws(CloudError) {
         var token: String?
         repeat {
-            var query = [("list-type", "2"), ("prefix", prefix)]
-            if let delimiter { query.append(("delimiter", delimiter)) }
-            if let token { query.append(("continuation-token", token)) }
-            let answer = try await send(Request(method: .get, key: "", query: query)) { S3Answer($0.body)?.page != nil }
-            // A list that is cut off would pass for all there is.
-            guard let page = S3Answer(answer.body)?.page, page.next == nil || page.next != token else {
-                throw CloudError(
-                    .serviceUnavailable, "the \(configuration.name) lists the same page again", retryAfter: .seconds(60))
-            }
+            let page = try await page(prefix, delimiter: delimiter, from: token)
             take(page)
             token = page.next
         } while token != nil
+    }
+
+    /// Returns a page of a list.
+    ///
+    /// - Parameter token: What came with the page before; `nil` for the first one.
+    func page(_ prefix: String, delimiter: String?, from token: String?) async throws(CloudError) -> S3Page {
+        var query = [("list-type", "2"), ("prefix", prefix)]
+        if let delimiter { query.append(("delimiter", delimiter)) }
+        if let token { query.append(("continuation-token", token)) }
+        let answer = try await send(Request(method: .get, key: "", query: query)) { S3Answer($0.body)?.page != nil }
+        // A list that is cut off would pass for all there is.
+        guard let page = S3Answer(answer.body)?.page, page.next == nil || page.next != token else {
+            throw CloudError(
+                .serviceUnavailable, "the \(configuration.name) lists the same page again", retryAfter: .seconds(60))
+        }
+        return page
     }
 
     // Multipart uploads

@@ -47,13 +47,14 @@ final class S3Client: Sendable {
         var tries = Tries(configuration, configuration.patience)
         while true {
             let signed = try sign(request)
+            let began = ContinuousClock.now
             let outcome: Outcome
             do throws(TransportFailure) {
                 outcome = self.outcome(of: try await (isLong ? long : short).send(signed), request, isAnswer)
             } catch {
                 outcome = self.outcome(of: error, request)
             }
-            guard let pause = try tries.pause(outcome) else { return try outcome.answer() }
+            guard let pause = try retryPause(after: outcome, since: began, &tries) else { return try outcome.answer() }
             do {
                 try await Task.sleep(for: pause)
             } catch {
@@ -68,14 +69,34 @@ final class S3Client: Sendable {
         var tries = Tries(configuration, configuration.blockingPatience)
         while true {
             let signed = try sign(request)
+            let began = ContinuousClock.now
             let outcome: Outcome
             do throws(TransportFailure) {
                 outcome = self.outcome(of: try short.sendBlocking(signed), request) { _ in true }
             } catch {
                 outcome = self.outcome(of: error, request)
             }
-            guard let pause = try tries.pause(outcome) else { return try outcome.answer() }
+            guard let pause = try retryPause(after: outcome, since: began, &tries) else { return try outcome.answer() }
             Thread.sleep(forTimeInterval: pause / .seconds(1))
+        }
+    }
+
+    /// As ``Tries/pause(_:)``, and counts what has come of a request.
+    private func retryPause(
+        after outcome: Outcome, since began: ContinuousClock.Instant, _ tries: inout Tries
+    ) throws(CloudError) -> Duration? {
+        let metrics = configuration.metrics
+        // The bucket is not to blame.
+        if case .ended = outcome { return nil }
+        metrics.tried(for: began.duration(to: ContinuousClock.now))
+        if case .failed = outcome { metrics.failed() }
+        do throws(CloudError) {
+            let pause = try tries.pause(outcome)
+            if pause != nil { metrics.retried() }
+            return pause
+        } catch {
+            metrics.failed()
+            throw error
         }
     }
 
@@ -101,19 +122,21 @@ final class S3Client: Sendable {
     private enum Outcome {
         case done(HTTPAnswer)
         case failed(CloudError)
+        /// The caller was cancelled, or all requests are ended.
+        case ended(CloudError)
         /// It may help to send it again.
         case again(CloudError)
 
         func answer() throws(CloudError) -> HTTPAnswer {
             switch self {
             case .done(let answer): return answer
-            case .failed(let error), .again(let error): throw error
+            case .failed(let error), .ended(let error), .again(let error): throw error
             }
         }
     }
 
     /// The keys. Clients can't mend a file that is gone: that they come later is all they have to know.
-    private func keys() throws(CloudError) -> S3Credentials.Keys {
+    func keys() throws(CloudError) -> S3Credentials.Keys {
         do throws(CloudError) {
             return try configuration.credentials.keys()
         } catch {
@@ -185,7 +208,7 @@ final class S3Client: Sendable {
         switch error {
         case .refused, .connectTimeout, .handshakeTimeout, .noConnection, .late, .silent, .broken, .unknownHost, .malformed:
             .again(failure("can't be reached: \(Self.sentence(error))", .serviceUnavailable, .zero))
-        case .closed, .cancelled: .failed(failure("was not asked: the request was ended", .serviceUnavailable))
+        case .closed, .cancelled: .ended(failure("was not asked: the request was ended", .serviceUnavailable))
         default: .failed(failure("can't be reached: \(Self.sentence(error))", .serviceUnavailable))
         }
     }

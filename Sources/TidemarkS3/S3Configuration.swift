@@ -19,9 +19,14 @@ package struct S3Configuration: Sendable {
     package let isSecure: Bool
     package let region: String
     package let style: Style
+    /// Where clients reach the bucket, as ``endpoint`` and without the scheme's own port; `nil` where they read contents through the servers alone.
+    package private(set) var readEndpoint: String?
+    /// Seconds for which the address of a content is good: clients have to begin within them, and clocks may differ by as much.
+    package var readTime = 120
     /// Where the keys are read from that requests are signed with.
     package var credentials: S3Credentials
     package var trustRoots = TrustRoots.system
+    package var metrics = S3Metrics()
 
     /// How often a request is sent at the most.
     package var attempts = 6
@@ -57,29 +62,49 @@ package struct S3Configuration: Sendable {
         guard !region.isEmpty,
             region.utf8.allSatisfy({ $0 > 32 && $0 < 127 && $0 != UInt8(ascii: ":") && $0 != UInt8(ascii: "/") })
         else { throw CloudError(.invalidArguments, "'\(region.prefix(100))' is no region, such as us-east-1") }
-        let text = endpoint ?? "https://s3.\(region).amazonaws.com"
-        guard let parts = URLComponents(string: text), let scheme = parts.scheme?.lowercased(),
+        let place = try Self.parts(of: endpoint ?? "https://s3.\(region).amazonaws.com", "the endpoint of S3")
+        self.bucket = bucket
+        self.region = region
+        self.credentials = credentials
+        isSecure = place.scheme == "https"
+        self.endpoint = "\(place.scheme)://\(place.host)\(place.port.map { ":\($0)" } ?? "")"
+        self.style = style ?? (place.host.hasSuffix(".amazonaws.com") ? .virtualHost : .path)
+    }
+
+    /// Lets clients read contents by addresses that servers sign.
+    ///
+    /// - Parameter endpoint: Where clients reach the bucket; `nil` where they reach it as servers do.
+    /// - Throws: `CloudError` `invalidArguments` for an endpoint that is none.
+    package mutating func signReads(at endpoint: String?) throws(CloudError) {
+        let place = try Self.parts(of: endpoint ?? self.endpoint, "the public endpoint of S3")
+        // As clients write it in Host, which is signed.
+        let port = place.port == (place.scheme == "https" ? 443 : 80) ? nil : place.port
+        readEndpoint = "\(place.scheme)://\(place.host.lowercased())\(port.map { ":\($0)" } ?? "")"
+    }
+
+    /// - Parameter name: What an endpoint that is none is called.
+    private static func parts(
+        of endpoint: String, _ name: String
+    ) throws(CloudError) -> (scheme: String, host: String, port: Int?) {
+        guard let parts = URLComponents(string: endpoint), let scheme = parts.scheme?.lowercased(),
             ["http", "https"].contains(scheme),
             let host = parts.host, !host.isEmpty, ["", "/"].contains(parts.path), parts.query == nil, parts.user == nil,
             parts.password == nil
         else {
             throw CloudError(
-                .invalidArguments,
-                "the endpoint of S3 is such as https://s3.example.org: a scheme, a host and, if need be, a port")
+                .invalidArguments, "\(name) is such as https://s3.example.org: a scheme, a host and, if need be, a port")
         }
-        self.bucket = bucket
-        self.region = region
-        self.credentials = credentials
-        isSecure = scheme == "https"
-        self.endpoint = "\(scheme)://\(host)\(parts.port.map { ":\($0)" } ?? "")"
-        self.style = style ?? (host.hasSuffix(".amazonaws.com") ? .virtualHost : .path)
+        return (scheme, host, parts.port)
     }
 
     /// What messages call the bucket.
     var name: String { "bucket '\(bucket)' at \(endpoint)" }
 
     /// The address of a key, or of the bucket for an empty one.
-    func url(_ key: String, _ query: [(String, String)]) -> String {
+    ///
+    /// - Parameter place: An endpoint; `nil` for that of servers.
+    func url(_ key: String, _ query: [(String, String)], at place: String? = nil) -> String {
+        let endpoint = place ?? self.endpoint
         var url: String
         switch style {
         case .path: url = "\(endpoint)/\(bucket)"

@@ -60,6 +60,7 @@ package final class S3Credentials: Sendable {
                 .invalidArguments,
                 "there are no keys for S3: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or make \(url.path) readable")
         }
+        // It was only read.
         try? handle.close()
         var (section, values): (String?, [String: String]) = (nil, [:])
         for line in String(decoding: data, as: UTF8.self).split(whereSeparator: \.isNewline) {

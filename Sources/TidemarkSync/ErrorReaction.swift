@@ -8,7 +8,8 @@ package enum ErrorReaction: Hashable, Sendable {
     case resend
     /// Merge with what the cloud has, and try again.
     case merge
-    /// Send less at once.
+    /// Send less at once. A single record that is too large is tried again when it is edited, at a set-up if the cloud has announced other
+    /// limits since, and after a day.
     case halve
     /// Make the zone again, and send everything.
     case remakeZone

@@ -59,8 +59,9 @@ actor EventRecorder {
         guard let event = running[kind] else { return }
         broadcaster.post(event)
         // Logged now and then, because other processes read it, too.
-        guard event.hasNewChanges, environment.now() > noted + 1_000_000 else { return }
-        noted = environment.now()
+        let now = environment.now()
+        guard event.hasNewChanges, now > noted + 1_000_000 || now < noted else { return }
+        noted = now
         try await store.note(event)
     }
 

@@ -76,15 +76,22 @@ struct RecordMapping {
     /// The types and fields that records need.
     static func schemas(_ records: [CloudRecord]) -> [RecordTypeSchema] {
         var types: [String: [String: FieldType]] = [:]
+        var empty: [(type: String, field: String, list: FieldType)] = []
         for record in records {
             let known = types[record.type] ?? [:]
             if types[record.type] == nil { types[record.type] = [:] }
             for (field, value) in record.fields where known[field] == nil && field != CloudRecord.editedField {
                 let type = value.type
                 guard !type.isList || type.scalar != .bytes && type.scalar != .location else { continue }
-                types[record.type, default: [:]][field] = type
+                // A list with elements tells its type.
+                if case .list(let elements, _) = value, elements.isEmpty {
+                    empty.append((record.type, field, type))
+                } else {
+                    types[record.type, default: [:]][field] = type
+                }
             }
         }
+        for (type, field, list) in empty where types[type]?[field] == nil { types[type, default: [:]][field] = list }
         return types.sorted { $0.key < $1.key }.map { name, fields in
             RecordTypeSchema(name: name, fields: fields.sorted { $0.key < $1.key }.map { .init(name: $0.key, type: $0.value) })
         }

@@ -1,3 +1,4 @@
+import Foundation
 import Logging
 import TidemarkCloud
 import TidemarkModel
@@ -18,8 +19,9 @@ extension SyncEngine {
 
     /// Whether the account's switches are still on. If not, the engine sets up again, and the set-up reports what is wrong.
     func accountIsOn() async throws -> Bool {
-        guard environment.now() > accountSeen + 1_000_000 else { return true }
-        accountSeen = environment.now()
+        let now = environment.now()
+        guard now > accountSeen + 1_000_000 || now < accountSeen else { return true }
+        accountSeen = now
         guard !configuration.accountState().isAvailable else { return true }
         try await recorder.endAll()
         machine.begin()
@@ -96,10 +98,20 @@ extension SyncEngine {
         }
         // A person may have removed the causes of these errors.
         try await store.tryAgain(
-            [CloudError.Code.quotaExceeded, .notAuthenticated, .permissionFailure, .invalidArguments].map(\.rawValue) + [
-                StoreError.Code.damaged.rawValue
-            ])
+            [CloudError.Code.quotaExceeded, .notAuthenticated, .secondFactorRequired, .permissionFailure, .invalidArguments]
+                .map(\.rawValue) + [StoreError.Code.damaged.rawValue])
+        // A record that was too large for the limits of the last set-up may not be for these.
+        let announced = try limits.text
+        if state.limits != announced {
+            try await store.tryAgain([CloudError.Code.limitExceeded.rawValue])
+            try await store.updateSyncState { $0.limits = announced }
+        }
         for zoneSync in try await zoneSyncs.all() { _ = try await zoneSync.resolver.applyDeferred(limits: limits) }
+        if try await store.beginRefetchOfRemadeFields() {
+            log.info("a field is there again that the cloud may have values of, and everything is fetched again")
+            await zoneSyncs.forgetImports()
+            machine.wantImport()
+        }
     }
 
     func importPage() async throws {
@@ -114,7 +126,7 @@ extension SyncEngine {
         if let error = outcome.error {
             try await recorder.fail(.import, error)
             note(error)
-            try await react(to: error) {
+            try await react(to: error, of: .import) {
                 machine.importFailed(at: environment.now(), retryAfter: error.retryAfter, random: environment.random())
             }
         } else {
@@ -151,14 +163,16 @@ extension SyncEngine {
         if let error = outcome.error {
             try await recorder.fail(.export, error)
             note(error)
-            try await react(to: error) {
+            try await react(to: error, of: .export) {
                 machine.exportFailed(
                     at: environment.now(), retryAfter: error.retryAfter, random: environment.random())
             }
         } else {
             // A change that may be tried again and did not go waits for a pause.
             let left = outcome.didWork ? nil : try await store.outbox()
-            let next = left?.nextTry.map { max($0, environment.now() + Self.pause) }
+            let now = environment.now()
+            // No change waits longer, unless the clock was set back.
+            let next = left?.nextTry.map { min(max($0, now + Self.pause), now + ExportReaction.limitPause) }
             machine.exported(
                 sent: outcome.sent, didWork: outcome.didWork, nextTry: next, at: environment.now(), random: environment.random())
             if let left {
@@ -191,7 +205,7 @@ extension SyncEngine {
     }
 
     /// Reacts to an error that concerns the whole synchronisation; any other error is tried again.
-    func react(to error: CloudError, retry: () -> Void) async throws {
+    func react(to error: CloudError, of operation: SyncMachine.Operation, retry: () -> Void) async throws {
         switch ErrorReaction(error.code) {
         case _ where error.storeError != nil: throw error.storeError!
         // Other zones are judged by their own errors, when their turn comes.
@@ -199,7 +213,9 @@ extension SyncEngine {
             // The server has lost the zone, or never had it: all of its records are sent again.
             log.warning("the zone is gone, and is created again")
             try await remakeDefaultZone()
-            machine.setUpFailed(at: environment.now(), retryAfter: nil, random: environment.random())
+            // Nothing is sent before the first page has come.
+            machine.wantImport()
+            machine.renewSetUp(for: operation, at: environment.now(), retryAfter: nil, random: environment.random())
         case .wipe:
             log.warning("the zone's data was deleted for good")
             let told = try await purgeDefaultZone(error)
@@ -209,9 +225,21 @@ extension SyncEngine {
             machine.wantImport()
             retry()
         case .ask where error.code == .notAuthenticated:
-            machine.begin()
-            machine.setUpFailed(at: environment.now(), retryAfter: error.retryAfter, random: environment.random())
+            machine.renewAll()
+            machine.renewSetUp(
+                for: operation, at: environment.now(), retryAfter: error.retryAfter, random: environment.random())
         default: retry()
+        }
+    }
+}
+
+extension CloudLimits {
+    /// The limits as the store keeps them, to notice at the next set-up whether they have changed.
+    fileprivate var text: String {
+        get throws {
+            let encoder = JSONEncoder()
+            encoder.outputFormatting = .sortedKeys
+            return String(decoding: try encoder.encode(self), as: UTF8.self)
         }
     }
 }

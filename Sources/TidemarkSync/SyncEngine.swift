@@ -3,7 +3,7 @@ package import Logging
 package import TidemarkCloud
 public import TidemarkModel
 import TidemarkSQLite
-public import TidemarkStore
+package import TidemarkStore
 
 /// Synchronises a store with a cloud: fetches the changes of others, sends the changes that were made here, and resolves conflicts.
 ///
@@ -23,7 +23,7 @@ public actor SyncEngine {
     let configuration: SyncConfiguration
     private let lock: SyncLock
     private let notifier: StoreChangeNotifier
-    private let assets: AssetTransfer
+    let assets: AssetTransfer
     let downloads: AssetDownloadQueue
     let zoneSyncs: ZoneSyncRegistry
     let accounts: AccountMonitor
@@ -34,7 +34,7 @@ public actor SyncEngine {
     var report = SyncReport()
     /// How many saves the cloud had refused before.
     private var refusedBefore = 0
-    private var isRunning = false
+    private(set) var isRunning = false
     var accountSeen: Int64 = .min
     /// The error if the account has no room for the changes that wait in bulk.
     var noRoom: CloudError?
@@ -58,6 +58,7 @@ public actor SyncEngine {
         store: RecordStore, database: any CloudDatabase, configuration: SyncConfiguration,
         environment: SyncEnvironment = .system, log: Logger = Logger(label: "tidemark.sync"), lock: SyncLock
     ) throws {
+        let environment = environment.bounded
         self.lock = lock
         self.store = store
         notifier = try StoreChangeNotifier(container: store.container, role: .sync)
@@ -99,16 +100,19 @@ public actor SyncEngine {
     /// - Throws: `CancellationError`; ``StoreError``; ``ContainerEvent/Failure`` 134417 while it synchronises already.
     public func sync(patience: Duration = .seconds(10), isContinued: Bool = false) async throws -> SyncReport {
         try claim()
-        defer { isRunning = false }
+        defer { release() }
         if isContinued, machine.isSetUp {
             requestSync()
             try await beginReport()
         } else {
             try await begin()
         }
-        var limit = environment.now() + Int64(patience / .microseconds(1))
+        let longest = Int64(patience / .microseconds(1))
+        var limit = environment.now() + longest
         defer { patienceLeft = .microseconds(max(0, limit - environment.now())) }
         while true {
+            // A clock that is set back does not make the wait longer.
+            limit = min(limit, environment.now() + longest)
             switch machine.next(at: environment.now()) {
             case .wait(let until):
                 guard let until, until <= limit, !machine.isIdle else { return try await finish() }
@@ -129,7 +133,7 @@ public actor SyncEngine {
     /// - Throws: `CancellationError`; ``StoreError``; ``ContainerEvent/Failure`` 134417 while it synchronises already.
     public func run() async throws {
         try claim()
-        defer { isRunning = false }
+        defer { release() }
         try await begin()
         let (wakes, wake) = AsyncStream.makeStream(of: Wake.self, bufferingPolicy: .bufferingNewest(10))
         let listener = try StoreChangeListener(container: store.container, ignoring: notifier) { wake.yield(.store) }
@@ -157,8 +161,10 @@ public actor SyncEngine {
         _ = try await finish()
     }
 
+    /// Begins what excludes a synchronisation; `release()` ends it.
+    ///
     /// - Throws: ``ContainerEvent/Failure`` 134417 while it synchronises already.
-    private func claim() throws {
+    func claim() throws {
         guard !isRunning else {
             throw ContainerEvent.Failure(
                 code: SyncErrorCode.duplicateRequest,
@@ -166,6 +172,9 @@ public actor SyncEngine {
         }
         isRunning = true
     }
+
+    /// Ends what `claim()` has begun.
+    func release() { isRunning = false }
 
     private func loop(_ stream: AsyncStream<Wake>, _ wake: AsyncStream<Wake>.Continuation) async throws {
         var wakes = stream.makeAsyncIterator()
@@ -183,6 +192,8 @@ public actor SyncEngine {
                 let woken = await wakes.next(isolation: self)
                 timer?.cancel()
                 note(woken)
+                // A field was made here that deferred records may have waited for.
+                if woken == .store, machine.isSetUp, try await hasRecordsToRetry() { machine.begin() }
             case .halt:
                 try await recorder.endAll()
                 let wasOn = configuration.accountState().isAvailable
@@ -210,6 +221,15 @@ public actor SyncEngine {
             machine.hasten(at: environment.now())
         case .time, nil: break
         }
+    }
+
+    /// Whether the schema has changed since deferred records, or fields that are there again, were tried with it.
+    private func hasRecordsToRetry() async throws -> Bool {
+        if try await store.awaitsRemadeFields() { return true }
+        for zoneSync in try await zoneSyncs.all() {
+            if try await zoneSync.resolver.hasRecordsToRetry() { return true }
+        }
+        return false
     }
 
     private func listenToCloud(_ wake: AsyncStream<Wake>.Continuation) async throws {
@@ -285,127 +305,6 @@ public actor SyncEngine {
         waker.withLock { _ = $0?.yield(.request) }
     }
 
-    /// Has the next synchronisation fetch everything again. Changes that are not sent yet stay, and are sent.
-    ///
-    /// - Throws: ``StoreError``; ``ContainerEvent/Failure`` 134417 while it synchronises.
-    public func refetch() async throws {
-        try claim()
-        defer { isRunning = false }
-        for zoneSync in try await zoneSyncs.all() {
-            await zoneSync.imports.forget()
-            try await store.beginRefetch(zone: zoneSync.zone.id)
-        }
-        // The cloud names all zones again, and not only those that have changed.
-        try await store.recordZoneChanges(zoneSyncs.all().map(\.zone.id), token: nil)
-        machine.begin()
-    }
-
-    /// Imports the cloud's changes, and sends nothing.
-    ///
-    /// - Throws: ``ContainerEvent/Failure`` when setting up fails.
-    func preview() async throws {
-        switch try await accounts.check() {
-        case .available: break
-        case .unavailable(let failure, _): throw failure
-        case .stopped(let failures): throw failures[0]
-        }
-        limits = try await database.limits().bounded
-        let zones = try await database.zones()
-        for zoneSync in try await changedZoneSyncs()
-        where !zoneSync.isDefault || zones.contains(where: { $0.zoneName == configuration.zoneName }) {
-            var isComplete = false
-            while !isComplete {
-                let outcome = try await zoneSync.imports.step(limits: limits, looksAhead: environment.looksAhead) { _ in }
-                if let error = outcome.error, try await !isGone(zoneSync, error) { throw error }
-                isComplete = outcome.error != nil || !outcome.moreComing
-            }
-        }
-    }
-
-    /// Resolves conflicts that the merge policy left to a person.
-    ///
-    /// - Parameters:
-    ///   - record: The name of a record with a conflict; `nil` for all.
-    ///   - policy: A policy other than the one that left the conflicts.
-    /// - Returns: The resolved conflicts. The next synchronisation sends the outcome.
-    @discardableResult
-    public func resolveConflicts(of record: String? = nil, policy: MergePolicy) async throws -> [DeferredRecord] {
-        try claim()
-        defer { isRunning = false }
-        limits = try await database.limits().bounded
-        var resolved: [DeferredRecord] = []
-        for zoneSync in try await zoneSyncs.all() {
-            resolved += try await zoneSync.resolver.resolve(record: record, policy: policy, limits: limits)
-        }
-        await assets.close()
-        return resolved
-    }
-
-    /// Repairs the damaged records of the store: each from itself or its history, if the digest proves the result, and otherwise from the
-    /// cloud.
-    ///
-    /// - Returns: The repaired records, and those that could not be repaired.
-    /// - Throws: ``ContainerEvent/Failure`` 134417 while it synchronises already, and where no account is signed in;
-    ///   `CloudError`; ``StoreError``. Repairs that were made before the error stay.
-    /// - Complexity: Reads the whole store.
-    public func repair() async throws -> RepairReport {
-        try claim()
-        defer { isRunning = false }
-        var report = RepairReport()
-        report.repaired = try await store.repair(try await store.damagedRows())
-        var remaining = try await store.damagedRows()
-        if remaining.contains(where: { $0.tag != nil }) {
-            switch try await accounts.check() {
-            case .available: break
-            case .unavailable(let failure, _): throw failure
-            case .stopped(let failures): throw failures[0]
-            }
-            limits = try await database.limits().bounded
-            for zoneSync in try await zoneSyncs.all() {
-                report.repaired += try await zoneSync.exports.repair(
-                    remaining.filter { $0.zone == zoneSync.zone.id && $0.tag != nil }, limits: limits)
-            }
-            await assets.close()
-            remaining = try await store.damagedRows()
-        }
-        report.remaining = remaining.map { DamagedRecord(record: $0.record, scope: store.scope, isPending: $0.isPending) }
-        return report
-    }
-
-    /// Checks which account is signed in, and makes the store belong to it. Records of another account are set aside.
-    ///
-    /// - Throws: ``ContainerEvent/Failure`` when no account is signed in, or a person has to decide; `CloudError`; ``StoreError``.
-    public func adoptAccount() async throws {
-        try claim()
-        defer { isRunning = false }
-        switch try await accounts.check() {
-        case .available: await zoneSyncs.forgetExports()
-        case .unavailable(let failure, _): throw failure
-        case .stopped(let failures): throw failures[0]
-        }
-    }
-
-    /// Makes the store belong to the account that is signed in; where it is being synchronised, waits for the set-up that does so.
-    ///
-    /// - Parameter startsByItself: Whether ``run()`` is about to be called, if it was not yet.
-    /// - Returns: Whether it does; not where the synchronisation ended before.
-    /// - Throws: As ``adoptAccount()``, but not 134417; `CancellationError`.
-    func waitForAccount(startsByItself: Bool) async throws -> Bool {
-        guard isRunning || startsByItself else {
-            try await adoptAccount()
-            return true
-        }
-        guard !machine.isSetUp else { return true }
-        let events = recorder.broadcaster.stream(replaying: false)
-        requestSyncSoon()
-        for await event in events where event.kind == .setup && event.end != nil {
-            if let failure = event.failure { throw failure }
-            return true
-        }
-        try Task.checkCancellation()
-        return false
-    }
-
     /// Ends the streams of its events: nothing more will happen.
     nonisolated func endEvents() { recorder.broadcaster.finish() }
 
@@ -414,15 +313,4 @@ public actor SyncEngine {
 
     /// Whether it was not closed.
     package nonisolated var isOpen: Bool { lock.isHeld }
-
-    /// Calls `body` with the store while nothing is synchronised. Afterwards the engine checks again which account the records belong to.
-    func alone<Result: Sendable>(_ body: @Sendable (RecordStore) async throws -> Result) async throws -> Result {
-        try claim()
-        defer { isRunning = false }
-        let result = try await body(store)
-        await zoneSyncs.forgetExports()
-        await zoneSyncs.forgetImports()
-        machine.begin()
-        return result
-    }
 }

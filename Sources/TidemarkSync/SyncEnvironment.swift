@@ -44,6 +44,13 @@ public struct SyncEnvironment: Sendable {
         self.networkChanges = networkChanges
     }
 
+    /// The environment with a clock to whose times others can be added.
+    var bounded: SyncEnvironment {
+        var environment = self
+        environment.now = Timestamp.bounded(now)
+        return environment
+    }
+
     /// The environment of the system.
     public static let system = SyncEnvironment(
         now: Timestamp.now, sleep: { try await Task.sleep(for: $0) }, random: { Double.random(in: 0..<1) },

@@ -20,10 +20,15 @@ struct SyncMachine: Hashable, Sendable {
     private(set) var setUpBackoff = Self.backoff
     private(set) var importBackoff = Self.backoff
     private(set) var exportBackoff = Self.backoff
+    /// The pauses before set-ups that a failed operation has asked for, until that operation succeeds.
+    private var renewalBackoff = Self.backoff
+    private var renewed: Operation?
     /// When a refused record may be tried again.
     private(set) var nextTry: Int64?
     /// When the changes may be sent that a save has left; `.min` for at once.
     private(set) var exportNotBefore = Int64.min
+    /// When that save was; `.min` without one.
+    private var savedAt = Int64.min
     private var lastWasImport = false
     /// Whether the zones that have changed are known, in this round of imports.
     private(set) var knowsChangedZones = false
@@ -45,8 +50,12 @@ struct SyncMachine: Hashable, Sendable {
     func next(at now: Int64) -> Step {
         if let halted { return .halt(halted) }
         guard isSetUp else { return setUpBackoff.allows(now) ? .setUp : .wait(until: setUpBackoff.notBefore) }
-        let isDue = exportIsWanted || nextTry.map { $0 <= now } ?? false
-        let canExport = isDue && exportBackoff.allows(now) && exportNotBefore <= now
+        // No change waits longer than the longest pause: a time beyond it is from before the clock was set back.
+        let isTimeToTry = nextTry.map { $0 <= now || $0 > now + ExportReaction.limitPause } ?? false
+        let isDue = exportIsWanted || isTimeToTry
+        // A clock that was set back since the save does not make the delay longer.
+        let isDelayed = exportNotBefore > now && savedAt <= now
+        let canExport = isDue && exportBackoff.allows(now) && !isDelayed
         let canImport = importIsWanted && importBackoff.allows(now)
         switch (canImport, canExport) {
         // By turns, so that neither waits for the end of the other.
@@ -57,10 +66,10 @@ struct SyncMachine: Hashable, Sendable {
         }
         var times: [Int64] = []
         if importIsWanted, !importBackoff.allows(now) { times.append(importBackoff.notBefore) }
-        if isDue, !exportBackoff.allows(now) || exportNotBefore > now {
-            times.append(max(exportBackoff.notBefore, exportNotBefore))
+        if isDue, !exportBackoff.allows(now) || isDelayed {
+            times.append(max(exportBackoff.allows(now) ? .min : exportBackoff.notBefore, isDelayed ? exportNotBefore : .min))
         }
-        if let nextTry, nextTry > now { times.append(nextTry) }
+        if let nextTry, !isTimeToTry { times.append(nextTry) }
         return .wait(until: times.min())
     }
 
@@ -76,10 +85,31 @@ struct SyncMachine: Hashable, Sendable {
         setUpBackoff.fail(at: now, asked: retryAfter, random: random)
     }
 
+    /// Notes that an operation has failed in a way that only another set-up can mend. If it fails so again after the set-up, the next pause is
+    /// longer.
+    mutating func renewSetUp(for operation: Operation, at now: Int64, retryAfter: Duration?, random: Double) {
+        isSetUp = false
+        if renewed != operation { renewalBackoff = Self.backoff }
+        renewed = operation
+        renewalBackoff.fail(at: now, asked: retryAfter, random: random)
+        setUpBackoff = renewalBackoff
+    }
+
+    /// Notes that an operation has succeeded.
+    private mutating func endRenewals(of operation: Operation) {
+        if renewed == operation { renewed = nil }
+    }
+
     mutating func halt(_ failure: ContainerEvent.Failure) { halted = failure }
 
     /// Begins again: the account, or another obstacle, may have changed.
     mutating func begin() {
+        renewed = nil
+        renewAll()
+    }
+
+    /// Begins again, as the same attempt: an operation that fails as before has a longer pause.
+    mutating func renewAll() {
         halted = nil
         isSetUp = false
         (setUpBackoff, importBackoff, exportBackoff) = (Self.backoff, Self.backoff, Self.backoff)
@@ -151,10 +181,12 @@ struct SyncMachine: Hashable, Sendable {
         guard !exportIsWanted else { return }
         exportIsWanted = true
         exportNotBefore = delay > .zero ? now + Int64(delay / .microseconds(1)) : .min
+        savedAt = now
     }
 
     mutating func imported(moreComing: Bool) {
         importBackoff.succeed()
+        endRenewals(of: .import)
         importIsWanted = moreComing
         lastWasImport = true
     }
@@ -180,7 +212,10 @@ struct SyncMachine: Hashable, Sendable {
             return
         }
         // Without a sent change, the cloud was not asked.
-        if sent > 0 { answered(.export, at: now) }
+        if sent > 0 {
+            answered(.export, at: now)
+            endRenewals(of: .export)
+        }
         exportBackoff.succeed()
         exportIsWanted = didWork
         self.nextTry = nextTry

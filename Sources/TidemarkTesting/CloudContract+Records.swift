@@ -221,6 +221,18 @@ extension CloudContract {
             let wrong = circle.count { if case .failed = $0 { true } else { false } }
             try expect(wrong > 0, "two records each below the other")
         },
+        Check("what goes with a deletion goes in the order of the names, whatever was made first") { subject in
+            let database = try await journal(subject)
+            try await save(record("root"), .create, to: database)
+            for name in ["m", "z", "b", "n5", "00"] {
+                let hanging = record(name, ["on": .reference(CloudReference("root", action: .deleteSelf))])
+                try await save(hanging, .create, to: database)
+            }
+            let mark = try await allChanges(in: database).token
+            _ = try await one(.delete(CloudRecordID("root", in: zone)), to: database)
+            try equal(
+                names(try await allChanges(in: database, since: mark).changes), ["-root", "-00", "-b", "-m", "-n5", "-z"])
+        },
         Check("what goes with a deletion is what refers to it by then, within one request") { subject in
             let database = try await journal(subject)
             func referring(_ name: String, to target: String?) -> CloudRecord {

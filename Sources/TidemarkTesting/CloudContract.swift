@@ -52,8 +52,9 @@ public enum CloudContract {
     }
 
     /// All checks of the contract.
-    public static let checks =
-        records + changes + assets + queries + accounts + shares + links + sharedZones + hierarchies + removals + secrets
+    public static let checks: [Check] = [
+        records, changes, assets, queries, accounts, shares, participants, links, sharedZones, hierarchies, removals, secrets,
+    ].flatMap { $0 }
 
     // For the checks
 

@@ -36,6 +36,7 @@ struct ImportTarget {
                 environment: environment,
                 scratch: scratch)
         } catch {
+            // The caller gets the first error; the folder is one for temporary files.
             try? FileManager.default.removeItem(at: scratch)
             throw error
         }
@@ -44,6 +45,7 @@ struct ImportTarget {
     /// Lets go of it before anything was ingested: nothing is left to clean up.
     func abandon() {
         blobs.close()
+        // What stays lies in the folder for temporary files.
         if let scratch { try? FileManager.default.removeItem(at: scratch) }
     }
 
@@ -66,6 +68,7 @@ struct ImportTarget {
             return try ContainerDirectory(openingAt: url)
         } catch {
             if error.code == .notFound { return nil }
+            // Where it can't be listed, the error above is what is wrong.
             let names = try? FileManager.default.contentsOfDirectory(atPath: url.path)
             if error.code == .notAStore, names?.isEmpty == true { return nil }
             throw error

@@ -196,6 +196,7 @@ private struct FolderWalk {
         } catch {
             throw ImportError(.source, "cannot read the folder \(root.path): \(error.reason)")
         }
+        // What can't be opened as a container is a folder like others.
         guard (try? ContainerDirectory(openingAt: root)) == nil else {
             throw ImportError(.source, "\(root.path) is a container, not a folder of photos; `tidemark export` reads it")
         }
@@ -268,8 +269,29 @@ private struct FolderWalk {
         return status.st_mode & S_IFMT == S_IFDIR
     }
 
+    /// Opens a folder below the root, following no symbolic link: one may have taken a folder's place since it was looked at.
+    private func descriptor(of path: Path) throws(Failure) -> Int32 {
+        let flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC
+        var folder = open(root.path, flags)
+        var number = errno
+        for part in path.dropLast().split(separator: CChar(UInt8(ascii: "/"))) where folder >= 0 {
+            let name: Path = Array(part) + [0]
+            let next = openat(folder, name, flags | O_NOFOLLOW)
+            number = errno
+            close(folder)
+            folder = next
+        }
+        guard folder >= 0 else { throw Failure(number: number) }
+        return folder
+    }
+
     private func names(in path: Path) throws(Failure) -> [Path] {
-        guard let folder = opendir(absolute(path)) else { throw Failure(number: errno) }
+        let descriptor = try descriptor(of: path)
+        guard let folder = fdopendir(descriptor) else {
+            let number = errno
+            close(descriptor)
+            throw Failure(number: number)
+        }
         defer { closedir(folder) }
         var names: [Path] = []
         errno = 0

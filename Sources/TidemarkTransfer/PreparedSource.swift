@@ -65,6 +65,7 @@ struct PreparedSource {
 
     /// The first bytes of a regular file; none of a pipe, which they would be lost to.
     private static func head(of url: URL) -> [UInt8] {
+        // A file that can't be read has no bytes; reading it as a source shows why.
         guard FileIdentity(url)?.isFile == true, let file = try? FileHandle(forReadingFrom: url) else { return [] }
         defer { try? file.close() }
         return (try? file.read(upToCount: 12)).flatMap { $0 }.map(Array.init) ?? []
@@ -157,7 +158,7 @@ struct PreparedSource {
 
     /// Decides what of an archive is imported: its only manifest, or its photos.
     private mutating func choose(_ url: URL, _ given: ImportFormat, _ folder: URL) throws(ImportError) {
-        let files = Self.files(in: folder)
+        let files = try Self.files(in: folder)
         if files.contains("[Content_Types].xml") { throw ImportError(.source, Self.spreadsheet(url)) }
         let kinds: Set = ["csv", "tsv", "tab", "jsonl", "ndjson", "json", "geojson"]
         var manifests = files.filter { kinds.contains(URL(fileURLWithPath: $0).pathExtension.lowercased()) }
@@ -182,8 +183,13 @@ struct PreparedSource {
     }
 
     /// The files below a folder, without hidden ones and what macOS adds to archives.
-    private static func files(in folder: URL) -> [String] {
-        let paths = (try? FileManager.default.subpathsOfDirectory(atPath: folder.path)) ?? []
+    private static func files(in folder: URL) throws(ImportError) -> [String] {
+        let paths: [String]
+        do {
+            paths = try FileManager.default.subpathsOfDirectory(atPath: folder.path)
+        } catch {
+            throw ImportError(.source, "cannot read \(folder.path): \(error.localizedDescription)")
+        }
         return paths.filter { path in
             let isHidden = path.split(separator: "/").contains { $0.hasPrefix(".") || $0 == "__MACOSX" }
             return !isHidden && FileIdentity(folder.appendingPathComponent(path))?.isFile == true

@@ -78,7 +78,7 @@ extension ShareParticipant {
     }
 }
 
-extension ShareParticipant.Role {
+extension ShareParticipant.Role: WireNamed {
     package var wireName: String {
         switch self {
         case .owner: "OWNER"
@@ -88,23 +88,9 @@ extension ShareParticipant.Role {
         case .unknown: "UNKNOWN"
         }
     }
-
-    package init(wire node: JSONNode) throws(CloudError) {
-        let name = try node.asString()
-        guard let role = Self.allCases.first(where: { $0.wireName == name }) else {
-            throw node.refusal("is not one of OWNER, ADMINISTRATOR, USER, PUBLIC_USER")
-        }
-        self = role
-    }
-
-    /// That of an answer: `unknown` where this version does not know it.
-    fileprivate init(answered node: JSONNode) throws(CloudError) {
-        let name = try node.asString()
-        self = Self.allCases.first { $0.wireName == name } ?? .unknown
-    }
 }
 
-extension ShareParticipant.Permission {
+extension ShareParticipant.Permission: WireNamed {
     package var wireName: String {
         switch self {
         case .none: "NONE"
@@ -113,23 +99,9 @@ extension ShareParticipant.Permission {
         case .unknown: "UNKNOWN"
         }
     }
-
-    package init(wire node: JSONNode) throws(CloudError) {
-        let name = try node.asString()
-        guard let permission = Self.allCases.first(where: { $0.wireName == name }) else {
-            throw node.refusal("is not one of NONE, READ_ONLY, READ_WRITE")
-        }
-        self = permission
-    }
-
-    /// That of an answer: `unknown` where this version does not know it.
-    fileprivate init(answered node: JSONNode) throws(CloudError) {
-        let name = try node.asString()
-        self = Self.allCases.first { $0.wireName == name } ?? .unknown
-    }
 }
 
-extension ShareParticipant.AcceptanceStatus {
+extension ShareParticipant.AcceptanceStatus: WireNamed {
     package var wireName: String {
         switch self {
         case .pending: "INVITED"
@@ -137,20 +109,6 @@ extension ShareParticipant.AcceptanceStatus {
         case .removed: "REMOVED"
         case .unknown: "UNKNOWN"
         }
-    }
-
-    package init(wire node: JSONNode) throws(CloudError) {
-        let name = try node.asString()
-        guard let status = Self.allCases.first(where: { $0.wireName == name }) else {
-            throw node.refusal("is not one of INVITED, ACCEPTED, REMOVED")
-        }
-        self = status
-    }
-
-    /// That of an answer: `unknown` where this version does not know it.
-    fileprivate init(answered node: JSONNode) throws(CloudError) {
-        let name = try node.asString()
-        self = Self.allCases.first { $0.wireName == name } ?? .unknown
     }
 }
 

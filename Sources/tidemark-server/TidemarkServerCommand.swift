@@ -89,6 +89,9 @@ struct TidemarkServerCommand: AsyncParsableCommand {
     @OptionGroup(title: "A cloud of several servers")
     var storage: StorageOptions
 
+    @OptionGroup(title: "A cloud of several servers")
+    var reading: AssetReadOptions
+
     @Option(help: ArgumentHelp("The address to listen on; 0.0.0.0 or :: for all.", valueName: "address"))
     var host = "127.0.0.1"
 
@@ -167,6 +170,8 @@ struct TidemarkServerCommand: AsyncParsableCommand {
         guard identity.identityProvider == nil || publicURL != nil else {
             throw ValidationError("--identity-provider needs --public-url: the provider sends browsers there")
         }
+        try reading.validate(
+            with: storage, isSecure: publicURL.map { $0.lowercased().hasPrefix("https:") } ?? (tlsCert != nil))
         guard data != nil || storage.database != nil else {
             throw ValidationError("say which cloud: --data <directory>, or --database and --assets")
         }
@@ -204,6 +209,7 @@ struct TidemarkServerCommand: AsyncParsableCommand {
                 if prints { Self.print(Listening(address: reached, port: port)) }
             }
             configuration.database = storage.place()
+            configuration.database?.assetReads = reading.reads
             let server =
                 if let database = configuration.database {
                     try await CloudServer.open(configuration, database, logger: logger, onListening: listening)
@@ -278,12 +284,14 @@ struct TidemarkServerCommand: AsyncParsableCommand {
     private static func print(_ listening: Listening) {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        // Texts and a number can always be encoded.
         guard let line = try? encoder.encode(listening) else { return }
         // The server serves also where nobody reads what it prints.
         try? FileHandle.standardOutput.write(contentsOf: line + Data("\n".utf8))
     }
 
     private static func tell(_ text: String) {
+        // Nobody is left who could read that standard error is gone.
         try? FileHandle.standardError.write(contentsOf: Data("\(name): \(text)\n".utf8))
     }
 }
@@ -314,7 +322,9 @@ struct LimitOptions: ParsableArguments {
             valueName: "n"))
     var connectionsOfAddress: Int?
 
-    @Option(help: ArgumentHelp("Requests a second of an account and of an address; 0 for no limit.", valueName: "n"))
+    @Option(
+        help: ArgumentHelp(
+            "Requests a second of an account and of an address, at this server; 0 for no limit.", valueName: "n"))
     var requestRate = Int(ServerLimits().requestsPerSecond)
 
     @Option(help: ArgumentHelp("Requests that may come at once before the rate counts.", valueName: "n"))
@@ -322,7 +332,8 @@ struct LimitOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "Millions of instructions of SQLite that a query may take: 1 looks at some 50,000 records.", valueName: "n"))
+            "Millions of instructions of SQLite that a query may take: 1 looks at some 50,000 records; of no effect with --database.",
+            valueName: "n"))
     var queryCost = 50
 
     @Option(help: ArgumentHelp("Seconds after which a query ends.", valueName: "seconds"))

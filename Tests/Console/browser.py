@@ -6,11 +6,14 @@ The drivers of the console and of Examples/WebJournal share it.
 import argparse
 import base64
 import importlib.util
+import io
 import pathlib
 import shutil
 import sys
 import time
 
+import PIL.Image
+import zxingcpp
 from selenium import webdriver
 from selenium.common.exceptions import NoSuchElementException, StaleElementReferenceException
 from selenium.webdriver.chrome.service import Service
@@ -263,6 +266,11 @@ class Browser:
         if folder:
             self.picture(folder / f"{name}-{width}-{scheme}.webp")
         return finds
+
+    def scan(self, selector):
+        """What a camera reads in a picture on the page: the text of each code."""
+        with PIL.Image.open(io.BytesIO(self.find(selector).screenshot_as_png)) as picture:
+            return [code.text for code in zxingcpp.read_barcodes(picture)]
 
     def skip_to_content(self):
         """Reaches the content of the page by keys, as people do who have no mouse."""

@@ -1,6 +1,6 @@
 // Goal: no bytes make the probe or the EXIF reader overrun, hang or contradict themselves.
 //
-// clang -std=c17 -g -O1 -fsanitize=fuzzer,address,undefined, with tide_status.c, tide_image.c, tide_exif.c and -lexif; seeds from
+// clang -std=c17 -g -O1 -fsanitize=fuzzer,address,undefined, with tide_status.c, tide_image*.c, tide_exif.c and -lexif; seeds from
 // `image_test DIRECTORY`.
 
 #include <stdlib.h>

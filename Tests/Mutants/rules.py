@@ -17,11 +17,11 @@ RULES = {
     "outbox": {
         "files": ["Sources/TidemarkStore/Syncing/Outbox.swift", "Sources/TidemarkStore/Syncing/Export*.swift",
                   "Sources/TidemarkStore/Syncing/PendingRow.swift", "Sources/TidemarkStore/Syncing/RecordStore+Exporting.swift",
-                  "Sources/TidemarkStore/History/RecordStore+Purging.swift", "Sources/TidemarkSync/ExportScheduler.swift"],
+                  "Sources/TidemarkStore/History/RecordStore+Purging.swift", "Sources/TidemarkSync/Exporting/*.swift"],
         "first": "TidemarkSyncTests|PurgeTests|OutboxTests|HistoryTests",
     },
     "tags": {
-        "files": ["Sources/TidemarkCloudEngine/Records/ChangeTagCipher.swift", "Sources/TidemarkCloudEngine/Records/ModifyBatch.swift",
+        "files": ["Sources/TidemarkCloudEngine/Records/ChangeTagCipher.swift", "Sources/TidemarkCloudEngine/Records/ModifyBatch*.swift",
                   "Sources/TidemarkCloudEngine/Engine/CloudEngine+Modify.swift", "Sources/TidemarkCloudEngine/Engine/CloudEngine+Changes.swift",
                   "Sources/TidemarkCloudEngine/Records/IdempotencyRecord.swift"],
         "first": "TidemarkCloudEngineTests|EmbeddedCloudTests|TidemarkTestingTests",
@@ -48,7 +48,7 @@ RULES = {
     },
     # The readers of the C core, which has tests of its own.
     "core": {
-        "files": ["CSupport/CTideCore/tide_image.c", "CSupport/CTideCore/tide_blob_read.c", "CSupport/CTideCore/tide_intake.c", "CSupport/CTideCore/tide_places.c",
+        "files": ["CSupport/CTideCore/tide_image*.c", "CSupport/CTideCore/tide_blob_read.c", "CSupport/CTideCore/tide_intake.c", "CSupport/CTideCore/tide_places.c",
                   "CSupport/CTidePictures/*.c"],
         "command": ["Tests/CoreFuzz/run"],
         "first": None,

@@ -19,15 +19,15 @@ import tempfile
 import time
 
 import faulty_bucket
+import seaweed
 from faulty_bucket import FaultyBucket
+from seaweed import wait_until
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-sys.path += [str(ROOT / "Deployment" / "Cluster"), str(ROOT / "Tests" / "Interop"), str(ROOT / "Benchmarks")]
-import cluster as clusters  # noqa: E402
+sys.path += [str(ROOT / "Tests" / "Interop"), str(ROOT / "Benchmarks")]
 import requests  # noqa: E402
 import start_server  # noqa: E402
 import steps  # noqa: E402
-from nodes import wait_until  # noqa: E402
 from runner.postgres import Postgres  # noqa: E402
 from steps import check, equal, only  # noqa: E402
 
@@ -41,9 +41,9 @@ class Proof:
     def __init__(self, options, folder):
         self.step = steps.Steps("bucket", least=30)
         self.database = Postgres(folder / "postgresql")
-        self.bucket = start_bucket(folder)
+        self.bucket = seaweed.start_bucket(folder)
         self.faulty = FaultyBucket(self.bucket.bucket_endpoint)
-        place = ["--database", self.database.address, "--assets", f"s3://{clusters.BUCKET}", "--s3-endpoint", self.faulty.url]
+        place = ["--database", self.database.address, "--assets", f"s3://{seaweed.BUCKET}", "--s3-endpoint", self.faulty.url]
         environment = self.bucket.environment
         cloud = start_server.Cloud(options.tidemark, folder, place, environment)
         given = start_server.fill(cloud)
@@ -214,29 +214,6 @@ class Proof:
             self.wait_until_ready()
             equal(self.fetch(address, data), "whole")
             equal(self.fetch(self.add(sent), sent), "whole")
-
-
-class Bucket(clusters.Cluster):
-    """SeaweedFS alone, at an address of this machine."""
-
-    def __init__(self, directory, weed):
-        self.directory, self.say, self.weed, self.machines = directory, lambda text: None, weed, {}
-        self.network = clusters.Network(False)
-        self.user = "postgres" if os.geteuid() == 0 else None
-        self.secrets = {name: clusters.secrets.token_hex(16) for name in ("tidemark", "access", "secret")}
-        self.add("s3", 20)
-        if self.user:
-            shutil.chown(self["s3"].directory, self.user)
-
-
-def start_bucket(folder):
-    bucket = Bucket(folder / "bucket", clusters.find_weed(folder))
-    try:
-        bucket.start_bucket()
-    except BaseException:
-        bucket.end(kills=True)
-        raise
-    return bucket
 
 
 def main():

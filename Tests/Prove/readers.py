@@ -8,7 +8,9 @@
    attributes of any file of the store.
 4. The writer is killed with SIGKILL, again and again; a reader, as root and as nobody, must then see what was acknowledged, and
    leave every file as it was.
-5. A store of a size is made, and opened many times.
+5. Two writers save, each the records of a lane of its own, and each is killed again and again, while four readers read. Each state
+   that they see has whole saves alone; a writer that begins again finds what was acknowledged, and at most one save more.
+6. A store of a size is made, and opened many times.
 """
 
 import argparse
@@ -19,9 +21,12 @@ import pathlib
 import random
 import re
 import shutil
+import sqlite3
 import subprocess
 import sys
 import tempfile
+import threading
+import time
 
 # What a reader may do with a descriptor of the store's files. Whatever else takes one is a finding.
 HARMLESS = {"read", "pread64", "close", "fstat", "newfstatat", "statx", "lseek", "mmap", "getdents64", "statfs", "fstatfs",
@@ -48,6 +53,12 @@ def finish(process):
     if process.returncode != 0:
         fail(f"{process.args} ended with {process.returncode}: {errors}")
     return json.loads(output.splitlines()[-1])
+
+
+def finish_quietly(process):
+    _, errors = process.communicate()
+    if process.returncode != 0:
+        fail(f"{process.args} ended with {process.returncode}: {errors}")
 
 
 class Run:
@@ -196,6 +207,80 @@ class Run:
                 fail("a reader changed a file of the store")
         print(f"{self.options.kills} kills: each acknowledged save was seen, no file was changed", flush=True)
 
+    # Several writers
+
+    def write_lane(self, container, lane, commits, kills, moments, progress):
+        """Has a writer go on with a lane until so many saves are acknowledged, and kills it so many times meanwhile."""
+        acknowledged, saved = 1, 0
+        ends = sorted(moments.randrange(1, commits) for _ in range(kills)) + [commits]
+        for number, end in enumerate(ends):
+            writer = self.start("write-lane", container, lane, "--count", 1 << 40)
+            try:
+                begin = int(writer.stdout.readline() or -1)
+                if begin not in (acknowledged, acknowledged + 1):
+                    raise ValueError(f"lane {lane}, start {number}: {begin} was found, {acknowledged} acknowledged: {writer.poll()}")
+                acknowledged = begin
+                while saved < end:
+                    line = writer.stdout.readline()
+                    if not line.endswith("\n"):
+                        raise ValueError(f"the writer of lane {lane} ended by itself: {writer.stderr.read()}")
+                    acknowledged, saved = int(line), saved + 1
+                    progress[lane] = saved
+                # What it is in the middle of differs.
+                time.sleep(moments.choice([0, 0, moments.uniform(0, 0.003)]))
+            finally:
+                writer.kill()
+            whole = [int(line) for line in writer.stdout.read().splitlines(keepends=True) if line.endswith("\n")]
+            writer.wait()
+            if whole:
+                saved, acknowledged = saved + len(whole), whole[-1]
+            progress[lane] = saved
+            found = self.probe("read-lanes", container)
+            if found["problems"] or found["lanes"][lane] not in (acknowledged, acknowledged + 1):
+                raise ValueError(f"after a kill at {acknowledged} of lane {lane}: {found}")
+
+    def several_writers(self, moments):
+        container, lanes = self.folder / "lanes", ["a", "b"]
+        for lane in lanes:
+            finish_quietly(self.start("write-lane", container, lane, "--count", 1))
+        wanted = self.folder / "reading"
+        wanted.touch()
+        readers = [self.start("read-lanes", container, "--while-there", wanted, "--pause", self.options.pause if number % 2 else 0,
+                              *(["--reopens"] if number == 0 else [])) for number in range(self.options.readers)]
+        progress, problems = dict.fromkeys(lanes, 0), []
+
+        def write(lane, drawn):
+            try:
+                self.write_lane(container, lane, self.options.commits // 2, self.options.kills, drawn, progress)
+            except (Exception, SystemExit) as error:  # fail() raises the latter, which would end this thread alone.
+                problems.append(str(error))
+
+        threads = [threading.Thread(target=write, args=(lane, random.Random(moments.getrandbits(64)))) for lane in lanes]
+        began = told = time.monotonic()
+        for thread in threads:
+            thread.start()
+        while any(thread.is_alive() for thread in threads):
+            threads[0].join(0.5)
+            threads[1].join(0.5)
+            if time.monotonic() - told > 30:
+                told = time.monotonic()
+                print(f"  {sum(progress.values()):,} of {self.options.commits:,} saves in {told - began:.0f} s", flush=True)
+        seconds = time.monotonic() - began
+        wanted.unlink()
+        found = [finish(reader) for reader in readers]
+        problems += [f"a reader met {problem}" for reader in found for problem in reader["problems"]]
+        if any(reader["reads"] < 2 for reader in found):
+            problems.append("a reader hardly read")
+        if not problems:
+            with sqlite3.connect(container / "private.sqlite") as database:
+                whole = database.execute("PRAGMA integrity_check").fetchall()
+            if whole != [("ok",)]:
+                problems.append(f"integrity_check: {whole[:5]}")
+        if problems:
+            fail(f"two writers: {'; '.join(problems)}")
+        print(f"2 writers: {sum(progress.values()):,} saves in {seconds:.0f} s, each killed {self.options.kills} times; {len(found)} readers: "
+              f"{sum(reader['reads'] for reader in found):,} reads, no problem", flush=True)
+
     # Opening
 
     def open(self):
@@ -215,7 +300,8 @@ def main():
     parser.add_argument("--seconds", type=float, default=10, help="how long the writer saves (10)")
     parser.add_argument("--readers", type=int, default=4, help="processes that read (4)")
     parser.add_argument("--pause", type=int, default=10, help="milliseconds from a read to the next (10)")
-    parser.add_argument("--kills", type=int, default=50, help="how often to kill the writer (50)")
+    parser.add_argument("--kills", type=int, default=50, help="how often to kill the writer, and each of two (50)")
+    parser.add_argument("--commits", type=int, default=200_000, help="saves of two writers (200,000)")
     parser.add_argument("--megabytes", type=int, default=1000, help="size of the store to be opened (1,000); 0 for none")
     parser.add_argument("--folder", type=pathlib.Path, help="where to work; emptied at the end (a temporary folder)")
     parser.add_argument("--seed", type=int, help="draws the same moments again")
@@ -231,6 +317,7 @@ def main():
         else:
             print("no strace here: system calls not looked at")
         run.kill(random.Random(seed))
+        run.several_writers(random.Random(seed + 1))
         if options.megabytes:
             run.open()
 

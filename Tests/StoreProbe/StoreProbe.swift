@@ -11,7 +11,7 @@ import TidemarkStore
 /// there are as many numbered records as `last` says.
 @main struct StoreProbe: AsyncParsableCommand {
     static let configuration = CommandConfiguration(subcommands: [
-        Write.self, Fill.self, Read.self, Open.self, Locks.self, Migrate.self, Newer.self,
+        Write.self, Fill.self, Read.self, WriteLane.self, ReadLanes.self, Open.self, Locks.self, Migrate.self, Newer.self,
     ])
 
     static func print(_ object: [String: Any]) throws {
@@ -190,6 +190,93 @@ struct Read: AsyncParsableCommand {
             "reads": durations.count, "rows": rows, "problems": problems, "p50": StoreProbe.milliseconds(durations, at: 0.5),
             "slowest": StoreProbe.milliseconds(durations, at: 1),
         ])
+    }
+}
+
+/// Sets all records of a lane to the next number, in one transaction, again and again: each writer of a store has a lane of its own.
+///
+/// Prints the number that it begins with, then that of each save once it is durable.
+struct WriteLane: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(commandName: "write-lane")
+
+    @Argument var path: String
+    @Argument var lane: String
+    /// Saves.
+    @Option var count = 100
+    /// Records of the lane.
+    @Option var records = 5
+
+    func run() async throws {
+        let store = try RecordStore(container: ContainerDirectory(openingOrCreatingAt: container(path)))
+        let first = "\(lane)-0"
+        let begin = try await store.reader.read { db in
+            try db.tableExists("Destination")
+                ? Int.fetchOne(db, sql: "SELECT n FROM Destination WHERE _key = ?", arguments: [first]) ?? 0 : 0
+        }
+        acknowledge(begin)
+        guard count > 0 else { return }
+        for number in begin + 1...begin + count {
+            let edits = (0..<records).map { edit("\(lane)-\($0)", number) }
+            _ = try await store.save(
+                edits, schemas: [schema], blobs: [], author: TransactionAuthor("probe", origin: .save),
+                policy: { _ in .overwrite }, check: { _ in })
+            acknowledge(number)
+        }
+    }
+
+    private func acknowledge(_ number: Int) { FileHandle.standardOutput.write(Data("\(number)\n".utf8)) }
+}
+
+/// Reads all lanes: the records of each have one number, which never becomes smaller.
+struct ReadLanes: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(commandName: "read-lanes")
+
+    @Argument var path: String
+    /// Reads, over and over, as long as this file is there; once without.
+    @Option var whileThere: String?
+    /// Records of a lane.
+    @Option var records = 5
+    /// Milliseconds from a read to the next.
+    @Option var pause = 0
+    /// Opens the store anew for each read.
+    @Flag var reopens = false
+
+    func run() async throws {
+        let directory = try ContainerDirectory(openingAt: container(path))
+        var reader = try StoreReader(container: directory)
+        var (reads, lanes, problems): (Int, [String: Int], [String]) = (0, [:], [])
+        var isWanted = true
+        while isWanted {
+            do {
+                if reopens { reader = try StoreReader(container: directory) }
+                for (lane, numbers) in try numbers(reader) {
+                    if numbers.count != records || Set(numbers).count != 1 { problems.append("\(lane) has \(numbers)") }
+                    let before = lanes[lane] ?? 0
+                    if numbers[0] < before { problems.append("\(lane) has \(numbers[0]) after \(before)") }
+                    lanes[lane] = numbers[0]
+                }
+            } catch {
+                problems.append("\(error)")
+            }
+            reads += 1
+            if pause > 0 { try await Task.sleep(for: .milliseconds(pause)) }
+            let isThere = whileThere.map { FileManager.default.fileExists(atPath: $0) } ?? false
+            isWanted = isThere && problems.count < 20
+        }
+        try StoreProbe.print(["reads": reads, "lanes": lanes, "problems": problems])
+    }
+
+    /// The numbers of each lane's records, in one state of the store.
+    private func numbers(_ reader: StoreReader) throws -> [String: [Int]] {
+        let rows = try reader.read { db in
+            try Row.fetchAll(db, sql: "SELECT _key, n FROM Destination ORDER BY _key")
+        }
+        var lanes: [String: [Int]] = [:]
+        for row in rows {
+            let (name, number): (String, Int) = (row[0], row[1])
+            lanes[String(name.prefix { $0 != "-" }), default: []].append(number)
+        }
+        return lanes
     }
 }
 

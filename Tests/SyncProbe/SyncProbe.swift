@@ -14,7 +14,7 @@ import TidemarkTesting
 @main
 struct SyncProbe: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "sync-probe", subcommands: [Synchronize.self, EditRecords.self, Digest.self])
+        commandName: "sync-probe", subcommands: [Synchronize.self, EditRecords.self, PurgeHistory.self, Digest.self])
 }
 
 struct Synchronize: AsyncParsableCommand {
@@ -105,6 +105,21 @@ struct EditRecords: AsyncParsableCommand {
             fflush(nil)
             if pause > 0 { try await Task.sleep(for: .milliseconds(pause)) }
         }
+    }
+}
+
+struct PurgeHistory: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "purge-history", abstract: "Removes the private store's history that is older than some minutes.")
+
+    @Argument var container: String
+    @Option var minutes = 10
+
+    func run() async throws {
+        let directory = try ContainerDirectory(openingAt: URL(fileURLWithPath: container))
+        let store = try RecordStore(container: directory, notifier: StoreChangeNotifier(container: directory, role: .app))
+        let purge = try await store.purgeHistory(olderThan: .seconds(60 * minutes), keepingAtLeast: .zero)
+        print("\(purge.transactions) transactions, \(purge.changes) changes")
     }
 }
 

@@ -24,6 +24,10 @@ public final class TCPProxy: Sendable {
         var sockets: Set<Int32> = []
         var accepted = 0
         var swallowed = 0
+        /// Pieces of what clients send that pass before a connection is cut; `nil` for no end.
+        var piecesLeft: Int?
+        var passesLast = false
+        var hasCut = false
     }
 
     public let port: Int
@@ -75,6 +79,31 @@ public final class TCPProxy: Sendable {
     public func cut() {
         state.withLock { state in
             for socket in state.sockets { shutdown(socket, Int32(SHUT_RDWR)) }
+        }
+    }
+
+    /// Cuts the connection on which a piece of what clients send comes, once. Each statement, or some that go together, is a piece.
+    ///
+    /// - Parameters:
+    ///   - count: How many pieces of all connections pass before that one, from now on.
+    ///   - passesLast: Whether the server gets the piece; its answer is lost then.
+    public func cut(afterPieces count: Int, passingLast passesLast: Bool) {
+        state.withLock { state in (state.piecesLeft, state.passesLast, state.hasCut) = (count, passesLast, false) }
+    }
+
+    /// Whether ``cut(afterPieces:passingLast:)`` has cut a connection since it was called last.
+    public var hasCut: Bool { state.withLock { $0.hasCut } }
+
+    /// Counts a piece of what a client sends.
+    ///
+    /// - Returns: `nil` where it is passed on as usual; otherwise the connection is cut, and this is whether the server gets the piece.
+    private func endsAtPiece() -> Bool? {
+        state.withLock { state in
+            guard let left = state.piecesLeft else { return nil }
+            state.piecesLeft = left == 0 ? nil : left - 1
+            guard left == 0 else { return nil }
+            state.hasCut = true
+            return state.passesLast
         }
     }
 
@@ -134,6 +163,11 @@ public final class TCPProxy: Sendable {
             for (from, to) in [(0, server), (1, client)] where waiting[from].revents != 0 {
                 let count = read(waiting[from].fd, &buffer, buffer.count)
                 guard count > 0 else {
+                    isOpen = false
+                    break
+                }
+                if from == 0, let passes = endsAtPiece() {
+                    if passes { _ = Self.send(buffer, count, to) }
                     isOpen = false
                     break
                 }

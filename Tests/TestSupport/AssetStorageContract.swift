@@ -1,6 +1,7 @@
 import Foundation
 import TidemarkCloud
 import TidemarkCloudEngine
+import TidemarkHTTP
 
 /// What every ``AssetStorage`` does, as checks that throw where it doesn't.
 package struct AssetStorageContract: Sendable, CustomStringConvertible {
@@ -45,6 +46,17 @@ package struct AssetStorageContract: Sendable, CustomStringConvertible {
         try require(value == other, "\(what): \(value), not \(other)")
     }
 
+    /// The digests of all pages, sorted: one that comes twice is there twice.
+    private static func digests(of owner: String, in storage: any AssetStorage) async throws -> [String] {
+        var (all, place): ([String], String?) = ([], nil)
+        repeat {
+            let page = try await storage.digests(of: owner, from: place)
+            all += page.digests
+            place = page.next
+        } while place != nil
+        return all.sorted()
+    }
+
     private static func requireError(
         _ code: CloudError.Code, _ what: String, _ body: () async throws -> Void
     ) async throws {
@@ -65,6 +77,16 @@ package struct AssetStorageContract: Sendable, CustomStringConvertible {
             bytes[index] = UInt8(truncatingIfNeeded: state >> 56)
         }
         return Data(bytes)
+    }
+
+    /// What whoever has an address reads there.
+    private static func read(_ url: String?, _ headers: (String, String)...) async throws -> HTTPAnswer {
+        guard let url else { throw Broken(description: "there is no address") }
+        let transport = CurlTransport(trustRoots: .system, isSecure: url.hasPrefix("https:"))
+        let times = HTTPTimes(
+            connecting: .seconds(30), sendingSilence: .seconds(30), receivingSilence: .seconds(30), total: .seconds(60))
+        return try await transport.send(
+            HTTPRequest(lane: .downloads, method: .get, url: url, headers: headers, answerSizeMax: 1 << 20, times: times))
     }
 
     private static func send(
@@ -168,7 +190,7 @@ package struct AssetStorageContract: Sendable, CustomStringConvertible {
             }
             try requireEqual(try await storage.received(asset, owner: owner), 0, "received")
             try require(!storage.has(asset, owner: owner), "it has no content")
-            try requireEqual(try await storage.digests(of: owner, beginningWith: 0).count, 0, "digests")
+            try requireEqual(try await digests(of: owner, in: storage), [], "digests")
         },
         AssetStorageContract("of equal pieces that arrive together one is taken") { subject in
             let storage = try subject.storage()
@@ -243,6 +265,37 @@ package struct AssetStorageContract: Sendable, CustomStringConvertible {
                 }
             }
         },
+        AssetStorageContract("an address, where there is one, is of one content, and anybody reads that by it") { subject in
+            let storage = try subject.storage()
+            let bytes = content(1000, 20)
+            let asset = try await send(bytes, to: storage, pieces: 1000)
+            let other = try await send(content(1000, 21), to: storage, pieces: 1000)
+            guard storage.signsURLs else {
+                return try requireEqual(try storage.signedURL(of: asset, owner: owner), nil, "the address")
+            }
+            let url = try storage.signedURL(of: asset, owner: owner)
+            let whole = try await read(url)
+            try requireEqual(whole.status.code, 200, "the status")
+            try require(whole.body == Array(bytes), "the content")
+            for (name, value) in [
+                ("Content-Type", AssetHeaders.contentType), ("Content-Disposition", AssetHeaders.contentDisposition),
+                ("Cache-Control", AssetHeaders.cacheControl),
+            ] { try requireEqual(whole.headers.first(name: name), value, name) }
+            let part = try await read(url, ("Range", "bytes=10-19"))
+            try requireEqual(part.status.code, 206, "the status of a part")
+            try requireEqual(part.headers.first(name: "Content-Range"), "bytes 10-19/1000", "the range")
+            try require(part.body == Array(bytes[10..<20]), "the part")
+            // The same signature for another content.
+            func path(_ asset: CloudAsset) -> String { "\(asset.digest.prefix(2))/\(asset.digest)" }
+            let altered = url?.replacingOccurrences(of: path(asset), with: path(other))
+            try requireEqual(try await read(altered).status.code, 403, "the status of another content")
+            let missing = CloudAsset(digest: AssetDigest.asset(of: Data([4])).digest, size: 1000)
+            try requireEqual(
+                try await read(try storage.signedURL(of: missing, owner: owner)).status.code, 404, "the status of a missing one")
+            try await requireError(.invalidArguments, "no digest") {
+                _ = try storage.signedURL(of: CloudAsset(digest: "../x", size: 1), owner: owner)
+            }
+        },
         AssetStorageContract("what is removed is gone for all servers, and may come again") { subject in
             let (first, second) = (try subject.storage(), try subject.storage())
             let content = content(1000, 16)
@@ -260,24 +313,21 @@ package struct AssetStorageContract: Sendable, CustomStringConvertible {
         AssetStorageContract("owners and digests are listed, each owner's apart") { subject in
             let storage = try subject.storage()
             try requireEqual(try await storage.owners(), [], "owners of nothing")
-            var digests: [String: [UInt8: Set<String>]] = [:]
+            var expected: [String: Set<String>] = [:]
             for (number, owner) in ["", "_one", "_two"].enumerated() {
                 for seed in 0..<6 {
                     let asset = try await send(
                         content(100, UInt64(number * 100 + seed)), to: storage, pieces: 100, owner: owner)
-                    let byte = UInt8(asset.digest.prefix(2), radix: 16)!
-                    digests[owner, default: [:]][byte, default: []].insert(asset.digest)
+                    expected[owner, default: []].insert(asset.digest)
                 }
             }
             let begun = AssetDigest.asset(of: content(10, 999))
             _ = try await storage.add(content(10, 999).prefix(5), to: begun, at: 0, owner: "_three", by: nil)
             try requireEqual(try await storage.owners().sorted(), ["", "_one", "_three", "_two"], "owners")
-            for (owner, bytes) in digests {
-                for (byte, expected) in bytes {
-                    try requireEqual(try await storage.digests(of: owner, beginningWith: byte), expected, "digests of \(owner)")
-                }
-                let unused = (UInt8.min...UInt8.max).first { bytes[$0] == nil }!
-                try requireEqual(try await storage.digests(of: owner, beginningWith: unused), [], "digests of \(owner)")
+            // Nothing but a piece of an upload is there of the third.
+            for owner in ["", "_one", "_two", "_three", "_four"] {
+                try requireEqual(
+                    try await digests(of: owner, in: storage), (expected[owner] ?? []).sorted(), "digests of \(owner)")
             }
         },
         AssetStorageContract("ages are told from when a content came or was touched") { subject in

@@ -66,10 +66,15 @@ extension CredentialStorageContract {
             }
             try requireEqual(try await storage.syncFailures(.init(), limit: 9).count, 4, "different ones")
             for (time, reason) in [(now + 20, "newest"), (now + 3, "older")] {
-                try await storage.record([failure(at: time, reason: reason)], at: now)
+                var attempt = failure(at: time, reason: reason)
+                (attempt.sender, attempt.field, attempt.fieldType) = ("session \(reason)", "field \(reason)", "type \(reason)")
+                try await storage.record([attempt], at: now)
             }
             let row = try await storage.syncFailures(.init(), limit: 1)
             try requireEqual(row.map(\.reason), ["newest"], "the reason")
+            try requireEqual(row.map(\.sender), ["session newest"], "the session")
+            try requireEqual(row.map(\.field), ["field newest"], "the field")
+            try requireEqual(row.map(\.fieldType), ["type newest"], "the type of the field")
             try requireEqual(row.map(\.count), [14], "the count with every reason")
         },
         StorageCheck("of each container the newest failures stay, those of nobody take no place, and old ones go") { open in

@@ -18,13 +18,16 @@ public final class FaultyCloudFixture: Sendable {
     /// - Parameters:
     ///   - observe: Is called with the text of each statement on records before it is prepared.
     ///   - storage: Makes the storage of a container's rows, instead of a file of the folder.
+    ///   - assets: Makes the storage of a container's assets over that of the folder.
     package init(
-        observing observe: (@Sendable (String) -> Void)?, storage: EmbeddedCloud.StorageOfContainer? = nil
+        observing observe: (@Sendable (String) -> Void)?, storage: EmbeddedCloud.StorageOfContainer? = nil,
+        assets: EmbeddedCloud.AssetsOfContainer? = nil
     ) throws {
         scratch = try Scratch()
         directory = scratch["cloud"]
         cloud = try EmbeddedCloud(
-            at: directory, now: { Int64((Date().timeIntervalSince1970 * 1e6).rounded()) }, observing: observe, storage: storage)
+            at: directory, now: { Int64((Date().timeIntervalSince1970 * 1e6).rounded()) }, observing: observe, storage: storage,
+            assets: assets)
     }
 
     /// The identifier of the account of an address, which is made if need be.

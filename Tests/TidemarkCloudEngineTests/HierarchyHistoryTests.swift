@@ -12,7 +12,7 @@ import TidemarkModel
 /// can look up and what they can query are compared with what follows from the owner's records and their parents. What they were told of as
 /// deleted they had been told of before. The seed of the first history is printed, and taken back from `TIDEMARK_SEED`; those of the others follow
 /// it. There is one for each 50 of `TIDEMARK_SHARING_RUNS`.
-@Suite(.timeLimit(.minutes(30))) struct HierarchyHistoryTests {
+@Suite(.timeLimit(.minutes(RunProgress.minutes))) struct HierarchyHistoryTests {
     private let container = "iCloud.org.example.journal"
     private let zone = CloudZoneID("Journal")
 
@@ -64,11 +64,13 @@ import TidemarkModel
     }
 
     @Test func `participants have what hangs below their roots, at each time`() async throws {
-        let seed = Randomness("hierarchies that change").seed
         let runs = ProcessInfo.processInfo.environment["TIDEMARK_SHARING_RUNS"].flatMap { UInt64($0) } ?? 600
-        for run in 0..<max(1, runs / 50) {
-            var random = Randomness(seed: seed &+ run)
+        let histories = max(1, runs / 50)
+        let progress = RunProgress("hierarchies that change", runs: histories, interval: 10)
+        for run in progress.begin..<histories {
+            var random = Randomness(seed: progress.seed &+ run)
             guard try await history(&random) else { return }
+            try progress.note(run + 1)
         }
     }
 

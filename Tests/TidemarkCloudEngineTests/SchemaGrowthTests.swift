@@ -94,18 +94,19 @@ import TidemarkModel
         #expect(error.code == .invalidArguments)
         #expect(error.reason.hasPrefix("Invalid value for 'stars', expected type string, got int64"))
         // The way that touches nobody else's records comes first.
-        let rename = try #require(error.reason.range(of: "tidemark schema rename <container> --type Note stars <name>"))
+        let retype = try #require(error.reason.range(of: "`tidemark schema retype <path> --type Note stars string`"))
+        let rename = try #require(error.reason.range(of: "`tidemark schema rename <path> --type Note stars <name>`"))
         let remove = try #require(
-            error.reason.range(of: "tidemark admin schema remove --container <container> --type Note --field stars"))
-        #expect(rename.upperBound < remove.lowerBound)
-        #expect(
-            error.reason.contains(
-                "removes the field with its indexes from the schema for all accounts; records keep their values"))
+            error.reason.range(of: "`tidemark admin schema remove --container <id> --type Note --field stars`"))
+        #expect(retype.upperBound < rename.lowerBound && rename.upperBound < remove.lowerBound)
+        #expect(error.reason[rename.upperBound..<remove.lowerBound].contains("Only while no record has the field"))
 
         let refused = await #expect(throws: CloudError.self) {
             try await tenants.cloud.removeFromSchema(type: "Note", field: "stars", of: Tenants.container)
         }
         #expect(refused?.reason.contains("1 record has the field 'stars'") == true)
+        #expect(
+            refused?.reason.contains("With --force") == true && refused?.reason.contains("of the old type are refused") == true)
         #expect(
             try await tenants.cloud.removeFromSchema(type: "Note", field: "stars", of: Tenants.container, isForced: true) == 1)
         guard case .saved = try await tenants.outcome(wanted, anna) else {
@@ -133,6 +134,20 @@ import TidemarkModel
         #expect(try await tenants.cloud.schema(of: Tenants.container).types["Junk"] == nil)
     }
 
+    @Test func `a reason with long names leaves a command out rather than cut it`() async throws {
+        let tenants = try Tenants()
+        let (anna, ben) = (try await tenants.journal("anna"), try await tenants.journal("ben"))
+        let (type, field) = (String(repeating: "T", count: 100), String(repeating: "f", count: 100))
+        try await tenants.save([tenants.record("a", [field: .string("five")], type: type)], to: ben)
+        let wanted = RecordOperation(.create, tenants.record("b", [field: .int64(5)], type: type))
+        guard case .failed(let error) = try await tenants.outcome(wanted, anna) else {
+            Issue.record("a field of another type was taken")
+            return
+        }
+        #expect(error.reason.utf8.count <= 900)
+        #expect(error.reason.hasSuffix("`tidemark schema rename <path> --type \(type) \(field) <name>`."), "\(error.reason)")
+    }
+
     @Test func `a field that was indexed and is removed is found by nothing`() async throws {
         let tenants = try Tenants()
         let ben = try await tenants.journal("ben")
@@ -149,6 +164,66 @@ import TidemarkModel
         await #expect(throws: CloudError(.invalidArguments, "")) { try await found("stars", "five") }
     }
 
+    @Test func `production takes what was deployed, however much that is, and refuses the rest with the command that deploys it`()
+        async throws
+    {
+        let tenants = try Tenants()
+        let anna = try await tenants.cloud.addAccount("anna@example.org")
+        let most = SchemaLimits().all.types
+        let types = (0...most).map { ("Type\($0)", ["n": FieldType(.int64)]) }
+        try await tenants.cloud.addToSchema(Dictionary(uniqueKeysWithValues: types), of: Tenants.container)
+        try await tenants.cloud.deploySchema(of: Tenants.container)
+        let production = try tenants.cloud.database(
+            .private, of: Tenants.container, environment: .production, account: anna.id)
+        try await production.modifyZones(saving: [Tenants.zone], deleting: [])
+        // The types lack the field that devices add to each record.
+        let fields: [String: CloudValue] = ["n": .int64(1), CloudRecord.editedField: .string("{}")]
+        try await tenants.save([tenants.record("a", fields, type: "Type0")], to: production)
+        let unknown: [(record: CloudRecord, code: CloudError.Code, reason: String)] = [
+            (tenants.record("b", type: "Other"), .unknownItem, "there is no record type 'Other' in the production schema"),
+            (
+                tenants.record("c", ["m": .int64(1)], type: "Type0"), .invalidArguments,
+                "'Type0' has no field 'm' in the production schema"
+            ),
+        ]
+        for (record, code, reason) in unknown {
+            guard case .failed(let error) = try await tenants.outcome(RecordOperation(.create, record), production) else {
+                Issue.record("the schema of production has grown")
+                continue
+            }
+            #expect(error.code == code && error.reason.hasPrefix(reason), "\(error)")
+            #expect(error.reason.hasSuffix(": tidemark admin schema deploy --container <id>"), "\(error)")
+        }
+    }
+
+    @Test func `an error says what of the schema a record does not fit, and nothing where the schema is not to blame`()
+        async throws
+    {
+        let tenants = try Tenants()
+        let ben = try await tenants.journal("ben")
+        try await tenants.save([tenants.record("a", ["stars": .string("five")])], to: ben)
+        try await tenants.cloud.deploySchema(of: Tenants.container)
+        let account = try #require(try await tenants.cloud.account("ben@example.org")).id
+        let production = try tenants.cloud.database(
+            .private, of: Tenants.container, environment: .production, account: account)
+        try await production.modifyZones(saving: [Tenants.zone], deleting: [])
+        func mismatch(_ record: CloudRecord, _ database: EmbeddedDatabase) async throws -> SchemaMismatch? {
+            guard case .failed(let error) = try await tenants.outcome(RecordOperation(.create, record), database) else {
+                Issue.record("\(record) was taken")
+                return nil
+            }
+            return error.schemaMismatch
+        }
+        let wrong = tenants.record("b", ["stars": .int64(5)])
+        #expect(try await mismatch(wrong, ben) == SchemaMismatch(field: "stars", fieldType: "int64"))
+        #expect(try await mismatch(wrong, production) == SchemaMismatch(field: "stars", fieldType: "int64"))
+        let missing = tenants.record("b", ["tags": .list([.string("x")], of: .string)])
+        #expect(try await mismatch(missing, production) == SchemaMismatch(field: "tags", fieldType: "list<string>"))
+        let type = tenants.record("b", ["n": .int64(1)], type: "Other")
+        #expect(try await mismatch(type, production) == SchemaMismatch(field: "recordName", fieldType: ""))
+        #expect(try await mismatch(tenants.record("b", ["1": .int64(1)]), ben) == nil)
+    }
+
     @Test func `a frozen schema takes nothing new, and what it has`() async throws {
         let tenants = try Tenants()
         let anna = try await tenants.journal("anna")
@@ -161,7 +236,7 @@ import TidemarkModel
             }
             #expect(
                 error.code == .invalidArguments
-                    && error.reason.contains("tidemark admin schema freeze --off --container <container>"))
+                    && error.reason.contains("tidemark admin schema freeze --off --container <id>"))
         }
         try await tenants.save([tenants.record("b", ["n": .int64(2)])], to: anna)
         try await tenants.cloud.setSchemaFrozen(false, of: Tenants.container)

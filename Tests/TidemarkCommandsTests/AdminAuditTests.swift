@@ -4,7 +4,7 @@ import Testing
 
 /// Goal: whatever a command of administration changes is in the audit log, with what was there before and what is there after. Method: the tool, and
 /// what `tidemark admin audit --json` says of each of its commands.
-@Suite(.timeLimit(.minutes(10))) struct AdminAuditTests {
+@Suite(.timeLimit(.minutes(30))) struct AdminAuditTests {
     private let scratch: Scratch
     private let tool: Tool
 

@@ -75,6 +75,10 @@ import Testing
         #expect(zones[0]["records"] as? Int == 1)
         #expect(zones[0]["types"] as? [String: Int] == ["Note": 1])
         try await admin("zones", "--container", "journal", "--scope", "private", expecting: 64)
+        // An account's database is the private one, unless it is named.
+        let own = try lines(await admin("zones", "--container", "journal", "--account", "anna@example.org", "--json"))
+        #expect(own.map { $0["records"] as? Int } == [1])
+        try await admin("zones", "--container", "journal", "--scope", "public", "--account", "anna@example.org", expecting: 64)
         let usage = try lines(await admin("usage", "--json"))
         #expect(usage.map { $0["records"] as? Int } == [1])
         let accounts = try lines(await admin("usage", "--container", "journal", "--json"))
@@ -169,7 +173,26 @@ import Testing
 
     @Test func `an account without a second factor has none to lose, which is told`() async throws {
         try await admin("account", "add", "anna@example.org", "--no-password")
-        let reset = try await admin("operator", "reset", "anna@example.org")
-        #expect(reset.output == "anna@example.org has no second factor: nothing is changed\n")
+        for command in [
+            ["operator", "reset", "anna@example.org"], ["account", "second-factor", "anna@example.org", "--remove"],
+        ] {
+            let reset = try await tool.run(["admin"] + command + ["--data", scratch["cloud"].path])
+            #expect(reset.status == 0 && reset.output == "anna@example.org has no second factor: nothing is changed\n")
+        }
+    }
+
+    @Test func `an account's page says whether it has a second factor`() async throws {
+        try await admin("account", "add", "anna@example.org", "--no-password")
+        #expect(
+            try await admin("account", "second-factor", "anna@example.org").output
+                == "second factor of anna@example.org: none\n")
+        let shown = try lines(await admin("account", "second-factor", "anna@example.org", "--json"))[0]
+        #expect(shown["hasSecondFactor"] as? Bool == false && shown["recoveryCodes"] == nil)
+        #expect(try await admin("account", "show", "anna@example.org").output.contains("\nfactor    none\n"))
+        let account = try lines(await admin("account", "show", "anna@example.org", "--json"))[0]
+        #expect(account["hasSecondFactor"] as? Bool == false)
+        let removed = try lines(await admin("account", "second-factor", "anna@example.org", "--remove", "--json"))[0]
+        #expect(removed["done"] as? String == "admin account second-factor" && removed["hadSecondFactor"] as? Bool == false)
+        try await admin("account", "second-factor", "nobody@example.org", expecting: 66)
     }
 }

@@ -64,6 +64,27 @@ import Testing
         try await run("admin", "verify", "--data", scratch["other"].path, expecting: 66)
     }
 
+    @Test func `a device that has only sent records to a directory that was put back by hand sends them again after a resync`()
+        async throws
+    {
+        let (cloud, copy) = (scratch["cloud"], scratch["copy"])
+        for name in ["a", "b"] {
+            try await run("account", "sign-in", path(name), "--cloud", cloud.path, "--email", "anna@example.org", "--create")
+        }
+        try await set("a", "one", "first")
+        for name in ["a", "b"] { try await run("sync", path(name)) }
+        try FileManager.default.copyItem(at: cloud, to: copy)
+        try await set("a", "two", "new")
+        try await run("sync", path("a"))
+        try FileManager.default.removeItem(at: cloud)
+        try FileManager.default.moveItem(at: copy, to: cloud)
+        let said = try await run("admin", "resync", "--data", cloud.path, "--json").json()
+        #expect(said["done"] as? String == "admin resync" && said["containers"] as? Int == 1)
+        for name in ["a", "b"] { try await run("sync", path(name)) }
+        #expect(try await captions("b") == ["one first", "two new"])
+        try await run("admin", "resync", "--data", scratch["none"].path, expecting: 66)
+    }
+
     @Test func `what is damaged is told, and devices send it again`() async throws {
         let cloud = scratch["cloud"].path
         for name in ["a", "b"] {

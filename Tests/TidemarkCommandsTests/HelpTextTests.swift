@@ -75,7 +75,7 @@ import Testing
 
     @Test func `defaults are words, and comparators are listed`() {
         let help = Tidemark.helpMessage(for: AdminRecordsList.self, columns: 1_000)
-        #expect(help.contains("(values: public, private, shared; default: public)"))
+        #expect(help.contains("(default: public; private with --account) (values: public, private, shared)"))
         for name in ["EQUALS", "GREATER_THAN_OR_EQUALS", "NOT_LIST_MEMBER_BEGINS_WITH"] { #expect(help.contains(name)) }
     }
 }

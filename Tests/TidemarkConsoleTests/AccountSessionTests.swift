@@ -11,7 +11,7 @@ import TidemarkModel
 
 /// Goal: an operator finds the session of a stolen device, ends it, and parts an account from an identity provider, knowing what is left. Method: the page of an
 /// account, its forms, and the credentials afterwards.
-@Suite(.timeLimit(.minutes(5))) struct AccountSessionTests {
+@Suite(.timeLimit(.minutes(30))) struct AccountSessionTests {
     private func identity(_ subject: String, of account: StoredAccount, _ fixture: ConsoleFixture) async throws -> String {
         let key = IdentityKey(issuer: "https://id.example.org", subject: subject)
         _ = try await fixture.credentials.connect(key, label: "\(subject) <b>", to: account.id)

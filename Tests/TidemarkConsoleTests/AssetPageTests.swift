@@ -10,7 +10,7 @@ import TidemarkModel
 
 /// Goal: assets are uploaded by a form and shown as what they are, and nothing that people have uploaded is more than a picture or a text. Method:
 /// forms with files, the text of pages, and the headers of what is downloaded.
-@Suite(.timeLimit(.minutes(5))) struct AssetPageTests {
+@Suite(.timeLimit(.minutes(30))) struct AssetPageTests {
     private static let place = ["c": ConsoleFixture.journal, "type": "City", "name": "oslo"]
     private static let page = Data("<html><script>alert(1)</script></html>".utf8)
     private static let drawing = Data("<svg xmlns=\"http://www.w3.org/2000/svg\"><script>alert(2)</script></svg>".utf8)

@@ -11,7 +11,7 @@ import TidemarkModel
 
 /// Goal: a developer sees somebody's private records in production with that person's consent alone, until it ends, and the log says so. Method: the person's
 /// page, the console of a developer, and a clock that the test moves.
-@Suite(.timeLimit(.minutes(5))) struct ConsentTests {
+@Suite(.timeLimit(.minutes(30))) struct ConsentTests {
     private static let place = [
         "c": ConsoleFixture.journal, "e": "production", "db": "private", "account": "cleo@example.org", "type": "Note",
     ]
@@ -175,7 +175,15 @@ import TidemarkModel
         #expect(try await cleo.post("", Self.consent, token: "none").status == 403)
         #expect(try await cleo.post("", ["action": "end-consent", "container": ConsoleFixture.journal]).status == 404)
         let page = await cleo.get().text
-        #expect(page.contains("No developer may see your records."))
+        #expect(page.contains("Without your consent, developers see none of your private records in production."))
+        #expect(!page.contains("<em>development</em>"))
+        // What is in development is theirs without consent, and the page says so.
+        try await fixture.console.save("try-out", type: "Note", ["text": .string("x")], scope: .private)
+        let open = await cleo.get().text
+        #expect(open.contains("its developers see and change without asking: in \(ConsoleFixture.journal)."))
+        let developer = try await fixture.console.browser(fixture.console.ben)
+        let seen = await developer.get("records", Self.place.merging(["e": "development"]) { $1 })
+        #expect(seen.status == 200 && seen.text.contains(">try-out</a>"))
         let log = try await fixture.credentials.auditLog(account: fixture.console.cleo.id)
         #expect(log.allSatisfy { $0.event.action.rawValue != "account.consent" })
     }

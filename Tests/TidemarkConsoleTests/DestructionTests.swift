@@ -12,7 +12,7 @@ import TidemarkModel
 
 /// Goal: what takes everything takes the password each time, takes what it says and nothing else, and is in the log. Method: forms, and the cloud before and
 /// after.
-@Suite(.timeLimit(.minutes(5))) struct DestructionTests {
+@Suite(.timeLimit(.minutes(30))) struct DestructionTests {
     private static let form = ["c": ConsoleFixture.journal, "action": "reset"]
 
     /// Public and private records, a shared zone, and a deployed schema that lacks a field of development.
@@ -115,6 +115,62 @@ import TidemarkModel
         #expect(try await fixture.console.browser(fixture.console.ben).postConfirmed("account", form).status == 403)
     }
 
+    @Test func `a field that records have goes only once a box is marked, and the question says whose they are`() async throws {
+        let fixture = try await ConsoleFixture()
+        try await fixture.save("oslo", ["stars": .int64(5), "title": .string("Oslo")])
+        for account in [fixture.anna, fixture.cleo] {
+            try await fixture.save("mine", ["stars": .int64(1)], by: account, scope: .private)
+        }
+        let browser = try await fixture.browser(fixture.ben)
+        let form = ["c": ConsoleFixture.journal, "action": "remove", "type": "City", "field": "stars"]
+        let asked = try await browser.post("schema", form).text
+        #expect(asked.contains("3 records, 2 of 2 accounts and 1 of the public database have it."))
+        #expect(asked.contains("devices that hold values of int64 are refused then"))
+        #expect(asked.contains("name=\"marked\" value=\"1\" required>"))
+        // The password alone is not enough.
+        let refused = try await browser.postConfirmed("schema", form)
+        #expect(refused.status == 400 && refused.text.contains("mark the box"))
+        #expect(try await fixture.cloud.schema(of: ConsoleFixture.journal).types["City"]?.fields["stars"] != nil)
+        let marked = form.merging(["marked": "1"]) { $1 }
+        #expect(try await browser.postConfirmed("schema", marked).header("Location")?.contains("done=remove") == true)
+        #expect(try await fixture.cloud.schema(of: ConsoleFixture.journal).types["City"]?.fields["stars"] == nil)
+        // What no record has goes without.
+        try await fixture.cloud.addToSchema(["City": ["empty": FieldType(.string)]], of: ConsoleFixture.journal)
+        let empty = form.merging(["field": "empty"]) { $1 }
+        let simple = try await browser.post("schema", empty).text
+        #expect(simple.contains("No record has it.") && !simple.contains("name=\"marked\""))
+        #expect(try await browser.postConfirmed("schema", empty).status == 303)
+        // Devices alone have a use for the field with the times of edits.
+        try await fixture.cloud.addToSchema(
+            ["City": [CloudRecord.editedField: FieldType(.string)]], of: ConsoleFixture.journal)
+        let page = await browser.get("schema", ["c": ConsoleFixture.journal]).text
+        #expect(page.contains("Remove<span class=\"hidden\"> title</span>"))
+        #expect(!page.contains("Remove<span class=\"hidden\"> \(CloudRecord.editedField)</span>"))
+    }
+
+    @Test func `who deletes an account reads how much goes with it, and that the copies of its devices stay`() async throws {
+        let fixture = try await PeopleFixture()
+        let (cloud, anna, ben) = (fixture.cloud, fixture.console.anna, fixture.console.ben)
+        let token = try await fixture.link(to: ben.email).link.token
+        // Who is only invited has no copies.
+        _ = try await fixture.link(to: "cleo@example.org")
+        _ = try await cloud.database(.shared, of: ConsoleFixture.journal, account: ben.id).acceptLink(token)
+        let database = try cloud.database(.private, of: ConsoleFixture.journal, account: anna.id)
+        let days = ["a", "b"].map { name in
+            RecordOperation.save(
+                CloudRecord(CloudRecordID(name, in: PeopleFixture.zone), type: "Day", fields: ["text": .string("x")]))
+        }
+        _ = try await database.modify(ModifyRecordsRequest(zone: PeopleFixture.zone, operations: days))
+        try await fixture.credentials.setOperator(ben.id, role: .operator)
+        let counts = "private databases have 2 records and 1 share. 1 participant loses access to what"
+        let form = ["id": anna.email, "action": "remove"]
+        let asked = try await fixture.console.browser(ben).post("account", form).text
+        #expect(asked.contains("Its \(counts) it shares") && asked.contains("What its devices have stays there."))
+        #expect(!asked.contains("Devices that synchronise later"))
+        let own = try await fixture.browser(anna).get("delete").text
+        #expect(own.contains("Your \(counts) you share") && own.contains("What your devices have stays there."))
+    }
+
     @Test func `who takes a second factor away learns whether there was one`() async throws {
         let fixture = try await PeopleFixture()
         let (credentials, cleo) = (fixture.credentials, fixture.console.cleo)
@@ -126,6 +182,45 @@ import TidemarkModel
         _ = try #require(try await credentials.setSecondFactor(of: cleo.id, to: made.form, code: code))
         #expect(try await layer.removeSecondFactor(of: cleo.email).hadOne)
         #expect(try await !layer.removeSecondFactor(of: cleo.email).hadOne)
+        let entries = try await credentials.auditLog().filter { $0.event.action.rawValue == "admin.second-factor.remove" }
+        #expect(entries.map(\.event.before) == ["set up, 8 recovery codes left"])
+    }
+
+    @Test func `the page of an account says that there is a second factor, and takes it away with all sessions`() async throws {
+        let fixture = try await PeopleFixture()
+        let (credentials, cleo) = (fixture.credentials, fixture.console.cleo)
+        let anna = try await fixture.console.browser(fixture.console.anna)
+        let id = ["id": cleo.email]
+        let without = await anna.get("account", id).text
+        #expect(without.contains("<dt>Second factor</dt><dd>none</dd>") && !without.contains("Take away the second factor"))
+        let made = credentials.newSecondFactor(of: cleo.id)
+        let code = TimeCode.code(try PersonPageTests.bytes(made.secret), step: credentials.time / 30_000_000)
+        let recovery = try #require(try await credentials.setSecondFactor(of: cleo.id, to: made.form, code: code))
+        #expect(try await credentials.useSecondFactor(of: cleo.id, code: recovery[0]))
+        let device = try await credentials.makeSession(
+            account: cleo.id, container: ConsoleFixture.journal, environment: .development, kind: .device)
+        let page = await anna.get("account", id).text
+        #expect(page.contains("set up, 7 recovery codes left") && page.contains("Take away the second factor…</button>"))
+        let link = try await anna.postConfirmed("account", id.merging(["action": "link"]) { $1 }).text
+        #expect(link.contains("The second factor stays"))
+        let form = id.merging(["action": "second-factor"]) { $1 }
+        #expect(try await anna.post("account", form).text.contains("All sessions of the account end."))
+        #expect(try await credentials.hasSecondFactor(cleo.id))
+        // That the password was entered a moment ago is not enough.
+        let unasked = try await anna.post("account", form.merging(["confirmed": "1"]) { $1 })
+        #expect(unasked.status == 403 && unasked.text.contains("The password is wrong."))
+        #expect(try await credentials.hasSecondFactor(cleo.id))
+        #expect(try await anna.postConfirmed("account", form).status == 303)
+        #expect(try await !credentials.hasSecondFactor(cleo.id))
+        #expect(try await credentials.session(device.text) == .failure(.revoked))
+        #expect(try await anna.postConfirmed("account", form).status == 404)
+        let event = try #require(
+            try await credentials.auditLog(account: cleo.id).map(\.event).first { event in
+                event.action.rawValue == "admin.second-factor.remove"
+            })
+        #expect(event.actor == fixture.console.anna.id && event.after == "none")
+        // It is for operators.
+        #expect(try await fixture.console.browser(fixture.console.ben).postConfirmed("account", form).status == 403)
     }
 
     @Test func `a developer can't do what is for operators, by no function of the layer`() async throws {
@@ -148,6 +243,7 @@ import TidemarkModel
             ("setPassword", { _ = try await layer.setPassword("another horse", of: name) }),
             ("passwordLink", { _ = try await layer.passwordLink(of: name) }),
             ("removeWithData", { _ = try await layer.removeWithData(name) }),
+            ("holdings", { _ = try await layer.holdings(of: name) }),
             ("removeIfUnused", { try await layer.removeIfUnused(name) }),
             ("recountUsage", { _ = try await layer.recountUsage() }),
             ("archive", { _ = try await layer.archive(of: name) }),

@@ -8,7 +8,23 @@ import TidemarkModel
 
 /// Goal: the names of devices are those that people give, and cost the server little. Method: the form of the account's page, with names that are
 /// too long or too many.
-@Suite(.timeLimit(.minutes(5))) struct DeviceNameTests {
+@Suite(.timeLimit(.minutes(30))) struct DeviceNameTests {
+    @Test func `a browser has the name that people call it, and what is none keeps its own`() {
+        let webKit = "AppleWebKit/537.36 (KHTML, like Gecko)"
+        for (agent, name) in [
+            ("Mozilla/5.0 (X11; Linux x86_64) \(webKit) Chrome/131.0.0.0 Safari/537.36", "Chrome on Linux"),
+            ("Mozilla/5.0 (X11; Linux x86_64) \(webKit) HeadlessChrome/131.0.0.0 Safari/537.36", "Chrome on Linux"),
+            ("Mozilla/5.0 (Windows NT 10.0; Win64; x64) \(webKit) Chrome/131.0.0.0 Safari/537.36 Edg/131.0", "Edge on Windows"),
+            ("Mozilla/5.0 (X11; Linux x86_64; rv:133.0) Gecko/20100101 Firefox/133.0", "Firefox on Linux"),
+            ("Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) \(webKit) Version/18.1 Safari/605.1.15", "Safari on macOS"),
+            ("Mozilla/5.0 (iPhone; CPU iPhone OS 18_1 like Mac OS X) \(webKit) Version/18.1 Safari/604.1", "Safari on iPhone"),
+            ("Mozilla/5.0 (Linux; Android 15) \(webKit) Chrome/131.0.0.0 Mobile Safari/537.36", "Chrome on Android"),
+            ("Browser/1.0", "Browser/1.0"), ("Anna's Chrome/Laptop", "Anna's Chrome/Laptop"), ("Mozilla/5.0", "Mozilla/5.0"),
+        ] {
+            #expect(BrowserName.short(agent) == name)
+        }
+    }
+
     @Test func `a name that is too long is refused with its length, and so are more than twenty names an hour`() async throws {
         let fixture = try await PeopleFixture()
         let cleo = fixture.console.cleo

@@ -1,21 +1,25 @@
 import Foundation
 import Testing
+import TidemarkCloud
 import TidemarkCloudEngine
+import TidemarkEmbeddedCloud
+import TidemarkIdentity
 import TidemarkModel
 
 @testable import TidemarkConsole
 
 /// Goal: the pages say what devices have met, to whom it may be said, and refresh by themselves without keeping a session open. Method: figures that the
 /// test makes, the text of pages, and a clock that it moves.
-@Suite(.timeLimit(.minutes(5))) struct DevicePageTests {
+@Suite(.timeLimit(.minutes(30))) struct DevicePageTests {
     /// What a server would tell.
     private struct Figures: ServerFigures {
         var samples: [FigureSample] = []
         var delivered: [Delivery] = []
+        var served: [ServedRequest] = []
         var account = NotifiedAccount(subscriptions: [], devices: 0)
 
         func history(_ span: FigureSpan) -> [FigureSample] { samples }
-        func requests(of container: String?) -> [ServedRequest] { [] }
+        func requests(of container: String?) -> [ServedRequest] { served }
         func deliveries(of container: String?) -> [Delivery] {
             delivered.filter { container == nil || $0.container == container }
         }
@@ -91,25 +95,145 @@ import TidemarkModel
     @Test func `each error links to what mends it`() async throws {
         let fixture = try await ConsoleFixture(figures: Figures())
         let cleo = fixture.cleo.id
+        try await fixture.cloud.addToSchema(
+            ["Trip": ["title": FieldType(.string), "there": FieldType(.string)]], of: ConsoleFixture.journal)
+        func unfit(_ field: String, _ type: String, _ record: String, _ environment: String = "production") -> SyncFailure {
+            var unfit = failure("does not fit", environment: environment, of: cleo, record: record)
+            (unfit.field, unfit.fieldType) = (field, type)
+            return unfit
+        }
+        var untyped = unfit("recordName", "", "u5")
+        untyped.recordType = "Lake"
         try await fixture.credentials.record([
+            unfit("stars", "int64", "u1"), unfit("there", "string", "u2"), unfit("recordName", "", "u3"), untyped,
+            unfit("title", "int64", "u4", "development"),
             failure("full", environment: "development", of: cleo, code: "QUOTA_EXCEEDED", record: ""),
             failure("disabled", environment: "development", of: cleo, code: "AUTHENTICATION_REQUIRED", record: ""),
             failure("no field", environment: "production", of: cleo, record: "p1"),
+            failure("another type", environment: "development", of: cleo, record: "p1"),
         ])
+        try await save("p1", of: fixture.cleo, fixture.cloud)
         let anna = try await fixture.browser(fixture.anna)
         let page = await anna.get("activity", ["show": "failures", "c": ConsoleFixture.journal, "both": "1"]).text
         let place = "c=\(ConsoleFixture.journal)&amp;e="
         #expect(page.contains("/console/account?\(place)development&amp;id=cleo%40example.org#quota\">The account’s quota</a>"))
         #expect(
             page.contains("/console/account?\(place)development&amp;id=cleo%40example.org\">The account and its sessions</a>"))
-        #expect(page.contains("/console/schema?\(place)production\">The schema</a>"))
+        // What the schema lacks leads to the form that adds it, and what development has to the deployment.
+        let schema = "/console/schema?\(place)development"
+        let add = "\(schema)&amp;type=Trip&amp;field=stars&amp;kind=int64#add\">Add stars (int64) in development…</a>"
+        #expect(page.contains(add))
+        // A type comes with a field, which the form takes.
+        #expect(page.contains("\(schema)&amp;type=Lake#add\">Add Lake with a field in development…</a>"))
+        #expect(page.components(separatedBy: "\(schema)\">Deploy the schema…</a>").count == 3)
+        #expect(page.contains("\(schema)\">The schema</a>"))
+        // The schema is not to blame for the others.
+        #expect(page.components(separatedBy: "/console/schema?").count == 7)
+        let prefilled = await anna.get(
+            "schema", ["c": ConsoleFixture.journal, "type": "Trip", "field": "stars", "kind": "int64"]
+        ).text
+        #expect(prefilled.contains("name=\"field\" autocomplete=\"off\" required maxlength=\"255\" value=\"stars\""))
+        #expect(prefilled.contains("<option value=\"int64\" selected>"))
         #expect(
             page.contains(
-                "/console/record?\(place)production&amp;db=private&amp;account=cleo%40example.org&amp;zone=TidemarkZone&amp;name=p1\">Trip:p1</a>"
+                "/console/record?\(place)development&amp;db=private&amp;account=cleo%40example.org&amp;zone=TidemarkZone&amp;name=p1\">Trip:p1</a>"
             ))
+        #expect(!page.contains("/console/record?\(place)production"))
         // Accounts are for operators.
         let ben = try await fixture.browser(fixture.ben)
         #expect(await !ben.get("activity", ["show": "failures", "both": "1"]).text.contains("The account"))
+    }
+
+    @Test func `an error names the device that was refused last, or that its session has ended`() async throws {
+        let fixture = try await ConsoleFixture(figures: Figures())
+        let cleo = fixture.cleo.id
+        _ = try await fixture.credentials.makeSession(
+            account: cleo, container: ConsoleFixture.journal, environment: .development, kind: .device,
+            device: "Cleo's <laptop>", system: "Linux")
+        let id = try #require(try await fixture.credentials.sessions(of: cleo).first).id
+        func refused(_ record: String, by sender: String, _ environment: String = "development") -> SyncFailure {
+            var failure = failure("why", environment: environment, of: cleo, record: record)
+            failure.sender = sender
+            return failure
+        }
+        let other = String(repeating: "0f", count: 16)
+        try await fixture.credentials.record([
+            refused("a", by: id), refused("b", by: other), refused("c", by: id, "production"),
+        ])
+        let query = ["show": "failures", "c": ConsoleFixture.journal]
+        let anna = try await fixture.browser(fixture.anna)
+        let page = await anna.get("activity", query).text
+        #expect(page.contains("data-column=\"Device\">Cleo&#39;s &lt;laptop&gt; <code>\(id.prefix(4))</code>"))
+        #expect(page.contains("<code>0f0f</code><br><span class=\"hint\">the session has ended</span>"))
+        // A developer learns nothing of devices in production, and of fields that records may have there.
+        var open = failure("why of the public", environment: "production", isPublic: true, of: cleo, record: "d")
+        open.sender = id
+        var unfit = refused("e", by: id, "production")
+        (unfit.field, unfit.fieldType) = ("diagnosis", "string")
+        try await fixture.credentials.record([open, unfit])
+        let ben = try await fixture.browser(fixture.ben)
+        let production = query.merging(["e": "production"]) { $1 }
+        let hidden = await ben.get("activity", production).text
+        #expect(hidden.contains("for operators") && hidden.contains("why of the public"))
+        #expect(!hidden.contains("laptop") && !hidden.contains("diagnosis"))
+        let whole = await anna.get("activity", production).text
+        #expect(whole.contains("laptop") && whole.contains("Add diagnosis (string) in development…"))
+        try await fixture.credentials.endSession(id: id)
+        let later = await anna.get("activity", query).text
+        #expect(!later.contains("laptop") && later.contains("<code>\(id.prefix(4))</code>"))
+    }
+
+    private static let zone = CloudZoneID("TidemarkZone")
+
+    /// Saves a record as a device does.
+    private func save(_ name: String, of account: StoredAccount, _ cloud: EmbeddedCloud) async throws {
+        let database = try cloud.database(.private, of: ConsoleFixture.journal, account: account.id)
+        if try await !database.zones().contains(where: { $0.zoneName == Self.zone.zoneName }) {
+            try await database.modifyZones(saving: [Self.zone], deleting: [])
+        }
+        let record = CloudRecord(CloudRecordID(name, in: Self.zone), type: "Trip", fields: ["title": .string(UUID().uuidString)])
+        let operation = RecordOperation(.forceUpdate, record)
+        for case .failed(let error) in try await database.modify(
+            ModifyRecordsRequest(zone: Self.zone, operations: [operation]))
+        { throw error }
+    }
+
+    @Test
+    func `a record that was saved since is marked and counts no more, one that never came has no link, and nobody is missed`()
+        async throws
+    {
+        let fixture = try await ConsoleFixture(figures: Figures())
+        let gone = try await fixture.cloud.addAccount("gone@example.org")
+        let earlier = try EmbeddedCloud(at: fixture.scratch["cloud"], now: { 1_799_999_940_000_000 })
+        try await save("before", of: fixture.cleo, earlier)
+        try await fixture.credentials.record([
+            failure("why", environment: "development", of: fixture.cleo.id, record: "before"),
+            failure("why", environment: "development", of: fixture.cleo.id, record: "Trip:new"),
+            failure("why", environment: "development", of: gone.id, record: "other"),
+            failure("ended", environment: "development", of: gone.id, code: "AUTHENTICATION_FAILED", record: ""),
+        ])
+        try await fixture.cloud.removeIfUnused(gone)
+        let anna = try await fixture.browser(fixture.anna)
+        let query = ["show": "failures", "c": ConsoleFixture.journal]
+        let page = await anna.get("activity", query).text
+        #expect(!page.contains("saved since") && page.contains("name=before\">Trip:before</a>"))
+        // The type is not repeated, and a record that is not there has no link.
+        #expect(page.contains("<td data-column=\"Record\">Trip:new<br>") && page.contains("not in the cloud"))
+        #expect(page.contains("deleted account<br><span class=\"hint\">\(gone.id)") && !page.contains("The account and its"))
+        let overview = await anna.get("", ["c": ConsoleFixture.journal]).text
+        #expect(overview.contains("2 records of 1 account were refused") && !overview.contains("Requests of"))
+
+        let later = try EmbeddedCloud(at: fixture.scratch["cloud"], now: { 1_800_000_060_000_000 })
+        for name in ["before", "Trip:new"] { try await save(name, of: fixture.cleo, later) }
+        let solved = await anna.get("activity", query).text
+        #expect(solved.components(separatedBy: "<span class=\"tag\">saved since</span>").count == 3)
+        #expect(solved.contains("name=Trip%3Anew\">Trip:new</a>"))
+        #expect(await !anna.get("", ["c": ConsoleFixture.journal]).text.contains("were refused"))
+        // It is refused again: an error that was answered later is not over.
+        var again = failure("why", environment: "development", of: fixture.cleo.id, record: "before")
+        (again.firstAt, again.at) = (1_800_000_120_000_000, 1_800_000_120_000_000)
+        try await fixture.credentials.record([again])
+        #expect(await anna.get("", ["c": ConsoleFixture.journal]).text.contains("1 record of 1 account was refused"))
     }
 
     @Test func `the overview says how many records of how many accounts were refused, and counts failures as requests do`()
@@ -132,9 +256,16 @@ import TidemarkModel
                 failure("no zone", environment: "development", of: fixture.anna.id, code: "ZONE_NOT_FOUND", record: ""),
             ])
         let page = await anna.get("", ["c": ConsoleFixture.journal]).text
-        #expect(page.contains("5 records of 1 account were refused in the last hour."))
+        #expect(page.contains("Development: 5 records of 1 account were refused in the last hour."))
         #expect(page.contains("Requests of 2 accounts were refused in the last hour: "))
-        #expect(page.contains("/console/activity?c=\(ConsoleFixture.journal)&amp;e=development&amp;show=failures\">See why</a>"))
+        let place = "/console/activity?c=\(ConsoleFixture.journal)&amp;e="
+        #expect(page.contains("\(place)development&amp;show=failures\">See why<"))
+        // A sign-in leads to development: what was refused in production is there all the same.
+        #expect(page.contains("Production: 1 record of 1 account was refused in the last hour."))
+        #expect(page.contains("\(place)production&amp;show=failures\">See why<"))
+        let production = await anna.get("", ["c": ConsoleFixture.journal, "e": "production"]).text
+        let (first, second) = (production.range(of: "Production: 1 record"), production.range(of: "Development: 5 records"))
+        #expect(try #require(first).lowerBound < #require(second).lowerBound)
         fixture.advance(minutes: 75)
         let later = try await fixture.browser(fixture.anna)
         #expect(await later.get("", ["c": ConsoleFixture.journal]).text.contains("refused in the last day."))
@@ -189,6 +320,27 @@ import TidemarkModel
         #expect(await ben.get("activity", query.merging(["account": name]) { $1 }).status == 200)
         #expect(await ben.get("activity", query.merging(["account": "_nobody"]) { $1 }).status == 404)
         #expect(await ben.get("activity", named.merging(["e": "production"]) { $1 }).status == 403)
+    }
+
+    @Test func `requests come in pages, the newest first`() async throws {
+        var figures = Figures()
+        figures.served = (1...30).reversed().map { number in
+            ServedRequest(
+                at: 1_800_000_000_000_000 + Int64(number), operation: "operation.\(number)", status: 200, milliseconds: 1,
+                container: ConsoleFixture.journal, environment: "development", account: "", address: "192.0.2.1")
+        }
+        let fixture = try await ConsoleFixture(figures: figures)
+        let anna = try await fixture.browser(fixture.anna)
+        let query = ["show": "requests", "c": ConsoleFixture.journal]
+        func shown(_ text: String) -> [String] {
+            text.matches(of: /data-column="Operation">([^<]+)</).map { String($0.1) }
+        }
+        let first = await anna.get("activity", query).text
+        #expect(shown(first).count == 25 && shown(first).first == "operation.30" && first.contains("data-live>"))
+        let before = String(try #require(first.firstMatch(of: /before=([0-9]+)">Older requests/)).1)
+        let second = await anna.get("activity", query.merging(["before": before]) { $1 }).text
+        #expect(shown(second) == (1...5).reversed().map { "operation.\($0)" })
+        #expect(!second.contains("Older requests") && !second.contains("data-live>"))
     }
 
     @Test func `a page that refreshes by itself has one module, and doesn't keep its session open`() async throws {

@@ -3,6 +3,7 @@ import Testing
 import TidemarkAdministration
 import TidemarkCloud
 import TidemarkCloudEngine
+import TidemarkEmbeddedCloud
 import TidemarkIdentity
 import TidemarkModel
 
@@ -10,7 +11,7 @@ import TidemarkModel
 
 /// Goal: pages show what the cloud has, change it as they say, and hide what is not somebody's. Method: a cloud in a directory, and the text of
 /// the pages.
-@Suite(.timeLimit(.minutes(5))) struct PageTests {
+@Suite(.timeLimit(.minutes(30))) struct PageTests {
     private static let hostile = "\"><script>alert(1)</script><img src=x onerror=alert(2)>'&"
 
     @Test func `all pages open, for an operator and for a developer, also in an empty cloud`() async throws {
@@ -64,6 +65,40 @@ import TidemarkModel
                 "curl &#39;http://localhost:8080/database/1/\(ConsoleFixture.journal)/development/public/records/query"))
         let wrong = await browser.get("records", query.merging(["f0": "stars", "o0": "EQUALS", "v0": "many"]) { $1 })
         #expect(wrong.status == 400 && wrong.text.contains("&#39;stars&#39; takes a whole number."))
+    }
+
+    @Test func `a private database opens at the zone that has records, and long texts get room`() async throws {
+        let fixture = try await ConsoleFixture()
+        let database = try fixture.cloud.database(.private, of: ConsoleFixture.journal, account: fixture.cleo.id)
+        let zone = CloudZoneID("TidemarkZone")
+        try await database.modifyZones(saving: [CloudZoneID("Empty"), zone], deleting: [])
+        let text = String(repeating: "far ", count: 100)
+        let record = CloudRecord(CloudRecordID("senja", in: zone), type: "Trip", fields: ["text": .string(text)])
+        _ = try await database.modify(ModifyRecordsRequest(zone: zone, operations: [.save(record)]))
+        try await fixture.cloud.setIndexes([.queryable], of: "recordName", in: "Trip", container: ConsoleFixture.journal)
+        let browser = try await fixture.browser(fixture.anna)
+        let query = ["c": ConsoleFixture.journal, "db": "private", "account": fixture.cleo.email, "type": "Trip"]
+        // The form of the page has an empty field.
+        for unnamed in [query, query.merging(["zone": ""]) { $1 }] {
+            let place = try #require(await browser.get("records", unnamed).header("Location"))
+            #expect(place.contains("zone=TidemarkZone") && place.contains("type=Trip"))
+        }
+        let page = await browser.get("records", query.merging(["zone": "TidemarkZone"]) { $1 }).text
+        #expect(page.contains(">senja</a>") && page.contains("<div class=\"long\">far far"))
+        #expect(page.contains("name=\"zone\" autocomplete=\"off\" value=\"TidemarkZone\""))
+        // Who names the default zone sees that.
+        let named = await browser.get("records", query.merging(["zone": CloudZoneID.default.zoneName]) { $1 })
+        #expect(named.status == 200 && named.text.contains("The database has other zones"))
+        #expect(named.text.contains("name=\"zone\" autocomplete=\"off\" value=\"_defaultZone\""))
+        #expect(named.text.contains("empty: the one with records"))
+        for scope in ["public", "shared"] {
+            let other = query.merging(["db": scope, "zone": CloudZoneID.default.zoneName]) { $1 }
+            let text = await browser.get("records", other).text
+            #expect(text.contains("name=\"zone\" autocomplete=\"off\" value=\"\""), "\(scope)")
+            #expect(!text.contains("the one with records"), "\(scope)")
+        }
+        try await fixture.save("diary", type: "Trip", ["text": .string("x")], scope: .private)
+        #expect(await browser.get("records", query).text.contains(">diary</a>"))
     }
 
     @Test func `pages follow one another`() async throws {

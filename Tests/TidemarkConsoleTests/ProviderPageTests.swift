@@ -11,7 +11,7 @@ import TidemarkOpenID
 
 /// Goal: people sign in with an identity provider to the account that they have connected, and nobody comes in by a link, an address or another's
 /// answer. Method: the pages over a cloud, and a provider on a port of this machine.
-@Suite(.timeLimit(.minutes(5))) struct ProviderPageTests {
+@Suite(.timeLimit(.minutes(30))) struct ProviderPageTests {
     /// A browser with its cookies.
     private final class Visitor {
         let place: Place

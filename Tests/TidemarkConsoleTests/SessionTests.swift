@@ -7,7 +7,7 @@ import TidemarkModel
 
 /// Goal: nobody sees or changes anything but operators, in their own browsers. Method: requests with and without sessions, tokens, and what
 /// browsers say of where a request was made.
-@Suite(.timeLimit(.minutes(5))) struct SessionTests {
+@Suite(.timeLimit(.minutes(30))) struct SessionTests {
     @Test func `no page is shown without a session, and no form is taken`() async throws {
         let fixture = try await ConsoleFixture()
         for page in Console.pages where page != "sign-in" && !Console.open.contains(page) {

@@ -9,7 +9,7 @@ import TidemarkModel
 
 /// Goal: who has a link learns who shares what, and who has none learns nothing. Method: links of a share, followed by strangers and by people who
 /// are signed in.
-@Suite(.timeLimit(.minutes(5))) struct SharePageTests {
+@Suite(.timeLimit(.minutes(30))) struct SharePageTests {
     private func address(_ token: String) -> PeoplePages.Link {
         .init(container: ConsoleFixture.journal, environment: .development, token: token)
     }
@@ -38,6 +38,33 @@ import TidemarkModel
         let policy = try #require(reply.header("Content-Security-Policy"))
         #expect(policy.hasPrefix("default-src 'none'") && !policy.contains("unsafe"))
         #expect(reply.header("Cache-Control") == "no-store" && reply.header("Referrer-Policy") == "same-origin")
+    }
+
+    @Test func `people see what is shared, and leave the share of another once they are asked`() async throws {
+        let fixture = try await PeopleFixture()
+        let cleo = fixture.console.cleo
+        let browser = try await fixture.browser(cleo)
+        #expect(await browser.get().text.contains("You share nothing, and nothing is shared with you."))
+        let token = try await fixture.link(to: cleo.email, permission: .readOnly).link.token
+        let shared = try fixture.cloud.database(.shared, of: ConsoleFixture.journal, account: cleo.id)
+        _ = try await shared.acceptLink(token)
+        let page = await browser.get().text
+        #expect(page.contains("Summer trip") && page.contains("data-column=\"You may\">read</td>"))
+        let share = String(try #require(page.firstMatch(of: /name="share" value="([^"]+)"/)).1)
+        // The owner ends it in the app.
+        let own = try await fixture.browser(fixture.console.anna).get().text
+        #expect(own.contains("Summer trip") && own.contains("you, with 1 other") && !own.contains("name=\"share\""))
+        let form = ["action": "leave", "share": share]
+        #expect(try await browser.post("", form).text.contains("Leave the share?"))
+        #expect(try await shared.zones().count == 1)
+        let confirmed = form.merging(["confirmed": "1"]) { $1 }
+        #expect(try await browser.post("", confirmed).header("Location") == "/account?done=left")
+        #expect(try await shared.zones().isEmpty)
+        #expect(try await browser.post("", confirmed).status == 404)
+        #expect(try await fixture.log().contains("account.share.leave done"))
+        // What the owner calls it, the log of who left does not have.
+        let left = try await fixture.credentials.auditLog(account: cleo.id).map(\.event)
+        #expect(left.allSatisfy { !"\($0.subject) \($0.before) \($0.after)".contains("Summer trip") })
     }
 
     @Test func `an open link says what it gives to everybody, or that it depends on the invitation`() async throws {

@@ -11,7 +11,7 @@ import TidemarkModel
 
 /// Goal: the pages say of anybody what they may do in a zone and why, as the cloud decides it, and a link is found and revoked without showing what gives
 /// access. Method: a shared zone, the report beside what the cloud lets the person do, and forms.
-@Suite(.timeLimit(.minutes(5))) struct SharingPageTests {
+@Suite(.timeLimit(.minutes(30))) struct SharingPageTests {
     private static let zone = [
         "c": ConsoleFixture.journal, "db": "private", "account": "anna@example.org", "zone": PeopleFixture.zone.zoneName,
         "shares": "1",

@@ -3,7 +3,7 @@ import Testing
 
 @testable import TidemarkEmbeddedCloud
 
-@Suite("The contract of account storages, in a file", .timeLimit(.minutes(5)))
+@Suite("The contract of account storages, in a file", .timeLimit(.minutes(30)))
 struct AccountStoreTests {
     @Test(arguments: AccountStorageContract.checks)
     func `a file keeps it, also where two storages use it`(_ check: StorageCheck<AccountStorageContract.Subject>) async throws {

@@ -269,6 +269,23 @@ import TidemarkStore
         #expect(!FileManager.default.fileExists(atPath: scratch["newer"].path))
     }
 
+    @Test func `a restoration names a database that it could open for reading only`() async throws {
+        let cloud = try EmbeddedCloud(at: scratch["cloud"])
+        try await put("a", "first", owner(cloud))
+        _ = try CloudBackup(of: scratch["cloud"], to: scratch["backup"]).run()
+        let database = scratch["backup/containers/\(container)/development/records.sqlite"]
+        var bytes = try Data(contentsOf: database)
+        // The header says that a later SQLite writes the file in another way: this one only reads it, for every user.
+        bytes[18] = 3
+        try bytes.write(to: database)
+        let error = #expect(throws: CloudError.self) {
+            try CloudRestoration(of: scratch["backup"], to: scratch["new"], acceptsDamage: true).run()
+        }
+        let reason = "records.sqlite: the database, or the log beside it, could be opened for reading only"
+        #expect(error?.description.contains(reason) == true, "\(String(describing: error))")
+        #expect(!FileManager.default.fileExists(atPath: scratch["new"].path))
+    }
+
     @Test func `what a backup that was killed has left goes with the next`() async throws {
         let cloud = try EmbeddedCloud(at: scratch["cloud"])
         try await put("a", "first", try await owner(cloud))

@@ -36,6 +36,28 @@ import TidemarkModel
         #expect(left.last?.identity.lookUp == .emailAddress("p4-49@example.org"))
     }
 
+    @Test func `what an account had is in no file of the cloud once it is removed`() async throws {
+        let cloud = try EmbeddedCloud(at: scratch["cloud"])
+        let owner = try await owner(cloud)
+        let account = try #require(try await cloud.account("anna@example.org"))
+        let text = "the diary of a person"
+        let record = CloudRecord(CloudRecordID("diary", in: zone), type: "Note", fields: ["text": .string(text)])
+        _ = try await owner.modify(ModifyRecordsRequest(zone: zone, operations: [.save(record)]))
+        /// The files that have the bytes of a text.
+        func files(with text: String) throws -> [String] {
+            let folder = scratch["cloud"]
+            return try FileManager.default.subpathsOfDirectory(atPath: folder.path).filter { path in
+                guard let contents = try? Data(contentsOf: folder.appendingPathComponent(path)) else { return false }
+                return contents.range(of: Data(text.utf8)) != nil
+            }
+        }
+        #expect(try !files(with: text).isEmpty && !files(with: account.email).isEmpty)
+        _ = try await cloud.removeWithData(account)
+        await cloud.emptyLogs()
+        #expect(try files(with: text).isEmpty)
+        #expect(try files(with: account.email).isEmpty)
+    }
+
     @Test func `what was begun and left is gone after a week, and makes room`() async throws {
         let owner = try await owner(try EmbeddedCloud(at: scratch["cloud"]), quota: 100_000)
         let contents = (1...2).map { Data(repeating: $0, count: 80_000) }
@@ -129,6 +151,13 @@ import TidemarkModel
         #expect(await cloud.sweepLeftovers(at: aDayAhead).removed == 2)
         let named = AssetDigest.asset(of: Data("named".utf8)).digest
         #expect(try contents(assetStorage) == ["\(named.prefix(2))/\(named)"])
+    }
+
+    @Test func `a directory, which no other server has, is swept whenever it is to be`() async throws {
+        let cloud = try await fixture().cloud
+        for (time, removed) in [(Date(), 0), (aDayAhead, 2)] {
+            #expect(await cloud.sweepLeftovers(at: time, every: .seconds(3_600)).removed == removed)
+        }
     }
 
     @Test func `an empty database in the place of another one takes away nothing that was there before it`() async throws {

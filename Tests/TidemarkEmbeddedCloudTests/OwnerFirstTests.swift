@@ -21,7 +21,7 @@ import TidemarkTesting
         // Sweeps.
         "FROM reservations r JOIN owners o", "FROM owners o WHERE EXISTS (SELECT 1 FROM answers a",
         // An administrator changes the indexes of a field, or removes a field.
-        "SELECT id, fields, zone, owner FROM records WHERE type = ?", "SELECT fields FROM records WHERE type = ?",
+        "SELECT id, fields, zone, owner, name FROM records WHERE type = ?", "SELECT fields FROM records WHERE type = ?",
         // A new incarnation.
         "SELECT max(change) FROM owners",
         // Verification.

@@ -44,6 +44,19 @@ import TidemarkModel
         zone: zone,
         operations: [RecordOperation(.create, CloudRecord(CloudRecordID("a", in: zone), type: "Destination"))], clientToken: "t")
 
+    @Test func `a session has the identifier that its token begins with, and a token of another kind has none`() throws {
+        let address = try ServerAddress("http://127.0.0.1:1")
+        #expect(try cloud(address, signedIn: false).sessionIdentifier == nil)
+        for (count, identifier) in [(63, nil), (64, "000102030405060708090a0b0c0d0e0f"), (65, nil)] as [(UInt8, String?)] {
+            let store = SessionMemory()
+            let server = try cloud(address, store: store, signedIn: false)
+            let token = Base64URL.text((0..<count).map { $0 })
+            store.keep(try CloudSession(cloud: server.name, userRecordName: "_anna", token: token))
+            #expect(try server.sessionIdentifier == identifier)
+        }
+        #expect(try cloud(address).sessionIdentifier == nil)
+    }
+
     // Connections
 
     @Test func `nobody at the address is networkUnavailable, at once`() async throws {
@@ -239,7 +252,7 @@ import TidemarkModel
             Issue.record("it did not fail")
             return
         }
-        #expect(error.reason == "a [2J" + String(repeating: "b", count: 495))
+        #expect(error.reason == "a [2J" + String(repeating: "b", count: 995))
     }
 
     /// The beginning of a stream of gzip, and stored blocks of it.
@@ -384,8 +397,8 @@ import TidemarkModel
         #expect(
             try await failure { try await database.account() }.reason.hasSuffix(
                 """
-                has ended: perhaps it was ended on another device or by the server's operator, the password was changed, or nobody used it \
-                for half a year; sign in again
+                has ended: perhaps it was ended on another device or by the server's operator, the password was changed, the account \
+                was deleted, or nobody used it for half a year; sign in again
                 """))
         // A reason that says more than that stays.
         #expect(try await failure { try await database.account() }.reason.hasSuffix("has ended: no; sign in again"))
@@ -492,6 +505,52 @@ import TidemarkModel
         #expect(store.session() == nil)
         try await cloud.signIn(email: "anna@example.org", password: "a")
         #expect(store.session()?.userRecordName == "_anna")
+        _ = database
+    }
+
+    /// Does something before the first session is kept.
+    private final class HookedSessions: SessionStore {
+        let sessions = SessionMemory()
+        let hook = LockedValue<(@Sendable () -> Void)?>(nil)
+
+        func session() -> CloudSession? { sessions.session() }
+        func keep(_ session: CloudSession) {
+            hook.withLock { $0.take() }?()
+            sessions.keep(session)
+        }
+        func replace(_ old: CloudSession, by new: CloudSession) { sessions.replace(old, by: new) }
+        func remove() { sessions.remove() }
+        func remove(_ session: CloudSession) { sessions.remove(session) }
+    }
+
+    @Test(arguments: [false, true])
+    func `a sign-in that comes behind another account's ends its session at the server, and leaves the other one's`(
+        answers: Bool
+    ) async throws {
+        let stub = try StubServer { request, _ in
+            guard request.line.hasSuffix("/session") else { return answers ? .json("{}") : .broken }
+            return .json(#"{"token":"token_ben","expires":1,"userRecordName":"_ben"}"#)
+        }
+        let store = HookedSessions()
+        let cloud = HTTPCloud(
+            try stub.address, container: "iCloud.org.example.journal", environment: .development, session: store,
+            timeouts: Self.timeouts)
+        let (database, anna) = (
+            cloud.database(.private), try CloudSession(cloud: cloud.name, userRecordName: "_anna", token: Self.secret)
+        )
+        // While Ben's sign-in is under way, Anna's is done.
+        store.hook.withLock {
+            $0 = {
+                store.sessions.keep(anna)
+                _ = try? cloud.userRecordName
+            }
+        }
+        let refused = try await failure { try await cloud.signIn(email: "ben@example.org", password: "b") }
+        #expect(refused.code == .invalidArguments && refused.reason.contains("another account has signed in here meanwhile"))
+        #expect(stub.requests.count == 2 && stub.requests.last?.line.hasSuffix("/session/end") == true)
+        #expect(stub.requests.last?.header("Authorization") == "Bearer token_ben")
+        #expect(try cloud.userRecordName == "_anna")
+        #expect(store.session() == anna)
         _ = database
     }
 

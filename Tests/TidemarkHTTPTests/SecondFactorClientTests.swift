@@ -6,7 +6,7 @@ import TidemarkModel
 
 /// Goal: a program learns that an account has a second factor, gives the code, and sends it nowhere else. Method: a server that answers with bytes of
 /// the test's.
-@Suite(.timeLimit(.minutes(5))) struct SecondFactorClientTests {
+@Suite(.timeLimit(.minutes(30))) struct SecondFactorClientTests {
     private static func refusal(_ extra: String) -> StubServer.Reply {
         .json(
             #"{"serverErrorCode":"AUTHENTICATION_FAILED","reason":"the account has a second factor"\#(extra)}"#,

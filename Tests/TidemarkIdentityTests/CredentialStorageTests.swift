@@ -3,7 +3,7 @@ import Testing
 
 @testable import TidemarkIdentity
 
-@Suite("The contract of credential storages, in a file", .timeLimit(.minutes(5)))
+@Suite("The contract of credential storages, in a file", .timeLimit(.minutes(30)))
 struct CredentialStorageTests {
     @Test(arguments: CredentialStorageContract.checks)
     func `a file keeps it, also where two storages use it`(

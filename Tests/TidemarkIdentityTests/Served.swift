@@ -13,6 +13,7 @@ final class HandClock: Sendable {
     init(_ seconds: Int64) { time = LockedValue(seconds * 1_000_000) }
 
     var now: Int64 { time.withLock { $0 } }
+    func set(microseconds: Int64) { time.withLock { $0 = microseconds } }
     func advance(seconds: Int64) { time.withLock { $0 += seconds * 1_000_000 } }
     func advance(microseconds: Int64) { time.withLock { $0 += microseconds } }
 }

@@ -30,6 +30,25 @@ import TidemarkModel
         }
     }
 
+    @Test(arguments: [Int64.min, 0, 9_223_372_036_854_775, .max])
+    func `at the ends of what a clock shows sessions are made, renewed and used, and texts are signed`(
+        time: Int64
+    ) async throws {
+        let served = try await Served()
+        served.clock.set(microseconds: time)
+        for kind in [Session.Kind.web(staysSignedIn: false), .web(staysSignedIn: true), .device] {
+            let token = try await served.session("anna", kind)
+            let session = try await served.credentials.session(token.text).get()
+            #expect(session.account == "anna" && session.kind == kind)
+            served.credentials.noteUse(of: session, from: "192.0.2.1")
+            let renewed = try await served.credentials.renewed(session)
+            #expect(try await served.failure(renewed.text) == nil)
+        }
+        let text = served.credentials.signedText(Data("x".utf8), for: "upload", until: .max)
+        #expect(try served.credentials.open(text, for: "upload") == Data("x".utf8))
+        #expect(try served.credentials.open(text, for: "download") == nil)
+    }
+
     @Test func `no bit of a token can be altered`() async throws {
         let served = try await Served()
         let token = try await served.session()

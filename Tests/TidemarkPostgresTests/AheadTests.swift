@@ -12,7 +12,7 @@ import TidemarkModel
 /// for the lock, and a look at the statements.
 @Suite(
     "Reads with the locks of a write", .enabled(if: PostgresServer.isInstalled, "\(PostgresServer.whyNot)"),
-    .timeLimit(.minutes(10)))
+    .timeLimit(.minutes(30)))
 struct AheadTests {
     private static let place = StoredZone.Place(scope: .private, owner: "_anna", name: "Zone")
     private static let reads = ExpectedReads(place: place, names: ["a", "b", "a"], user: "_anna", token: "token")

@@ -114,7 +114,10 @@ struct FailureTests {
             }
         }
         let direct = try fixture.other()
-        for _ in 0..<1000 where try await direct.query("SELECT * FROM t").isEmpty { try await Task.sleep(for: .milliseconds(20)) }
+        for _ in 0..<1000 {
+            if try await !direct.query("SELECT * FROM t").isEmpty { break }
+            try await Task.sleep(for: .milliseconds(20))
+        }
         proxy.cut()
         #expect(await failure { try await task.value }?.code == .commitUnknown)
         #expect(runs.value == 1)

@@ -138,6 +138,41 @@ struct IdentityTests {
         #expect(statements.value == 1)
     }
 
+    @Test("Codes of a second factor are counted by all servers together, until one is right")
+    func countsCodesTogether() async throws {
+        let fixture = try await Fixture()
+        let storages = [
+            try await PostgresCredentialStorage.open(try fixture.other()),
+            try await PostgresCredentialStorage.open(try fixture.other()),
+        ]
+        let stores = try storages.map { try CredentialStore($0, passwordLogN: 4) }
+        try await stores[0].addContainer(Self.container)
+        try await stores[0].setPassword("correct horse", of: "anna")
+        // Of another secret than any code that is tried.
+        try await storages[0].setSecondFactor(
+            StoredSecondFactor(
+                account: "anna", secret: [UInt8](repeating: 7, count: 20),
+                recovery: [UInt8](repeating: 1, count: 32), step: .max, added: 1), of: "anna")
+        func signIn(_ number: Int) async throws -> SignInResult<SessionToken> {
+            try await stores[number % 2].signIn(
+                "correct horse", account: "anna", code: "123456", container: Self.container, kind: .device)
+        }
+        for number in 0..<10 { #expect(try await signIn(number) == .needsCode) }
+        for number in 0..<2 {
+            guard case .tooManyCodes(let wait) = try await signIn(number) else {
+                Issue.record("the other server lets codes through")
+                return
+            }
+            #expect((1...361).contains(wait))
+        }
+        // As after a code that was right; those of other accounts are counted apart.
+        let rate = SignInRate("code", "anna", perSecond: 1.0 / 360, burst: 10)
+        #expect(try await storages[0].countCode(SignInRate("code", "ben", perSecond: 1.0 / 360, burst: 10)) == 0)
+        try await storages[1].forgetCodes(rate)
+        #expect(try await signIn(0) == .needsCode)
+        await fixture.database.close()
+    }
+
     @Test("Attempts to sign in are counted by all servers together")
     func countsTogether() async throws {
         let fixture = try await Fixture()

@@ -8,10 +8,10 @@ import TidemarkPostgres
 @Suite("Notifications", .enabled(if: PostgresServer.isInstalled, "\(PostgresServer.whyNot)"), .timeLimit(.minutes(30)))
 struct ListenerTests {
     private func listener(
-        _ fixture: Fixture, port: Int? = nil, pace: Duration = .seconds(600)
+        _ fixture: Fixture, port: Int? = nil, pace: Duration = .seconds(600), metrics: PostgresMetrics? = nil
     ) async throws -> PostgresListener {
         let address = try PostgresAddress(fixture.server.address(fixture.name, port: port))
-        return try PostgresListener(PostgresConfiguration(address), pace: pace)
+        return try PostgresListener(PostgresConfiguration(address), pace: pace, metrics: metrics)
     }
 
     /// Counts the elements of a stream.
@@ -55,17 +55,19 @@ struct ListenerTests {
     func connectsAgain() async throws {
         let fixture = try await Fixture()
         let proxy = try TCPProxy(to: fixture.server.port)
-        let (here, there) = (try await listener(fixture), try await listener(fixture, port: proxy.port))
+        let factory = RecordingFactory(prefix: "tidemark_database_")
+        let here = try await listener(fixture)
+        let there = try await listener(fixture, port: proxy.port, metrics: PostgresMetrics(factory))
         let heard = count(there.changes(of: "a"))
         _ = count(here.changes(of: "a"))
         #expect(try await eventually { here.isConnected && there.isConnected })
         proxy.set(.refuse)
         proxy.cut()
-        #expect(try await eventually { !there.isConnected })
+        #expect(try await eventually { !there.isConnected && factory.value("listening") == 0 })
         here.post("a")
         let missed = heard.value
         proxy.set(.pass)
-        #expect(try await eventually { there.isConnected && heard.value > missed })
+        #expect(try await eventually { there.isConnected && factory.value("listening") == 1 && heard.value > missed })
         let before = heard.value
         here.post("a")
         #expect(try await eventually { heard.value > before })

@@ -1,5 +1,4 @@
 import Foundation
-import Metrics
 import TestServers
 import TestSupport
 import Testing
@@ -8,51 +7,13 @@ import TidemarkPostgres
 
 @testable import TidemarkCloudEngine
 
-/// Keeps the last value of each metric, or the sum of a counter.
-private final class RecordingFactory: MetricsFactory {
-    private final class Handler: CounterHandler, MeterHandler, TimerHandler {
-        private let label: String
-        private let values: Shared<[String: Int64]>
-
-        init(_ label: String, _ values: Shared<[String: Int64]>) { (self.label, self.values) = (label, values) }
-
-        private func change(_ change: @escaping @Sendable (inout Int64) -> Void) {
-            let label = label
-            values.change { change(&$0[label, default: 0]) }
-        }
-
-        func increment(by amount: Int64) { change { $0 += amount } }
-        func reset() {}
-        func set(_ value: Int64) { change { $0 = value } }
-        func set(_ value: Double) { change { $0 = Int64(value) } }
-        func increment(by amount: Double) { change { $0 += Int64(amount) } }
-        func decrement(by amount: Double) { change { $0 -= Int64(amount) } }
-        func recordNanoseconds(_ duration: Int64) { change { $0 += duration } }
-    }
-
-    let values = Shared<[String: Int64]>([:])
-
-    func value(_ name: String) -> Int64 { values.value["tidemark_database_\(name)"] ?? 0 }
-
-    func makeCounter(label: String, dimensions: [(String, String)]) -> any CounterHandler { Handler(label, values) }
-    func makeMeter(label: String, dimensions: [(String, String)]) -> any MeterHandler { Handler(label, values) }
-    func makeTimer(label: String, dimensions: [(String, String)]) -> any TimerHandler { Handler(label, values) }
-    func makeRecorder(label: String, dimensions: [(String, String)], aggregate: Bool) -> any RecorderHandler {
-        NOOPMetricsHandler.instance
-    }
-    func destroyCounter(_ handler: any CounterHandler) {}
-    func destroyMeter(_ handler: any MeterHandler) {}
-    func destroyRecorder(_ handler: any RecorderHandler) {}
-    func destroyTimer(_ handler: any TimerHandler) {}
-}
-
 @Suite("Metrics of the pool", .enabled(if: PostgresServer.isInstalled, "\(PostgresServer.whyNot)"), .timeLimit(.minutes(30)))
 struct MetricsTests {
     @Test("Connections, waits and their time, and transactions that run again are counted")
     func counts() async throws {
         let fixture = try await Fixture()
         try await fixture.makeTable()
-        let factory = RecordingFactory()
+        let factory = RecordingFactory(prefix: "tidemark_database_")
         let database = try Fixture.database(
             fixture.server.address(fixture.name), metrics: PostgresMetrics(factory)
         ) {
@@ -91,7 +52,7 @@ struct MetricsTests {
     @Test("How long writes wait for the locks of their owners is measured, and those that wait for too long are counted")
     func measuresLocks() async throws {
         let records = try await RecordsFixture()
-        let factory = RecordingFactory()
+        let factory = RecordingFactory(prefix: "tidemark_database_")
         let database = try Fixture.database(
             records.fixture.server.address(records.fixture.name), metrics: PostgresMetrics(factory)
         ) {

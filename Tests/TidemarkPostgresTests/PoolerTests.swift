@@ -11,7 +11,7 @@ import TidemarkModel
 
 /// Goal: a server works behind a pooler that gives each transaction another connection. Method: PgBouncer with few connections before the
 /// database, and many requests; it is killed meanwhile.
-@Suite("A server behind PgBouncer", .enabled(if: PgBouncer.isInstalled, "\(PgBouncer.whyNot)"), .timeLimit(.minutes(10)))
+@Suite("A server behind PgBouncer", .enabled(if: PgBouncer.isInstalled, "\(PgBouncer.whyNot)"), .timeLimit(.minutes(30)))
 struct PoolerTests {
     /// What a server has of a database: its records and credentials through PgBouncer, and notifications past it.
     private struct Served {

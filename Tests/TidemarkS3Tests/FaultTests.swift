@@ -278,6 +278,71 @@ struct FaultTests {
         bucket.end()
     }
 
+    @Test("What is sent again, and what is given up, is counted")
+    func counts() async throws {
+        let factory = RecordingFactory(prefix: "tidemark_bucket_")
+        let storage = try storage {
+            $0.metrics = S3Metrics(factory)
+            $0.attempts = 2
+        }
+        let content = AssetStorageContract.content(100, 30)
+        let asset = AssetDigest.asset(of: content)
+        bucket.fail(.status(503, code: "SlowDown"))
+        _ = try await storage.add(content, to: asset, at: 0, owner: "_a", by: nil)
+        #expect(factory.value("retries_total") == 1 && factory.value("failures_total") == 0)
+        #expect(factory.value("request_seconds") > 0)
+        bucket.fail(.status(500, code: "InternalError"), times: 2)
+        await #expect(throws: CloudError(.serviceUnavailable, "")) { try await storage.owners() }
+        #expect(factory.value("retries_total") == 2 && factory.value("failures_total") == 1)
+        // What is not sent again, and from within a transaction.
+        bucket.fail(.status(403, code: "AccessDenied"))
+        #expect(try await apart { !storage.has(asset, owner: "_a") })
+        #expect(factory.value("retries_total") == 2 && factory.value("failures_total") == 2)
+        // A missing content is an answer.
+        #expect(try await apart { !storage.has(AssetDigest.asset(of: Data([1])), owner: "_a") })
+        // What this side ends is no failure of the bucket.
+        await storage.close()
+        await #expect(throws: CloudError(.serviceUnavailable, "")) { try await storage.owners() }
+        #expect(factory.value("failures_total") == 2 && factory.value("retries_total") == 2)
+        bucket.end()
+    }
+
+    @Test("Whoever asks often whether the bucket can be used stores an object at times alone, and again after a failure")
+    func checksOften() async throws {
+        let time = Shared(Date())
+        let storage = try storage({ $0.attempts = 1 }, now: { time.value })
+        func stored() -> Int { bucket.arrivals.filter { $0.method == "PUT" }.count }
+        for _ in 0..<5 { try await storage.checkOften() }
+        #expect(stored() == 1)
+        #expect(bucket.arrivals.filter { $0.query.contains("list-type") }.count == 5)
+        time.change { $0 += 601 }
+        for _ in 0..<5 { try await storage.checkOften() }
+        #expect(stored() == 2)
+        bucket.fail(.status(500, code: "InternalError"))
+        await #expect(throws: CloudError(.serviceUnavailable, "")) { try await storage.checkOften() }
+        try await storage.checkOften()
+        #expect(stored() == 3)
+        #expect(bucket.keys == [] && bucket.problems == [])
+        bucket.end()
+    }
+
+    @Test("The digests of an owner with few contents take one request")
+    func listsDigests() async throws {
+        let storage = try storage()
+        var digests: Set<String> = []
+        for seed in 0..<3 as Range<UInt64> {
+            let content = AssetStorageContract.content(100, 20 + seed)
+            let asset = AssetDigest.asset(of: content)
+            _ = try await storage.add(content, to: asset, at: 0, owner: "_a", by: nil)
+            digests.insert(asset.digest)
+        }
+        let before = bucket.arrivals.count
+        let page = try await storage.digests(of: "_a", from: nil)
+        #expect(page.digests == digests && page.next == nil)
+        #expect(bucket.arrivals.count == before + 1)
+        bucket.end()
+    }
+
     @Test("A touched content is young again")
     func touches() async throws {
         let storage = try storage()

@@ -214,6 +214,7 @@ final class StubBucket: Sendable {
 
     /// What every request has.
     private func check(_ arrival: Arrival, _ body: [UInt8]) {
+        guard arrival.signature == nil else { return }
         func note(_ problem: String) { state.withLock { $0.problems.append("\(arrival.method) \(arrival.path): \(problem)") } }
         if arrival.headers["authorization"]?.hasPrefix("AWS4-HMAC-SHA256 Credential=AKTEST/") != true { note("no signature") }
         if arrival.headers["x-amz-content-sha256"] != AssetDigest.asset(of: Data(body)).digest {
@@ -253,6 +254,7 @@ final class StubBucket: Sendable {
             let parts = pair.split(separator: "=", maxSplits: 1)
             query[String(parts[0])] = parts.count > 1 ? String(parts[1]).removingPercentEncoding ?? "" : ""
         }
+        if let code = arrival.refusal(at: Date()) { return Self.error(403, code) }
         guard arrival.path == "/journal" || arrival.path.hasPrefix("/journal/") else { return Self.error(404, "NoSuchBucket") }
         let key = String(arrival.path.dropFirst("/journal/".count))
         return state.withLock { state in
@@ -309,6 +311,9 @@ final class StubBucket: Sendable {
                 let tag = "\"\(AssetDigest.asset(of: object.content).digest.prefix(32))\""
                 var answer = Answer(
                     status: 200, headers: [("Last-Modified", date), ("ETag", tag)], body: Array(object.content))
+                for (name, value) in query where name.hasPrefix("response-") {
+                    answer.headers.append((String(name.dropFirst("response-".count)), value))
+                }
                 if arrival.method == "HEAD" { answer.headers.append(("Content-Length", "\(object.content.count)")) }
                 if let range = arrival.headers["range"]?.dropFirst("bytes=".count).split(separator: "-").compactMap({ Int($0) }),
                     range.count == 2

@@ -6,7 +6,7 @@ import TidemarkSQLite
 
 /// Goal: an error of the disk is told with its file, and not as damage. Method: databases that can only be read, and errors as SQLite makes
 /// them; `errors_test.c` has a file whose reads fail.
-@Suite(.timeLimit(.minutes(5))) struct ReadErrorTests {
+@Suite(.timeLimit(.minutes(30))) struct ReadErrorTests {
     private let scratch = try! Scratch()
 
     private func made() throws -> String {
@@ -33,6 +33,15 @@ import TidemarkSQLite
         }
         #expect(error?.code == .io)
         #expect(error?.message.contains("the database \(path), or the log beside it, could be opened for reading only") == true)
+    }
+
+    @Test func `a file that can't be made durable is told with its name`() {
+        // Of a pipe nothing can be made durable.
+        let pipe = Pipe()
+        let error = #expect(throws: StoreError.self) {
+            try DurableFile.synchronize(pipe.fileHandleForWriting, path: "a place")
+        }
+        #expect(error?.code == .io && error?.message.hasPrefix("cannot make durable a place: ") == true)
     }
 
     @Test func `damage stays damage where the system could read`() throws {

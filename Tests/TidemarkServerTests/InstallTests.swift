@@ -41,11 +41,15 @@ import Testing
             "bin/tidemark", "bin/tidemark-server", "share/bash-completion/completions/tidemark",
             "share/zsh/site-functions/_tidemark", "share/fish/vendor_completions.d/tidemark.fish", "share/man/man1/tidemark.1.gz",
             "share/man/man8/tidemark-server.8.gz", "lib/systemd/system/tidemark.service",
+            "lib/systemd/system/tidemark-cluster.service", "share/doc/tidemark/nginx.conf.example",
+            "share/doc/tidemark/haproxy.cfg.example", "share/doc/tidemark/prometheus-rules.yaml",
         ]
         for name in expected { #expect(installed["/usr/\(name)", default: 0] > 100, "\(name)") }
         #expect(installed.keys.allSatisfy { !$0.hasSuffix(".new") })
-        let unit = try String(contentsOf: scratch["root/usr/lib/systemd/system/tidemark.service"], encoding: .utf8)
-        #expect(unit.contains("ExecStart=/usr/bin/tidemark-server"))
+        for name in ["tidemark", "tidemark-cluster"] {
+            let unit = try String(contentsOf: scratch["root/usr/lib/systemd/system/\(name).service"], encoding: .utf8)
+            #expect(unit.contains("ExecStart=/usr/bin/tidemark-server "), "\(name)")
+        }
         #expect(try install(["--uninstall"]).status == 0)
         #expect(files().isEmpty)
     }

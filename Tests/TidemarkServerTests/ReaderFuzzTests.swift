@@ -16,7 +16,7 @@ import Testing
         return try files.sorted { $0.path < $1.path }.map { Array(try Data(contentsOf: $0)) }
     }
 
-    @Test(.timeLimit(.minutes(5)), arguments: FuzzedReader.allCases)
+    @Test(.timeLimit(.minutes(30)), arguments: FuzzedReader.allCases)
     func `a reader survives inputs of its corpus, and what a mutator makes of them`(reader: FuzzedReader) throws {
         let corpus = try Self.corpus(reader)
         try #require(!corpus.isEmpty)

@@ -11,7 +11,7 @@ import TidemarkPostgres
 
 /// Goal: what is taken back in one place counts at every server with the next request, however many requests share a look-up. Method: two built
 /// servers over one database, with a flood of requests; sessions and accounts change past both.
-@Suite(.enabled(if: PostgresServer.isInstalled, "\(PostgresServer.whyNot)"), .timeLimit(.minutes(10)))
+@Suite(.enabled(if: PostgresServer.isInstalled, "\(PostgresServer.whyNot)"), .timeLimit(.minutes(30)))
 struct RevocationTests {
     private static let container = "iCloud.org.example.journal"
 

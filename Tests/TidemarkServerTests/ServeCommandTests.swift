@@ -56,6 +56,30 @@ import Testing
         }
     }
 
+    @Test func `a way to read assets that can't be is refused, in arguments and in the environment`() async throws {
+        let tool = try Tool(named: "tidemark-server")
+        let bucket = ["--database", "postgresql://tidemark@127.0.0.1:1/x", "--assets", "s3://journal"]
+        let (signed, secure) = (["--asset-reads", "signed"], ["--public-url", "https://cloud.example.org"])
+        let wrong: [([String], String)] = [
+            (bucket + ["--asset-reads", "direct"], "--asset-reads takes server or signed"),
+            (bucket + ["--s3-public-endpoint", "https://s3.example.org"], "--s3-public-endpoint needs --asset-reads signed"),
+            (["--data", "/x"] + signed, "--asset-reads signed needs a bucket"),
+            (["--database", "dbname=x", "--assets", "/x"] + signed, "--asset-reads signed needs a bucket"),
+            (bucket + signed + secure + ["--s3-endpoint", "http://10.0.0.5:8333"], "clients that come by https"),
+            (bucket + signed + secure + ["--s3-public-endpoint", "HTTP://s3.example.org"], "clients that come by https"),
+        ]
+        for (options, reason) in wrong {
+            let result = try await tool.run(options)
+            #expect(result.status == 64 && result.errors.contains(reason), "\(options): \(result.errors)")
+        }
+        let variable = try await tool.run(["--data", "/x"], environment: ["TIDEMARK_ASSET_READS": "direct"])
+        #expect(variable.status == 64 && variable.errors.contains("TIDEMARK_ASSET_READS is wrong:"), "\(variable.errors)")
+        // What is missing is the database.
+        let endpoints = ["--s3-endpoint", "http://10.0.0.5:8333", "--s3-public-endpoint", "https://s3.example.org"]
+        let right = try await tool.run(bucket + signed + secure + endpoints)
+        #expect(right.status == 69 && right.errors.contains("127.0.0.1:1"), "\(right.errors)")
+    }
+
     @Test func `a file is no directory of a cloud`() async throws {
         let scratch = try Scratch()
         let file = try scratch.write("mine", to: "file")

@@ -21,14 +21,18 @@ final class ServedCloudSubject: CloudContract.Subject {
         (self.fixture, self.access, self.server, self.apiToken) = (fixture, access, server, apiToken)
     }
 
-    static func started(limits: ServerLimits? = nil) async throws -> ServedCloudSubject {
-        let fixture = try FaultyCloudFixture()
+    /// - Parameter assets: Makes the storage of assets over that of the cloud's directory.
+    static func started(
+        limits: ServerLimits? = nil, assets: EmbeddedCloud.AssetsOfContainer? = nil
+    ) async throws -> ServedCloudSubject {
+        let fixture = try FaultyCloudFixture(observing: nil, assets: assets)
         let access = try CredentialStore(at: fixture.directory)
         try await access.addContainer(FaultyCloudFixture.container)
         let token = try await access.addAPIToken(
             container: FaultyCloudFixture.container, environment: .development, name: "tests",
             callback: .popup(origin: "https://app.example.org"))
-        let server = try await ListeningServer.started(over: fixture.directory, limits: limits)
+        let server = try await ListeningServer.started(
+            over: fixture.directory, limits: limits, cloud: assets == nil ? nil : fixture.cloud)
         return ServedCloudSubject(fixture, access, server, token.text)
     }
 

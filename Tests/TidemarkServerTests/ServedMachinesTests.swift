@@ -249,9 +249,13 @@ import Testing
             "share", "accept", link, "--email", "ben@example.org", "--password-stdin", status: 77, input: wrong, in: folder)
         #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path) == [".keep"])
         let accepted = try await place.run(
-            "share", "accept", link, "--email", "ben@example.org", "--password-stdin", "--json",
+            "share", "accept", link, "--email", "ben@example.org", "--password-stdin", "--device-name", "Ben's laptop", "--json",
             input: place.scratch["password"], in: folder)
         #expect(try accepted.json()["container"] as? String == "Shared.tidemark")
+        let sessions = try await place.run(
+            "admin", "session", "list", "--account", "ben@example.org", "--data", place.scratch["cloud"].path, "--json")
+        #expect(sessions.output.contains("\"Ben's laptop\""), "\(sessions.output)")
+        try await place.run("share", "accept", link, "--device-name", "", status: 64, in: folder)
         let records = try await place.run("records", "Shared.tidemark", "--type", "Destination", "--json", in: folder)
         #expect(records.output.contains("Place 0"), "\(records.output)")
         // Over a connection that others can read nobody is asked for a password.

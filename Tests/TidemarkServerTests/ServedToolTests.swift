@@ -94,6 +94,30 @@ import TidemarkIdentity
         #expect(table.output.contains("within the last hour"))
     }
 
+    @Test func `a device shows the identifier by which the server lists its session`() async throws {
+        try await signIn("anna", device: "Laptop")
+        try await signIn("other", device: "Laptop")
+        let anna = try #require(try await served.fixture.id("anna@example.org"))
+        let listed = try await served.access.sessions(of: anna).map(\.id)
+        var shown: [String] = []
+        for name in ["anna", "other"] {
+            let status = try await run("account", "status", path(name), "--json").json()
+            let id = try #require(status["session"] as? String)
+            let text = try await run("account", "status", path(name)).output
+            #expect(text.contains("\nsession:  \(id.prefix(4)), as the server lists it\n"), "\(text)")
+            shown.append(id)
+        }
+        #expect(shown.count == 2 && Set(shown) == Set(listed))
+        // The next sign-in begins another session, and whoever is signed out has none.
+        try await signIn("anna")
+        let renewed = try await run("account", "status", path("anna"), "--json").json()
+        let next = try #require(renewed["session"] as? String)
+        #expect(!shown.contains(next))
+        try await run("account", "sign-out", path("anna"), "--records", "keep")
+        let signedOut = try await run("account", "status", path("anna"), "--json", status: 69).json()
+        #expect(signedOut["isSignedIn"] as? Bool == false && signedOut["session"] == nil)
+    }
+
     @Test func `a device has the name that it is given at its sign-in, and its session is ended by that of its list`()
         async throws
     {
@@ -118,6 +142,30 @@ import TidemarkIdentity
         let refused = try await run("sync", path("anna"), status: 69)
         #expect(refused.errors.contains("has ended: perhaps it was ended on another device or by the server's operator"))
         #expect(!refused.errors.contains("bad credentials"))
+        // The name stays at the next sign-in, and after signing out, until another one is given.
+        func device() async throws -> String? {
+            try await run("admin", "session", "list", "--data", data, "--json").json()["device"] as? String
+        }
+        try await signIn("anna")
+        #expect(try await device() == "Anna's laptop")
+        try await run("account", "sign-out", path("anna"), "--records", "keep")
+        try await signIn("anna")
+        #expect(try await device() == "Anna's laptop")
+        try await signIn("anna", device: "Laptop")
+        try await signIn("anna")
+        #expect(try await device() == "Laptop")
+    }
+
+    @Test func `a device of an account that was removed is told so`() async throws {
+        try await signIn("ben", as: "ben@example.org")
+        try await run("sync", path("ben"))
+        let data = served.fixture.directory.path
+        try await run("admin", "account", "remove", "ben@example.org", "--with-data", "--yes", "--data", data)
+        let refused = try await run("sync", path("ben"), status: 69)
+        #expect(refused.errors.contains("has ended: the account of the session does not exist any more"), "\(refused.errors)")
+        // To sign in says no more than for any address.
+        let unknown = try await signIn("ben", as: "ben@example.org", status: 77)
+        #expect(!unknown.errors.contains("does not exist") && unknown.errors.contains("whether the account was deleted"))
     }
 
     @Test func `a session moves with its container, is in no copy, and is not used when others can read it`() async throws {

@@ -58,15 +58,14 @@ struct SeveralServersTests {
     @Test func `a server tells what it can't reach, counts its connections, and leaves no folder behind`() async throws {
         let postgres = try PostgresServer()
         defer { postgres.stop() }
-        let scratch = try Scratch()
+        let (scratch, name) = (try Scratch(), try postgres.makeDatabase())
         let (assets, temporary, port) = (scratch["assets"], scratch["temporary"], scratch["port"])
         for folder in [assets, temporary] {
             try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         }
         let server = try Tool(named: "tidemark-server").start(
             [
-                "--database", postgres.address(try postgres.makeDatabase()), "--assets", assets.path, "--port", "0",
-                "--port-file",
+                "--database", postgres.address(name), "--assets", assets.path, "--port", "0", "--port-file",
                 port.path, "--request-rate", "0",
                 "--metrics-token-file", try scratch.write("0123456789abcdef\n", to: "token").path, "--log-level", "error",
             ], environment: ["TMPDIR": temporary.path])
@@ -79,21 +78,31 @@ struct SeveralServersTests {
             let answer = try await StubbedServer.client.execute(request, timeout: .seconds(60))
             return String(buffer: try await answer.body.collect(upTo: 1 << 20))
         }
-        func becomes(_ wanted: String) async throws {
+        func becomes(_ wanted: String, at path: String = "/ready") async throws {
             for _ in 0..<600 {
-                if try await text("/ready") == "\(wanted)\n" { return }
+                if try await text(path) == "\(wanted)\n" { return }
                 try await Task.sleep(for: .milliseconds(100))
             }
-            Issue.record("not '\(wanted)': \(try await text("/ready"))")
+            Issue.record("not '\(wanted)': \(try await text(path))")
         }
         try await becomes("ready")
         try FileManager.default.removeItem(at: assets)
         try await becomes("the place of the assets can't be reached or used")
+        // Records go on.
+        #expect(try await text("/ready?without=assets") == "ready\n")
         try FileManager.default.createDirectory(at: assets, withIntermediateDirectories: true)
         try await becomes("ready")
         postgres.stop()
         try await becomes("the database can't be reached or used")
+        try await becomes("the database can't be reached or used", at: "/ready?without=assets")
         try postgres.start()
+        try await becomes("ready")
+        try postgres.sql(
+            "INSERT INTO tidemark_migrations (component, number, name, oldest_user) VALUES ('records', 99, 'of later', 99)",
+            in: name)
+        try await becomes("a newer version of the server has migrated the database")
+        try await becomes("a newer version of the server has migrated the database", at: "/ready?without=assets")
+        try postgres.sql("DELETE FROM tidemark_migrations WHERE number = 99", in: name)
         try await becomes("ready")
         let figures = try await text("/metrics")
         #expect(figures.contains("\ntidemark_database_connections_opened_total "))

@@ -1,4 +1,5 @@
 import Foundation
+import Logging
 import TestSupport
 import Testing
 import TidemarkCloudEngine
@@ -6,12 +7,50 @@ import TidemarkModel
 
 @testable import TidemarkServer
 
-@Suite("The contracts of subscriptions and notifications, in a directory", .timeLimit(.minutes(5)))
+@Suite("The contracts of subscriptions and notifications, in a directory", .timeLimit(.minutes(30)))
 struct SubscriptionStorageTests {
     @Test(arguments: SubscriptionStorageContract.checks)
     func `a file keeps it`(_ check: StorageCheck<SubscriptionStorageContract.Subject>) async throws {
         let scratch = try Scratch()
         try await check.run { try SQLiteSubscriptionStorage(at: scratch.url) { _, _ in nil } }
+    }
+
+    @Test func `a row of a file in which a value is missing is left out and counted, and nothing traps`() async throws {
+        let (scratch, file) = (try Scratch(), "subscriptions.sqlite")
+        func opened(_ folder: URL) throws -> SQLiteSubscriptionStorage {
+            try SQLiteSubscriptionStorage(at: folder) { owner, content in
+                StoredSubscription(
+                    owner: owner, id: "1", place: .init(zoneOwner: "1", zone: "1", recordType: nil), content: content)
+            }
+        }
+        try FileManager.default.createDirectory(at: scratch["made"], withIntermediateDirectories: true)
+        _ = try opened(scratch["made"])
+        for column in try NullColumn.allow(in: scratch["made/\(file)"], values: ["environment": "'development'"]) {
+            let folder = scratch[column.description]
+            try column.copy(scratch["made"], to: folder, database: file)
+            let storage = try opened(folder)
+            let isOfDevices = column.table == "devices"
+            let unreadable = isOfDevices ? UnreadableRows(devices: 1) : UnreadableRows(subscriptions: 1)
+            #expect(storage.unreadable == unreadable, "\(column)")
+            #expect(try await storage.accounts() == ["1"], "\(column)")
+            let devices = try await storage.devices(of: "1", container: "1", environment: .development)
+            #expect(devices.count == (isOfDevices ? 0 : 1), "\(column)")
+        }
+    }
+
+    @Test func `what can't be read is in the log, each kind on a line, and nothing where all can be`() {
+        let log = StubbedServer.Log()
+        let logger = Logger(label: "test") { _ in
+            LogfmtHandler(level: .warning) { line in log.lines.withLock { $0.append(line) } }
+        }
+        UnreadableRows().warn(logger)
+        #expect(log.lines.withLock { $0.isEmpty })
+        UnreadableRows(subscriptions: 2, devices: 3).warn(logger)
+        let lines = log.lines.withLock { $0 }
+        #expect(lines.count == 2)
+        for (line, text) in zip(lines, ["subscriptions that can't be read", "devices that can't be read"]) {
+            #expect(line.contains(text) && line.contains(text.hasPrefix("devices") ? " count=3" : " count=2"), "\(line)")
+        }
     }
 
     @Test(arguments: NotificationStorageContract.checks)

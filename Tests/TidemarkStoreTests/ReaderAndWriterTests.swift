@@ -312,4 +312,58 @@ import TidemarkModel
         #expect(try await writing.status == 0)
         #expect(try scratch.reader().read(numbers) == [1501, 1501])
     }
+
+    // Several writers
+
+    /// Has a writer go on with its lane and kills it, once for each number of saves that it acknowledges before.
+    private static func write(_ probe: Tool, _ path: String, _ lane: String, _ plan: [Int]) async throws {
+        var acknowledged = 1
+        for saves in plan {
+            let writer = try probe.start(["write-lane", path, lane, "--count", "100000"])
+            let begin = try #require(Int(await writer.line() ?? ""))
+            // One more may be durable than was said.
+            #expect((acknowledged...acknowledged + 1).contains(begin), "\(lane) begins with \(begin) after \(acknowledged)")
+            acknowledged = begin
+            for _ in 0..<saves { acknowledged = try #require(Int(await writer.line() ?? "")) }
+            let rest = await writer.kill()
+            acknowledged = rest.last.flatMap { Int($0) } ?? acknowledged
+        }
+    }
+
+    @Test func `while two writers save and are killed, four readers see whole transactions`() async throws {
+        var random = Randomness("two writers that are killed")
+        let scratch = try Scratch()
+        let (probe, path) = (try probe(), scratch.container.path)
+        for lane in ["a", "b"] { #expect(try await probe.run(["write-lane", path, lane, "--count", "1"]).status == 0) }
+        var plans: [[Int]] = [[], []]
+        for number in 0..<12 { plans[number % 2].append(Int.random(in: 1...60, using: &random)) }
+        let (first, second) = (plans[0], plans[1])
+        let wanted = try scratch.write("", to: "reading").path
+        async let reading = withThrowingTaskGroup(of: Tool.Result.self, returning: [Tool.Result].self) { group in
+            for number in 0..<4 {
+                let arguments = ["read-lanes", path, "--while-there", wanted] + (number == 0 ? ["--reopens"] : [])
+                group.addTask { try await probe.run(arguments) }
+            }
+            var results: [Tool.Result] = []
+            for try await result in group { results.append(result) }
+            return results
+        }
+        var failure: (any Error)?
+        do {
+            async let one: Void = Self.write(probe, path, "a", first)
+            async let other: Void = Self.write(probe, path, "b", second)
+            _ = try await (one, other)
+        } catch {
+            failure = error
+        }
+        // The readers end, whatever the writers have met.
+        try FileManager.default.removeItem(atPath: wanted)
+        for result in try await reading {
+            let found = try result.json()
+            #expect(found["problems"] as? [String] == [], "\(result)")
+            #expect((found["reads"] as? Int ?? 0) > 0)
+        }
+        if let failure { throw failure }
+        #expect(try scratch.verification().problems == [])
+    }
 }

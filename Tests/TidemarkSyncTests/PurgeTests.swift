@@ -5,7 +5,7 @@ import TidemarkStore
 import TidemarkSync
 
 /// Goal: a purge of the history takes nothing from what is still to be sent. Method: edits and deletions that wait, a purge, and another device.
-@Suite(.timeLimit(.minutes(10))) struct PurgeTests {
+@Suite(.timeLimit(.minutes(30))) struct PurgeTests {
     @Test func `what waits to be sent is sent after a purge of the history`() async throws {
         let scratch = try Scratch()
         let cloud = try await TestCloud(scratch)

@@ -10,6 +10,7 @@ final class RecordingDatabase: CloudDatabase {
         var limit = Int.max
         var failure: CloudError.Code?
         var refused: [String: CloudError.Code] = [:]
+        var limits: CloudLimits?
         var accountFailure, changesFailure: CloudError?
         var uploads = 0
         var downloads: [Download] = []
@@ -49,14 +50,19 @@ final class RecordingDatabase: CloudDatabase {
     func afterRequest(_ number: Int, _ hook: @escaping @Sendable () async -> Void) { state.withLock { $0.hooks[number] = hook } }
 
     func refusesMore(than count: Int) { state.withLock { $0.limit = count } }
-    /// Refuses a record by itself, and lets the others of its request through.
-    func refuses(_ name: String, with code: CloudError.Code) { state.withLock { $0.refused[name] = code } }
+    /// Refuses a record by itself, and lets the others of its request through; with `nil` no more.
+    func refuses(_ name: String, with code: CloudError.Code?) { state.withLock { $0.refused[name] = code } }
+    func stopsRefusing() { state.withLock { $0.refused = [:] } }
     func accountFails(with error: CloudError?) { state.withLock { $0.accountFailure = error } }
     func changesFail(with error: CloudError?) { state.withLock { $0.changesFailure = error } }
+    func announces(_ limits: CloudLimits) { state.withLock { $0.limits = limits } }
     func fails(with code: CloudError.Code?) { state.withLock { $0.failure = code } }
 
     var scope: DatabaseScope { base.scope }
-    func limits() async throws(CloudError) -> CloudLimits { try await base.limits() }
+    func limits() async throws(CloudError) -> CloudLimits {
+        if let limits = state.withLock(\.limits) { return limits }
+        return try await base.limits()
+    }
     func account() async throws(CloudError) -> CloudAccount {
         if let failure = state.withLock(\.accountFailure) { throw failure }
         return try await base.account()

@@ -51,6 +51,15 @@ import TidemarkSync
 
     // Rows, by their tags
 
+    @Test func `a row of the same tag that lacks a value of it is applied again`() {
+        for (isPending, plan) in [(false, RemoteChangePlan.Row.write), (true, .merge)] {
+            let row = RemoteChangePlan.KnownRow(tag: "1", isPending: isPending, lacksValues: true)
+            for occasion in [ImportOccasion.page, .answer] {
+                #expect(Self.planner(.latestEdit).plan(for: row, tag: "1", occasion: occasion) == plan)
+            }
+        }
+    }
+
     @Test(arguments: [
         // A page or an answer with the known tag changes nothing, whether edits wait or not.
         (ImportOccasion.page, "1" as String?, false, RemoteChangePlan.Row.skip), (.page, "1", true, .skip),

@@ -230,6 +230,25 @@ private final class RestoredCloud {
         #expect(try await texts(world) == wanted)
     }
 
+    @Test func `a device that has only sent since a copy sends it again once the cloud begins another incarnation`() async throws
+    {
+        let world = try await RestoredCloud(scratch)
+        try await world.devices[0].set("a", ["caption": .string("first")])
+        try await world.syncAll()
+        let copy = try world.copy()
+        try await world.devices[0].set("new", ["caption": .string("of A")])
+        try await world.sync(0)
+        try await world.use(copy)
+        // Its token is older than the copy.
+        try await world.sync(0)
+        #expect(try await texts(world)["new"] == nil)
+        #expect(try await world.cloud.beginIncarnations() == 1)
+        try await world.syncAll()
+        let wanted = ["a": ["caption": "first"], "new": ["caption": "of A"]]
+        for device in world.devices { #expect(try texts(device) == wanted) }
+        #expect(try await texts(world) == wanted)
+    }
+
     @Test(arguments: [[0, 1], [1, 0]])
     func `a cloud that was put back by hand is found out also after it has counted past the tokens`(order: [Int]) async throws {
         let world = try await RestoredCloud(scratch)

@@ -116,6 +116,44 @@ import TidemarkSync
         #expect(try old.records()["senja"]?["rating"] == .int64(5))
     }
 
+    @Test func `a dropped field does not come back after a field of its name and another type was renamed`() async throws {
+        let scratch = try Scratch()
+        let (_, old, new) = try await devices(scratch)
+        try await old.set("senja", ["caption": .string("Senja"), "rating": .int64(4)])
+        try await sync(old, new)
+        _ = try await new.store.changeSchema([.dropField("rating", of: "Destination")], author: "test")
+        try await new.set("x", ["rating": .string("good")])
+        #expect(try await new.engine.sync().deferred == 1)
+        _ = try await new.store.changeSchema([.renameField("rating", of: "Destination", to: "ratingText")], author: "test")
+        let report = try await new.engine.sync()
+        #expect(report.isComplete && report.deferred == 0)
+        #expect(try new.records() == ["senja": ["caption": .string("Senja")], "x": ["ratingText": .string("good")]])
+    }
+
+    @Test func `a list without elements does not bring a dropped list back, whatever its type is`() async throws {
+        let scratch = try Scratch()
+        let (_, old, new) = try await devices(scratch)
+        try await old.set("senja", ["caption": .string("Senja"), "tags": .list([.string("north")], of: .string)])
+        try await sync(old, new)
+        _ = try await new.store.changeSchema([.dropField("tags", of: "Destination")], author: "test")
+        func apply(_ value: FieldValue, tag: String) async throws -> Int {
+            let record = RemoteRecord(
+                name: "bodø", type: "Destination", tag: tag, values: ["caption": .string("Bodø"), "tags": value], edited: nil,
+                whole: { Data() })
+            let schema = RecordTypeSchema(
+                name: "Destination",
+                fields: [.init(name: "caption", type: .string), .init(name: "tags", type: value.type)])
+            return try await new.store.apply(
+                [.saved(record)], schemas: [schema], author: "cloud", planner: RemoteChangePlanner.rejected
+            ).deferred
+        }
+        #expect(try await apply(.list([], of: .int64), tag: "one") == 0)
+        #expect(try await new.store.types().first { $0.name == "Destination" }?.field(named: "tags") == nil)
+        // One with elements is that of another field.
+        #expect(try await apply(.list([.int64(7)], of: .int64), tag: "two") == 0)
+        #expect(try new.records()["bodø"] == ["caption": .string("Bodø"), "tags": .list([.int64(7)], of: .int64)])
+    }
+
     @Test func `what a newer version writes an older one keeps, and sends on unharmed`() async throws {
         let scratch = try Scratch()
         let (_, old, new) = try await devices(scratch)

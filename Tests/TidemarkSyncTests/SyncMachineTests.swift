@@ -262,6 +262,25 @@ import TidemarkModel
         #expect(wait(isUnreached: true) != wait(isUnreached: false))
     }
 
+    @Test func `an operation that needs another set-up each time has longer pauses, until it succeeds`() {
+        var machine = ready()
+        func renew() -> Int64? {
+            machine.renewAll()
+            machine.renewSetUp(for: .import, at: 0, retryAfter: nil, random: 0)
+            guard case .wait(let until) = machine.next(at: 0) else { return nil }
+            machine.setUpSucceeded()
+            return until
+        }
+        #expect([renew(), renew(), renew()] == [500_000, 1_000_000, 2_000_000])
+        machine.exported(sent: 1, didWork: false, nextTry: nil, at: 0, random: 0)
+        #expect(renew() == 4_000_000)
+        machine.imported(moreComing: false)
+        #expect(renew() == 500_000)
+        machine.begin()
+        machine.setUpSucceeded()
+        #expect(renew() == 500_000)
+    }
+
     @Test func `an account without room is asked again after ten minutes, and edits go meanwhile`() {
         var machine = ready()
         machine.imported(moreComing: false)

@@ -158,6 +158,20 @@ import TidemarkModel
         #expect(reason(#"{"operations":[1,2,3,4]}"#) == "limitExceeded: operations has 4 elements, and 3 is the most")
     }
 
+    @Test func `a name of no role is refused in a request, and is unknown in an answer`() throws {
+        let error = #expect(throws: CloudError.self) {
+            try JSONText.read(Array(#"{"type":"CAPTAIN"}"#.utf8)) { node throws(CloudError) in
+                try ShareParticipant.Role(wire: node.required("type"))
+            }
+        }
+        #expect(error?.reason == "type is not one of OWNER, ADMINISTRATOR, USER, PUBLIC_USER")
+        let written = String(decoding: bytes { share().participants[1].write(&$0) }, as: UTF8.self)
+        let newer = written.replacingOccurrences(of: #""USER""#, with: #""CAPTAIN""#)
+        let read = try JSONText.read(Array(newer.utf8)) { node throws(CloudError) in try ShareParticipant(node) }
+        #expect(read.role == .unknown)
+        #expect(read.permission == .readOnly)
+    }
+
     @Test func `a value that can't be is its item's failure, and not the request's`() throws {
         let read = try modify(
             Array(

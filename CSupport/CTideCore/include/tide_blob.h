@@ -144,6 +144,8 @@ tide_status tide_intake_batch(
 /// Reads a blob again and compares its content with its identifier, which is not made of a SHA-256. TIDE_REJECTED with the reason when they
 /// differ.
 tide_status tide_blob_verify(const char *assets, const char *id, tide_error *TIDE_NULLABLE error);
+/// As `tide_blob_verify`, of a file that has not got its place yet. The descriptor stays the caller's, as does its offset.
+tide_status tide_blob_verify_file(int descriptor, const char *id, tide_error *TIDE_NULLABLE error);
 /// Whether a text has the form of a blob identifier.
 bool tide_blob_id_is_valid(const char *id, size_t length);
 /// Whether an identifier is `<first 32 digits of the SHA-256>-<size>-256`. Such a blob has come from a cloud, which knew it before it was

@@ -210,7 +210,7 @@ extension RecordSource {
         } _: { row in
             let entry = entry(row, decoder)
             part.elements.append(entry)
-            if !keys.isEmpty { part.keys.append(keys.map { row[$0] }) }
+            if !keys.isEmpty { part.keys.append(keys.map { row[$0] as DatabaseValue }) }
             return entry.isReadable
         }
         return (part, types)
@@ -233,10 +233,10 @@ extension RecordSource {
         let name =
             switch result {
             case .success(let record): record.recordName
-            case .failure: StoreReader.recordName(key: row[QueriedType.keyColumn]) ?? "?"
+            case .failure: StoreReader.recordName(key: row[QueriedType.keyColumn] as DatabaseValue) ?? "?"
             }
-        return RecordListEntry(
-            key: RecordListKey(name: name, scope: scope.rawValue, version: row[QueriedType.versionColumn]), result: result)
+        let version = Int64.fromDatabaseValue(row[QueriedType.versionColumn]) ?? 0
+        return RecordListEntry(key: RecordListKey(name: name, scope: scope.rawValue, version: version), result: result)
     }
 
     /// Returns the types that a count of the matching records reads.

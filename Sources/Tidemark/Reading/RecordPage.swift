@@ -177,7 +177,7 @@ extension RecordReading {
         let elements = try await recordSources.fetchAll(
             type, where: predicate, sortedBy: sorts, after: cursor, limit: limit + 1
         ) { record, row, queried, source in
-            let keys = queried.sortColumns(sorts.count).map { PageCursor.Value(row[$0]) }
+            let keys = queried.sortColumns(sorts.count).map { PageCursor.Value(row[$0] as DatabaseValue) }
             let id: Int64 = try row.decode(Int64.self, atIndex: queried.rowColumn(sorts.count))
             return (
                 record: record,

@@ -254,11 +254,11 @@ extension TypedQuery {
             grouped: key != nil
         ).map { row in
             var group = AggregateGroup(terms)
-            (group.key, group.keyType, group.types) = (row[0], key?.type, types)
+            (group.key, group.keyType, group.types) = (row[0] as DatabaseValue, key?.type, types)
             for (index, term) in terms.enumerated() {
                 group.states[index] = AggregateState(
                     term.function, isDecimal: term.isDecimal, count: try row.decode(Int.self, atIndex: 1 + 2 * index),
-                    value: row[2 + 2 * index])
+                    value: row[2 + 2 * index] as DatabaseValue)
             }
             return group
         }

@@ -149,11 +149,11 @@ extension RecordSource {
                 let record = try decoder.decode(row)
                 found.append(
                     (
-                        try row.decode(Int64.self, atIndex: queried.rowColumn(0)), -(row[queried.rowColumn(0) + 1] as Double),
-                        record
+                        try row.decode(Int64.self, atIndex: queried.rowColumn(0)),
+                        -(try row.decode(Double.self, atIndex: queried.rowColumn(0) + 1)), record
                     ))
             } catch {
-                let name = StoreReader.recordName(key: row[QueriedType.keyColumn]) ?? "?"
+                let name = StoreReader.recordName(key: row[QueriedType.keyColumn] as DatabaseValue) ?? "?"
                 unreadable.append(UnreadableRecord(record: RecordName(type: R.recordType, name: name), error: error))
             }
         }
@@ -184,9 +184,9 @@ extension RecordSource {
             guard let found = try Row.fetchOne(statement, arguments: [query, row]) else { continue }
             var fields: [String: SearchExcerpt] = [:]
             for (column, field) in index.fields.enumerated() {
-                if let text: String = found[column + 1] { fields[field] = SearchExcerpt(marked: text) }
+                if let text = String.fromDatabaseValue(found[column + 1]) { fields[field] = SearchExcerpt(marked: text) }
             }
-            texts[row] = (SearchExcerpt(marked: found[0] ?? ""), fields)
+            texts[row] = (SearchExcerpt(marked: String.fromDatabaseValue(found[0]) ?? ""), fields)
         }
         return texts
     }

@@ -153,12 +153,12 @@ extension RecordSource {
                 do {
                     record = try decoder.decode(row)
                 } catch {
-                    let name = StoreReader.recordName(key: row[QueriedType.keyColumn]) ?? "?"
+                    let name = StoreReader.recordName(key: row[QueriedType.keyColumn] as DatabaseValue) ?? "?"
                     part.unreadable.append(UnreadableRecord(record: RecordName(type: R.recordType, name: name), error: error))
                     return false
                 }
                 part.elements.append(try element(record, row, queried))
-                if !keys.isEmpty { part.keys.append(keys.map { row[$0] }) }
+                if !keys.isEmpty { part.keys.append(keys.map { row[$0] as DatabaseValue }) }
                 return true
             }
         }
@@ -212,7 +212,7 @@ extension RecordSource {
         let rows = try query.rows(db)
         var found: [(name: String, values: [String: FieldValue])] = []
         while let row = try query.next(rows) {
-            guard let name = StoreReader.recordName(key: row[QueriedType.keyColumn]) else { continue }
+            guard let name = StoreReader.recordName(key: row[QueriedType.keyColumn] as DatabaseValue) else { continue }
             found.append((name, try StoredVersion(row, type: queried).values))
         }
         return found

@@ -105,7 +105,8 @@ struct TypedQuery<R: Record> {
             """ : "SELECT tide_value, count(*) FROM (\(values)) GROUP BY 1"
         do {
             return try Row.fetchAll(db, sql: sql, arguments: arguments).compactMap { row in
-                String.fromDatabaseValue(row[0]).map { ($0, row[1]) }
+                guard let value = String.fromDatabaseValue(row[0]) else { return nil }
+                return (name: value, count: try row.decode(Int.self, atIndex: 1))
             }
         } catch {
             throw failure(error)

@@ -61,7 +61,11 @@ struct StoredField {
         guard type.isReadable(as: wanted) else { throw FieldError("is a \(type) and no \(wanted)") }
         switch content {
         case .column(let row, let index):
-            return row[index]
+            do {
+                return try row.decode(atIndex: index)
+            } catch is RowDecodingError {
+                throw FieldError("holds what is no \(wanted)")
+            }
         case .element(let element):
             guard let value = Value.fromDatabaseValue(element) else { throw FieldError("holds what is no \(wanted)") }
             return value

@@ -97,7 +97,7 @@ final class RecordColumns {
         naming.prototype?.properties[property] as? Value
     }
 
-    func name(_ row: Row) -> String? { StoreReader.recordName(key: row[key]) }
+    func name(_ row: Row) -> String? { StoreReader.recordName(key: row[key] as DatabaseValue) }
 }
 
 private struct RowDecoder: Decoder {
@@ -197,7 +197,11 @@ private struct RowContainer<Key: CodingKey>: KeyedDecodingContainerProtocol {
         guard place.type.isReadable(as: type) else {
             throw wrong(key, "the field '\(key.stringValue)' is a \(place.type) and no \(type)")
         }
-        return row[place.column]
+        do {
+            return try row.decode(atIndex: place.column)
+        } catch is RowDecodingError {
+            throw wrong(key, "the field '\(key.stringValue)' holds what is no \(type)")
+        }
     }
 
     private func text(_ place: FieldPlace, _ key: Key) throws -> String {

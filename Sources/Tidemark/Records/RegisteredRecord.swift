@@ -213,6 +213,7 @@ extension Record {
 
     /// The record as it was loaded; `nil` where its fields are what the store has, and where it was loaded as another type.
     fileprivate func asLoaded(_ loaded: RegisteredRecord.Loaded, _ preparation: RecordPreparation) throws -> PreparedRecord? {
+        // What can't be read as this type is compared with what the store has.
         guard loaded.type is Self.Type, !RecordNaming.of(Self.self).isEmpty, let original = try? loaded.record() as? Self else {
             return nil
         }
@@ -221,6 +222,7 @@ extension Record {
 
     /// The values of fields that a record of a state has, with those that stand for missing ones.
     private func values(of state: StoredVersion, _ assets: AssetPlace) -> [String: FieldValue] {
+        // A state that can't be read as this type counts as it is stored.
         guard !RecordNaming.of(Self.self).isEmpty,
             let record = try? RecordDecoder<Self>.record(recordName, values: state.values, assets: assets),
             let fields = try? RecordEncoder().encode(record).fields

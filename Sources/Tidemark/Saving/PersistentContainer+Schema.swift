@@ -23,7 +23,8 @@ extension PersistentContainer {
     /// starts, before it synchronises.
     ///
     /// Values that change are edits: history has the old ones, and the next synchronisation sends the new ones. A cloud keeps the name and the
-    /// type of a field, so a renamed field is a new one for it. Devices of an older version keep the old field.
+    /// type of a field, so a renamed field is a new one for it. Devices of an older version keep the old field. A field that has another type
+    /// in the cloud than here can get the cloud's type: its values are converted and sent, and the cloud's values come.
     ///
     /// - Parameters:
     ///   - changes: The changes, one after the other.
@@ -42,7 +43,10 @@ extension PersistentContainer {
         let lock = dryRun ? nil : try SyncLock(directory)
         defer { lock?.release() }
         let ingest = try await assets(of: changes, in: files, dryRun: dryRun)
-        let plan = try await privateStore.changeSchema(changes, files: ingest.files, isDryRun: dryRun, author: author)
+        let reader = try StoreReader(container: directory)
+        let plan = try await privateStore.changeSchema(
+            changes, files: ingest.files, cloudTypes: reader.cloudFieldTypes(), cloudValues: reader.cloudFieldValues(),
+            isDryRun: dryRun, author: author)
         guard plan.problemCount == 0 || dryRun else { throw SchemaChangeRefused(plan) }
         ingest.store?.close()
         if !dryRun, !plan.isDone { changeBroadcaster.post(isOwn: true) }

@@ -16,7 +16,7 @@ struct ArchiveReadme {
     let files: Set<String>
 
     private static let meanings = [
-        ("account.json", "Your account: name, address, quota and status."),
+        ("account.json", "Your account: name, address, quota, status and second factor."),
         ("sessions.jsonl", "Where you are signed in."),
         ("identities.jsonl", "The accounts elsewhere with which you sign in here."),
         ("sync-errors.jsonl", "What the server refused your devices in the last seven days, and why."),
@@ -27,7 +27,7 @@ struct ArchiveReadme {
         ("problems.jsonl", "What the server has found damaged. The archive does not have it."),
         (
             "SHA256SUMS",
-            "The checksums of all pictures and other files. To check them, run\n  \"sha256sum -c SHA256SUMS\" in this folder (\"shasum -a 256 -c\" on a Mac)."
+            "The checksums of all files of the archive. To check them, run\n  \"sha256sum -c SHA256SUMS\" in this folder (\"shasum -a 256 -c\" on a Mac)."
         ),
     ]
 

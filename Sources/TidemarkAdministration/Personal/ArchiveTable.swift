@@ -76,11 +76,12 @@ struct ArchiveTable {
     }
 
     private mutating func write() throws {
-        if !FileManager.default.fileExists(atPath: waiting.path) { try PersonArchive.make(waiting).close() }
+        if !FileManager.default.fileExists(atPath: waiting.path) { try ArchiveFolder.make(waiting).close() }
         let handle = try FileHandle(forWritingTo: waiting)
-        defer { try? handle.close() }
         try handle.seekToEnd()
         try handle.write(contentsOf: rows)
+        // Some file systems say only then that what was written is lost.
+        try handle.close()
         rows.removeAll()
     }
 
@@ -90,7 +91,7 @@ struct ArchiveTable {
     /// - Returns: The bytes of the table.
     mutating func finish(isDurable: Bool) throws -> Int64 {
         try write()
-        let (reader, table) = (try FileHandle(forReadingFrom: waiting), try PersonArchive.make(file))
+        let (reader, table) = (try FileHandle(forReadingFrom: waiting), try ArchiveFolder.make(file))
         defer { try? reader.close() }
         var (count, bytes) = (0 as Int64, Self.head(columns))
         while let head = try reader.read(upToCount: 16), !head.isEmpty {

@@ -26,13 +26,11 @@ package actor PersonArchive {
     private let folder: URL
     /// Whether it has to survive a power cut.
     private let isDurable: Bool
+    private var files: ArchiveFolder
     private let cloud: EmbeddedCloud
     private let credentials: CredentialStore
     private let account: StoredAccount
     private var summary = Summary()
-    private var files: [String: FileHandle] = [:]
-    /// The names of files that are finished.
-    private var finished: Set<String> = []
     /// The containers and environments that had something, the present one last.
     private var parts: [ArchiveReadme.Part] = []
     /// The tables of the present one, by the types of their records.
@@ -49,6 +47,7 @@ package actor PersonArchive {
     ) {
         (self.folder, self.cloud, self.credentials, self.account) = (folder, cloud, credentials, account)
         self.isDurable = isDurable
+        files = ArchiveFolder(folder, isDurable: isDurable)
     }
 
     /// The name of an archive, with whose it is and of which day. All its characters can stand in the name of a file and in a header.
@@ -110,6 +109,7 @@ package actor PersonArchive {
 
     private static func removeLeftoversNow() {
         let (files, keys) = (FileManager.default, [URLResourceKey.contentModificationDateKey])
+        // What can't be listed or removed now is tried again by the next archive, and each hour by a server.
         let found = try? files.contentsOfDirectory(at: files.temporaryDirectory, includingPropertiesForKeys: keys)
         for folder in found ?? [] where folder.lastPathComponent.hasPrefix(leftoverPrefix) {
             guard let changed = try? folder.resourceValues(forKeys: Set(keys)).contentModificationDate,
@@ -120,7 +120,8 @@ package actor PersonArchive {
     }
 
     private func write() async throws -> Summary {
-        try line("account.json") { json in
+        let factor = try await credentials.secondFactor(of: account.id)
+        try files.line("account.json") { json in
             json.object {
                 $0.member("id", account.id)
                 $0.member("email", account.email)
@@ -129,12 +130,14 @@ package actor PersonArchive {
                 $0.member("quota", account.quota)
                 $0.member("status", account.status.rawValue)
                 $0.member("discoverable", account.isDiscoverable)
+                $0.member("hasSecondFactor", factor != nil)
+                $0.member("recoveryCodes", factor.map { Int64($0.recoveryCodes) })
                 $0.member("exported", Timestamp.text(microseconds: credentials.time))
             }
         }
         try await cloud.forEachItem(of: account) { place, item in try await self.write(item, place) }
         for session in try await credentials.sessions(of: account.id) {
-            try line("sessions.jsonl") { json in
+            try files.line("sessions.jsonl") { json in
                 json.object {
                     $0.member("id", session.id)
                     $0.member("container", session.container)
@@ -149,7 +152,7 @@ package actor PersonArchive {
             }
         }
         for identity in try await credentials.identities(of: account.id) {
-            try line("identities.jsonl") { json in
+            try files.line("identities.jsonl") { json in
                 json.object {
                     $0.member("issuer", identity.key.issuer)
                     $0.member("subject", identity.key.subject)
@@ -161,7 +164,7 @@ package actor PersonArchive {
         let failures = try await credentials.syncFailures(
             SyncFailureFilter(account: account.id), limit: SyncFailureLimits.ofAccountsInAll)
         for failure in failures.reversed() {
-            try line("sync-errors.jsonl") { json in
+            try files.line("sync-errors.jsonl") { json in
                 json.object {
                     $0.member("firstAt", Timestamp.text(microseconds: failure.firstAt))
                     $0.member("at", Timestamp.text(microseconds: failure.at))
@@ -181,12 +184,16 @@ package actor PersonArchive {
         try await writeAuditLog()
         try finishPart()
         for problem in summary.problems {
-            try line("problems.jsonl") { json in json.object { $0.member("problem", problem) } }
+            try files.line("problems.jsonl") { json in json.object { $0.member("problem", problem) } }
         }
-        try finish { _ in true }
-        let readme = ArchiveReadme(address: account.email, time: credentials.time, parts: parts, files: finished)
-        try write(Array(readme.text.utf8), to: "README.txt")
-        try finish { _ in true }
+        try files.finish { $0 != ArchiveFolder.sums }
+        let readme = ArchiveReadme(
+            address: account.email, time: credentials.time, parts: parts, files: files.finished.union([ArchiveFolder.sums]))
+        try files.write(Array(readme.text.utf8), to: "README.txt")
+        try files.finish { $0 != ArchiveFolder.sums }
+        try files.writeSums()
+        try files.finish { _ in true }
+        summary.bytes += files.bytes
         return summary
     }
 
@@ -196,7 +203,7 @@ package actor PersonArchive {
             let entries = try await credentials.auditLog(account: account.id, before: before, limit: 1_000)
             for entry in entries {
                 let by = try await name(of: entry.event.actor)
-                try line("audit.jsonl") { json in
+                try files.line("audit.jsonl") { json in
                     json.object {
                         $0.member("at", Timestamp.text(microseconds: entry.at))
                         $0.member("action", entry.event.action.rawValue)
@@ -227,7 +234,7 @@ package actor PersonArchive {
         switch item {
         case .record(let record):
             let index = try begin(part)
-            try line("\(part)/records.jsonl") { json in
+            try files.line("\(part)/records.jsonl") { json in
                 json.object {
                     $0.member("database", place.scope.name)
                     $0.name("record")
@@ -242,7 +249,7 @@ package actor PersonArchive {
             try appendRow(record, part, place)
         case .share(let share):
             let index = try begin(part)
-            try line("\(part)/shares.jsonl") { json in
+            try files.line("\(part)/shares.jsonl") { json in
                 json.object {
                     $0.member("database", place.scope.name)
                     $0.name("share")
@@ -277,7 +284,7 @@ package actor PersonArchive {
         tables.removeAll()
         tableNames.removeAll()
         copies.removeAll()
-        try finish { $0.hasPrefix(part + "/") }
+        try files.finish { $0.hasPrefix(part + "/") }
     }
 
     /// Adds a record to the table of its type.
@@ -286,7 +293,7 @@ package actor PersonArchive {
             var name = Self.safe(record.type)
             while !tableNames.insert(name.lowercased()).inserted { name += "-2" }
             let url = folder.appendingPathComponent("\(part)/records/\(name).csv")
-            try Self.makeFolder(of: url)
+            try ArchiveFolder.makeFolder(of: url)
             tables[record.type] = ArchiveTable(
                 at: url,
                 columns: ["recordName", "database", "zone", "createdTimestamp", "modifiedTimestamp", "parent"])
@@ -325,15 +332,15 @@ package actor PersonArchive {
             copies[asset] = .some(try await copy(asset, "assets/\(Self.safe(record.type))/\(begin)", part, place))
         }
         let file = copies[asset].flatMap(\.self)
-        if files["\(part)/assets.csv"] == nil {
+        if !files.isOpen("\(part)/assets.csv") {
             let columns = ["database", "zone", "type", "record", "field", "file", "bytes", "sha256"]
-            try write(ArchiveTable.head(columns), to: "\(part)/assets.csv")
+            try files.write(ArchiveTable.head(columns), to: "\(part)/assets.csv")
         }
         let line = ArchiveTable.line([
             .plain(place.scope.name), .text(place.zone.zoneName), .text(record.type), .text(record.id.recordName), .text(field),
             .plain(file ?? ""), .plain(String(asset.size)), .plain(asset.digest),
         ])
-        try write(line, to: "\(part)/assets.csv")
+        try files.write(line, to: "\(part)/assets.csv")
     }
 
     /// Copies a content, checking that it is whole.
@@ -359,7 +366,7 @@ package actor PersonArchive {
             }
             if file == nil {
                 path = unused(name, asset, FileEnding.of(piece), part)
-                file = try Self.make(folder.appendingPathComponent("\(part)/\(path)"))
+                file = try ArchiveFolder.make(folder.appendingPathComponent("\(part)/\(path)"))
             }
             digest.update(Array(piece))
             try file?.write(contentsOf: piece)
@@ -375,7 +382,7 @@ package actor PersonArchive {
         }
         if isDurable { try file.synchronize() }
         try file.close()
-        try write(Array("\(asset.digest)  \(part)/\(path)\n".utf8), to: "SHA256SUMS")
+        try files.addSum(asset.digest, of: "\(part)/\(path)")
         summary.assets += 1
         summary.bytes += asset.size
         parts[parts.count - 1].assets += 1
@@ -387,46 +394,6 @@ package actor PersonArchive {
         let path = "\(name)-\(asset.digest.prefix(8)).\(ending)"
         let isTaken = FileManager.default.fileExists(atPath: folder.appendingPathComponent("\(part)/\(path)").path)
         return isTaken ? "\(name)-\(asset.digest)-\(asset.size).\(ending)" : path
-    }
-
-    // Files
-
-    private func line(_ path: String, _ body: (inout JSONWriter) -> Void) throws {
-        var json = JSONWriter()
-        body(&json)
-        try write(json.bytes + [0x0a], to: path)
-    }
-
-    private func write(_ bytes: [UInt8], to path: String) throws {
-        let file = try files[path] ?? Self.make(folder.appendingPathComponent(path))
-        files[path] = file
-        try file.write(contentsOf: bytes)
-        summary.bytes += Int64(bytes.count)
-    }
-
-    /// Closes files.
-    private func finish(_ isWanted: (String) -> Bool) throws {
-        for (path, file) in files where isWanted(path) {
-            if isDurable { try file.synchronize() }
-            try file.close()
-            files[path] = nil
-            finished.insert(path)
-        }
-    }
-
-    private static func makeFolder(of url: URL) throws {
-        try FileManager.default.createDirectory(
-            at: url.deletingLastPathComponent(), withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
-    }
-
-    /// Makes a file, and the folder that it is in.
-    static func make(_ url: URL) throws -> FileHandle {
-        try makeFolder(of: url)
-        let descriptor = open(url.path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
-        guard descriptor >= 0 else {
-            throw AdministrationError(.failed, "cannot make \(url.path): \(String(cString: strerror(errno)))")
-        }
-        return FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
     }
 }
 

@@ -7,14 +7,20 @@ package import TidemarkModel
 
 /// What persons do with their own accounts, each with its entry in the audit log. Who calls it has made sure who they are.
 package struct PersonalAccount: Sendable {
-    private let cloud: EmbeddedCloud
+    let cloud: EmbeddedCloud
     let credentials: CredentialStore
     package let account: StoredAccount
     /// From where the person asks, for the audit log.
     private let address: String
+    /// Hears of each container that can't be read, for the server's log.
+    let onUnread: @Sendable (UnreadContainer) -> Void
 
-    package init(_ cloud: EmbeddedCloud, _ credentials: CredentialStore, _ account: StoredAccount, from address: String) {
+    package init(
+        _ cloud: EmbeddedCloud, _ credentials: CredentialStore, _ account: StoredAccount, from address: String,
+        onUnread: @escaping @Sendable (UnreadContainer) -> Void = { _ in }
+    ) {
         (self.cloud, self.credentials, self.account, self.address) = (cloud, credentials, account, address)
+        self.onUnread = onUnread
     }
 
     // Name, address and password
@@ -150,6 +156,9 @@ package struct PersonalAccount: Sendable {
         try await audit("second-factor.\(isSet ? "set" : "remove")")
     }
 
+    /// Notes that the second factor has other recovery codes.
+    package func auditRecoveryCodes() async throws(AdministrationError) { try await audit("second-factor.codes") }
+
     // Shares
 
     /// Takes part in what a link leads to.
@@ -183,13 +192,36 @@ package struct PersonalAccount: Sendable {
         try await wrapped { try await Consent.all(of: account.id, credentials) }
     }
 
-    /// Returns the served containers in which the person has something, or is signed in, in production.
-    package func containers() async throws(AdministrationError) -> [String] {
+    /// The served containers in which a person has something, or is signed in.
+    package struct UsedContainers: Sendable {
+        package let production, development: [String]
+        /// The containers for which it can't be found out now, with their environments.
+        package let unread: [UnreadContainer]
+    }
+
+    /// Returns the served containers in which the person has something, or is signed in.
+    package func containers() async throws(AdministrationError) -> UsedContainers {
         try await wrapped {
-            let stored = try await cloud.usage(of: account).filter { $0.environment == .production }.map(\.container)
-            let used = try await credentials.sessions(of: account.id).filter { $0.environment == .production }.map(\.container)
             try await credentials.refresh()
-            return Set(stored + used).intersection(try credentials.containers()).sorted()
+            let served = Set(try credentials.containers())
+            var used: [StoreEnvironment: Set<String>] = [:]
+            for session in try await credentials.sessions(of: account.id) where served.contains(session.container) {
+                used[session.environment, default: []].insert(session.container)
+            }
+            var unread: [UnreadContainer] = []
+            for (name, environment) in try await cloud.containers() where served.contains(name) {
+                if used[environment]?.contains(name) == true { continue }
+                do throws(CloudError) {
+                    guard try await cloud.usage(of: account, in: name, environment) != nil else { continue }
+                    used[environment, default: []].insert(name)
+                } catch {
+                    unread.append(UnreadContainer(container: name, environment: environment, part: .usage, error: error))
+                    onUnread(unread[unread.count - 1])
+                }
+            }
+            return UsedContainers(
+                production: used[.production, default: []].sorted(), development: used[.development, default: []].sorted(),
+                unread: unread)
         }
     }
 
@@ -201,7 +233,11 @@ package struct PersonalAccount: Sendable {
         guard Consent.days.contains(days) else {
             throw AdministrationError(.invalid, "consent is given for 1, 7 or 30 days")
         }
-        guard try await containers().contains(container) else {
+        let used = try await containers()
+        guard used.production.contains(container) else {
+            guard !used.unread.contains(where: { $0.container == container }) else {
+                throw AdministrationError(.busy, "what you have in \(container) can't be read now; try again in a minute")
+            }
             throw AdministrationError(.notFound, "you have nothing in such a container")
         }
         let before = try await consents().first { $0.container == container }
@@ -236,6 +272,11 @@ package struct PersonalAccount: Sendable {
         return made
     }
 
+    /// Counts what goes with the account when it is removed.
+    package func holdings() async throws(AdministrationError) -> EmbeddedCloud.Holdings {
+        try await wrapped { try await cloud.holdings(of: account) }
+    }
+
     /// Removes the account with all that is stored for it. When it fails midway, it goes on when it is called again.
     ///
     /// - Throws: ``AdministrationError`` `forbidden` for an account that administers the cloud.
@@ -247,6 +288,7 @@ package struct PersonalAccount: Sendable {
         }
         let removed = try await wrapped { try await Self.remove(account, cloud, credentials) }
         try await audit("remove", subject: "with \(removed.records) records in \(removed.zones) zones")
+        await Self.emptyLogs(cloud, credentials)
     }
 
     /// Removes an account with its records, shares, assets, password, sessions and role.
@@ -256,23 +298,29 @@ package struct PersonalAccount: Sendable {
         // Nobody signs in or goes on while it is removed.
         try await credentials.removeAccount(account.id)
         let removed = try await cloud.removeWithData(account)
-        // What somebody began meanwhile.
+        // Sessions that began meanwhile.
         try await credentials.removeAccount(account.id)
         return removed
+    }
+
+    /// Has what was removed be in no log of the cloud's files. The audit log has the removal by then, since this may take a second.
+    static func emptyLogs(_ cloud: EmbeddedCloud, _ credentials: CredentialStore) async {
+        await cloud.emptyLogs()
+        await credentials.emptyLog()
     }
 
     // What each of these does
 
     /// - Parameter isSignedIn: Whether it is known that the person does it; otherwise a link is all that the client has shown, or nothing.
     func audit(
-        _ action: String, subject: String = "", before: String = "", after: String = "", isSignedIn: Bool = true
+        _ action: String, container: String = "", subject: String = "", before: String = "", after: String = "",
+        isSignedIn: Bool = true
     ) async throws(AdministrationError) {
         try await wrapped {
             try await credentials.audit(
                 AuditEvent(
-                    .own(action), actor: isSignedIn ? account.id : "", account: account.id, address: address, subject: subject,
-                    before: before,
-                    after: after))
+                    .own(action), actor: isSignedIn ? account.id : "", account: account.id, address: address,
+                    container: container, subject: subject, before: before, after: after))
         }
     }
 

@@ -241,11 +241,15 @@ extension CloudEngine {
 
     /// Takes files off the asset storage unless they were uploaded anew meanwhile.
     func remove(_ released: ReleasedAssets, _ assetStorage: any AssetStorage) async {
-        guard !released.assets.isEmpty else { return }
-        // A file that stays takes room and does no harm: it is replaced when the same comes again.
-        try? await storage.write(owners: [released.owner]) { rows throws(CloudError) in
-            let there = try rows.assets(Set(released.assets.map(\.digest)), owner: released.owner)
-            for asset in released.assets where there[asset.digest] == nil { assetStorage.remove(asset, owner: released.owner) }
+        do throws(CloudError) {
+            for some in Self.parts(of: released.assets) {
+                try await storage.write(owners: [released.owner]) { rows throws(CloudError) in
+                    let there = try rows.assets(Set(some.map(\.digest)), owner: released.owner)
+                    for asset in some where there[asset.digest] == nil { assetStorage.remove(asset, owner: released.owner) }
+                }
+            }
+        } catch {
+            // A file that stays takes room and does no harm: it is replaced when the same comes again, and a sweep removes it.
         }
     }
 
@@ -259,6 +263,14 @@ extension CloudEngine {
         // Who was put out while it was read gets nothing of it.
         if caller.scope == .shared { _ = try await self.owner(of: asset, in: id, caller) }
         return piece
+    }
+
+    /// Returns the address by which a client can read an asset that the caller may fetch; `nil` where it is read through the server alone.
+    package func signedURL(
+        of asset: CloudAsset, in id: CloudZoneID, _ assetStorage: any AssetStorage, _ caller: Caller
+    ) async throws(CloudError) -> String? {
+        guard assetStorage.signsURLs else { return nil }
+        return try assetStorage.signedURL(of: asset, owner: try await owner(of: asset, in: id, caller))
     }
 
     /// Whose an asset is that the caller may fetch.

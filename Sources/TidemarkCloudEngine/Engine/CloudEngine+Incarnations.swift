@@ -70,7 +70,7 @@ extension CloudEngine {
     /// Begins another incarnation: all tokens expire, and devices compare what they have with what is left.
     ///
     /// - Parameter isStale: Whether there is still a reason; asked in the transaction.
-    func beginIncarnation(
+    package func beginIncarnation(
         if isStale: @escaping @Sendable (any CloudTransaction) throws(CloudError) -> Bool = { _ throws(CloudError) in true }
     ) async throws(CloudError) {
         let id = Data(random(16))

@@ -6,6 +6,19 @@ import TidemarkModel
 extension CloudEngine {
     /// Assets that are looked at in one transaction.
     private static let sweptAtOnce = 500
+    /// Contents of which a transaction asks the storage, or removes them, at the most. A bucket needs up to two requests for each, and the owner's
+    /// other writes wait meanwhile.
+    private static let contentsAtOnce = 20
+
+    /// Contents that a sweep looks at before it asks whether to go on.
+    private static let contentsBetweenQuestions = 2_000
+
+    /// Divides contents into parts, each for a transaction of its own.
+    static func parts(of contents: [CloudAsset]) -> [ArraySlice<CloudAsset>] {
+        stride(from: 0, to: contents.count, by: contentsAtOnce).map {
+            contents[$0..<min($0 + contentsAtOnce, contents.count)]
+        }
+    }
 
     /// Has assets stay for another day, since somebody is told that they are there: a record that names them may be on its way.
     ///
@@ -13,13 +26,18 @@ extension CloudEngine {
     func keep(_ assets: [CloudAsset], owner: String, _ assetStorage: any AssetStorage) async throws(CloudError) -> Set<String> {
         guard !assets.isEmpty else { return [] }
         let aging = await assetStorage.aging(assets, owner: owner)
-        guard !aging.isEmpty else { return [] }
-        // What is old is taken away in a transaction that writes, too: one comes after the other.
-        return try await storage.write(owners: [owner]) { rows throws(CloudError) in
-            let there = try rows.assets(Set(aging.map(\.digest)), owner: owner)
-            for asset in aging where there[asset.digest] != nil { assetStorage.touch(asset, owner: owner) }
-            return Set(aging.map(\.digest)).subtracting(there.keys)
+        var gone: Set<String> = []
+        for some in Self.parts(of: aging) {
+            // What is old is taken away in a transaction that writes, too: one comes after the other.
+            let missing = try await storage.write(owners: [owner]) { rows throws(CloudError) -> Set<String> in
+                let digests = Set(some.map(\.digest))
+                let there = try rows.assets(digests, owner: owner)
+                for asset in some where there[asset.digest] != nil { assetStorage.touch(asset, owner: owner) }
+                return digests.subtracting(there.keys)
+            }
+            gone.formUnion(missing)
         }
+        return gone
     }
 
     /// Forgets the answers that are older than a repeated request may be, but for the newest of each user, and sets times back that are from a clock
@@ -46,33 +64,47 @@ extension CloudEngine {
     /// Takes away what lies on an owner's asset storage and nobody needs: contents that no record names, a day and an hour after they came or were
     /// asked for, and what was begun and left. O(assets).
     ///
+    /// - Parameter goesOn: Is asked whether to go on, each time after some thousands of contents.
     /// - Returns: How many contents went.
-    package func sweep(_ owner: String, _ assetStorage: any AssetStorage, at now: Date) async throws(CloudError) -> Int {
+    package func sweep(
+        _ owner: String, _ assetStorage: any AssetStorage, at now: Date,
+        while goesOn: @Sendable () async throws(CloudError) -> Bool = { true }
+    ) async throws(CloudError) -> Int {
         _ = try await assetStorage.unfinished(beside: nil, owner: owner)
-        let unnamed = try await removeUnnamed(of: owner, assetStorage, at: now)
-        let unknown = try await removeUnknown(of: owner, assetStorage, at: now)
-        return unnamed + unknown
+        let (unnamed, isWhole) = try await removeUnnamed(of: owner, assetStorage, at: now, while: goesOn)
+        guard isWhole else { return unnamed }
+        return unnamed + (try await removeUnknown(of: owner, assetStorage, at: now, while: goesOn))
     }
 
-    private func removeUnnamed(of owner: String, _ assetStorage: any AssetStorage, at now: Date) async throws(CloudError) -> Int {
-        var (count, last) = (0, "")
+    /// - Returns: How many contents went, and whether all were looked at.
+    private func removeUnnamed(
+        of owner: String, _ assetStorage: any AssetStorage, at now: Date,
+        while goesOn: @Sendable () async throws(CloudError) -> Bool
+    ) async throws(CloudError) -> (count: Int, isWhole: Bool) {
+        var (count, last, seen) = (0, "", 0)
         while true {
             let after = last
             let page = try await storage.read { rows throws(CloudError) in
                 try rows.unnamedAssets(of: owner, after: after, limit: Self.sweptAtOnce)
             }
             let old = await assetStorage.old(page.unnamed, owner: owner, at: now)
-            if !old.isEmpty {
-                let released = try await write(owners: [owner]) { rows, found throws(CloudError) in
+            for some in Self.parts(of: old) {
+                let (released, isWhole) = try await write(owners: [owner]) {
+                    rows, found throws(CloudError) -> (ReleasedAssets, Bool) in
                     // A record may name one by now, or somebody may have asked for it.
-                    let still = old.filter { assetStorage.isOld($0, owner: owner, at: now) }
-                    return try ReleasedAssets(Set(still.map(\.digest)), of: owner, finding: found, rows)
+                    let still = some.prefix { assetStorage.isOld($0, owner: owner, at: now) }
+                    let released = try ReleasedAssets(Set(still.map(\.digest)), of: owner, finding: found, rows)
+                    return (released, still.count == some.count)
                 }
                 await remove(released, assetStorage)
                 count += released.assets.count
+                // Where the bucket does not answer any more, the owner would wait for each of the others as long. They go with the next sweep.
+                guard isWhole else { break }
             }
-            guard let end = page.last else { return count }
+            guard let end = page.last else { return (count, true) }
             last = end
+            seen += Self.sweptAtOnce
+            if seen.isMultiple(of: Self.contentsBetweenQuestions), try await !goesOn() { return (count, false) }
         }
     }
 
@@ -80,25 +112,38 @@ extension CloudEngine {
     ///
     /// Only what came when the database was there: where it was moved away, or its folder was there before it, an empty one is made, which
     /// knows nothing of what lies beside it.
-    private func removeUnknown(of owner: String, _ assetStorage: any AssetStorage, at now: Date) async throws(CloudError) -> Int {
+    private func removeUnknown(
+        of owner: String, _ assetStorage: any AssetStorage, at now: Date,
+        while goesOn: @Sendable () async throws(CloudError) -> Bool
+    ) async throws(CloudError) -> Int {
         let began = Date(timeIntervalSince1970: Double(storage.began) / 1e6)
-        var count = 0
-        for byte in UInt8.min...UInt8.max {
-            let there = try await assetStorage.digests(of: owner, beginningWith: byte)
+        var (count, seen, place): (Int, Int, String?) = (0, 0, nil)
+        repeat {
+            let page = try await assetStorage.digests(of: owner, from: place)
+            place = page.next
+            let there = page.digests
             guard !there.isEmpty else { continue }
             let known = try await storage.read { rows throws(CloudError) in try rows.assets(there, owner: owner) }
             let unknown = there.filter { known[$0] == nil }.map { CloudAsset(digest: $0, size: 0) }
             let strays = await assetStorage.strays(unknown, owner: owner, at: now, since: began)
-            guard !strays.isEmpty else { continue }
-            count += try await storage.write(owners: [owner]) { rows throws(CloudError) in
-                let known = try rows.assets(Set(strays.map(\.digest)), owner: owner)
-                let gone = strays.filter {
-                    known[$0.digest] == nil && assetStorage.isStray($0, owner: owner, at: now, since: began)
+            for some in Self.parts(of: strays) {
+                let (removed, isWhole) = try await storage.write(owners: [owner]) { rows throws(CloudError) -> (Int, Bool) in
+                    let counted = try rows.assets(Set(some.map(\.digest)), owner: owner)
+                    let still = some.filter { counted[$0.digest] == nil }
+                    let gone = still.prefix { assetStorage.isStray($0, owner: owner, at: now, since: began) }
+                    for asset in gone { assetStorage.remove(asset, owner: owner) }
+                    return (gone.count, gone.count == still.count)
                 }
-                for asset in gone { assetStorage.remove(asset, owner: owner) }
-                return gone.count
+                count += removed
+                // As above.
+                guard isWhole else { break }
             }
-        }
+            seen += there.count
+            if seen >= Self.contentsBetweenQuestions {
+                seen = 0
+                guard try await goesOn() else { return count }
+            }
+        } while place != nil
         return count
     }
 }

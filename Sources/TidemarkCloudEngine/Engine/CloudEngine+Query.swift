@@ -15,12 +15,15 @@ extension CloudEngine {
             let lane = next
             let (budget, isLong) = (lanes.budget(in: lane), lane == .long)
             try await lanes.enter(client, lane)
-            var cost = QueryLanes.Cost()
-            defer { lanes.leave(client, lane, cost) }
-            let answer: QueryAnswer?
-            (answer, cost) = try await storage.read { rows throws(CloudError) in
-                try found(
-                    query, in: id, most: most, keys: keys, continuation, within: budget, mayEndEarly: isLong, caller, rows)
+            // A query that ends with an error has its cost, too.
+            let total = LockedValue(QueryLanes.Cost())
+            defer { lanes.leave(client, lane, total.withLock { $0 }) }
+            let answer: QueryAnswer? = try await storage.read { rows throws(CloudError) in
+                var cost = QueryLanes.Cost()
+                defer { total.withLock { $0.add(cost) } }
+                return try found(
+                    query, in: id, most: most, keys: keys, continuation, within: budget, mayEndEarly: isLong, caller, rows,
+                    &cost)
             }
             if let answer { return answer }
             guard lane == .quick else {
@@ -34,12 +37,15 @@ extension CloudEngine {
 
     /// Runs a query within a budget.
     ///
-    /// - Parameter mayEndEarly: Whether an exceeded budget ends the query after the records that were found.
-    /// - Returns: The answer, `nil` for an exceeded budget otherwise; and what the query has cost.
+    /// - Parameters:
+    ///   - mayEndEarly: Whether an exceeded budget ends the query after the records that were found.
+    ///   - cost: Becomes what the query has cost, also where it fails.
+    /// - Returns: The answer, `nil` for an exceeded budget otherwise.
     private func found(
         _ query: CloudQuery, in id: CloudZoneID, most: Int, keys: Set<String>?, _ continuation: QueryContinuation?,
-        within budget: QueryBudget, mayEndEarly: Bool, _ caller: Caller, _ rows: any CloudTransaction
-    ) throws(CloudError) -> (answer: QueryAnswer?, cost: QueryLanes.Cost) {
+        within budget: QueryBudget, mayEndEarly: Bool, _ caller: Caller, _ rows: any CloudTransaction,
+        _ cost: inout QueryLanes.Cost
+    ) throws(CloudError) -> QueryAnswer? {
         let schema = try rows.schema()
         let zone = try existing(id, caller, rows)
         let known = schema.types[query.recordType]
@@ -50,12 +56,20 @@ extension CloudEngine {
         // What can be asked for depends on the schema alone: a type that nothing was saved of yet has no index, and a zone in which
         // nothing was is as one that is empty.
         var indexed = try (known ?? CloudSchema.RecordType()).translate(query)
-        guard let access = zone else { return (QueryAnswer(records: [], continuation: nil), .init()) }
+        guard let access = zone else { return QueryAnswer(records: [], continuation: nil) }
         indexed.shares = access.shares
         if let continuation { indexed.after = try IndexQuery.Place(continuation, of: query) }
-        let found = try rows.find(indexed, in: access.zone.id, limit: most + 1, within: budget)
-        let cost = QueryLanes.Cost(steps: found.steps, seconds: found.seconds)
-        guard !found.isCut || mayEndEarly && !found.rows.isEmpty else { return (nil, cost) }
+        let clock = ContinuousClock()
+        let began = clock.now
+        let found: FoundRecords
+        do throws(CloudError) {
+            found = try rows.find(indexed, in: access.zone.id, limit: most + 1, within: budget)
+        } catch {
+            cost.seconds = (clock.now - began) / .seconds(1)
+            throw error
+        }
+        cost = QueryLanes.Cost(steps: found.steps, seconds: found.seconds)
+        guard !found.isCut || mayEndEarly && !found.rows.isEmpty else { return nil }
         let zoneID = self.id(of: access.zone, caller)
         var (records, bytes): ([CloudRecord], Int) = ([], 0)
         var failed: [RecordFailure] = []
@@ -76,7 +90,7 @@ extension CloudEngine {
             records: records,
             continuation: hasMore ? last.map { IndexQuery.Place(values: $0.keys, name: $0.record.name).continuation } : nil,
             failed: failed)
-        return (answer, cost)
+        return answer
     }
 }
 
@@ -104,7 +118,54 @@ extension CloudSchema.RecordType {
             let key = try key(sort.key, .sortable)
             order.append(.init(key: key, isAscending: sort.isAscending, from: sort.relativeLocation))
         }
+        if let first = query.sorts.first, first.relativeLocation == nil, case .field = first.key {
+            order[0].bounds = query.filters.filter { $0.key == first.key }.flatMap(Self.bounds)
+        }
         return IndexQuery(type: query.recordType, conditions: conditions, order: order, after: nil)
+    }
+
+    /// What a filter by a sortable field says of the value that is sorted: such a field is no list, so the value itself meets the filter.
+    private static func bounds(_ filter: CloudQuery.Filter) -> [IndexQuery.Bound] {
+        func bound(_ comparison: IndexQuery.Comparison) -> [IndexQuery.Bound] {
+            filter.value.indexValue.map { [IndexQuery.Bound(comparison: comparison, value: $0)] } ?? []
+        }
+        switch filter.comparator {
+        case .equals: return bound(.equal)
+        case .lessThan: return bound(.less)
+        case .lessThanOrEquals: return bound(.lessOrEqual)
+        case .greaterThan: return bound(.greater)
+        case .greaterThanOrEquals: return bound(.greaterOrEqual)
+        case .beginsWith:
+            guard case .string(let text) = filter.value else { return [] }
+            let end = IndexQuery.end(of: text).map { IndexQuery.Bound(comparison: .less, value: .text($0)) }
+            return bound(.greaterOrEqual) + [end].compactMap(\.self)
+        case .isIn:
+            guard case .list(let elements, _) = filter.value, let (least, greatest) = ends(elements.compactMap(\.indexValue))
+            else { return [] }
+            return [
+                IndexQuery.Bound(comparison: .greaterOrEqual, value: least),
+                IndexQuery.Bound(comparison: .lessOrEqual, value: greatest),
+            ]
+        default: return []
+        }
+    }
+
+    /// The least and the greatest of some values; `nil` without any, and where they are not all integers or all texts.
+    private static func ends(_ values: [IndexValue]) -> (least: IndexValue, greatest: IndexValue)? {
+        var (numbers, texts): ([Int64], [String]) = ([], [])
+        for value in values {
+            switch value {
+            case .integer(let number): numbers.append(number)
+            case .text(let text): texts.append(text)
+            case .real, .bytes: return nil
+            }
+        }
+        if texts.isEmpty, let least = numbers.min(), let greatest = numbers.max() {
+            return (.integer(least), .integer(greatest))
+        }
+        texts.sort { $0.utf8.lexicographicallyPrecedes($1.utf8) }
+        guard numbers.isEmpty, let least = texts.first, let greatest = texts.last else { return nil }
+        return (.text(least), .text(greatest))
     }
 
     private static func notMarked(_ field: String, _ index: CloudSchema.Index) -> CloudError {

@@ -106,6 +106,11 @@ package final class QueryLanes: Sendable {
         var steps: Int64 = 0
         /// Seconds of processor time.
         var seconds = 0.0
+
+        mutating func add(_ other: Cost) {
+            steps += other.steps
+            seconds += other.seconds
+        }
     }
 
     /// Waits until a query of a client may run. ``leave(_:_:_:)`` has to follow.

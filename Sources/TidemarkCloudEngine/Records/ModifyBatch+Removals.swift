@@ -87,7 +87,7 @@ extension ModifyBatch {
             let names = try rows.dependents(
                 of: [removal.target], in: zone.id, before: removal.change, limit: removable + 1)
             isDone = names.count <= removable
-            for name in names {
+            for name in names.sorted() {
                 guard removable > 0 else {
                     isDone = false
                     break

@@ -121,8 +121,9 @@ struct RecordCache {
             let names = try rows.dependents(of: [target], in: zone, before: .max, limit: left + 1)
             if names.count > left { dependents.unfinished.append(target) }
             let stored = try rows.records(names.filter { written[$0] == nil }, in: zone)
-            // Those of this request are few, and are all found.
-            for name in names.prefix(left) + (attached[target] ?? []) where !seen.contains(name) {
+            // A storage has an order of its own; deletions are changes, and have the same order in all of them. Those of this request are few,
+            // and are all found.
+            for name in names.prefix(left).sorted() + (attached[target] ?? []) where !seen.contains(name) {
                 // What this request has made of it is what counts.
                 if let record = written[name] {
                     guard !record.isDeleted, record.dependsOn.contains(target) else { continue }

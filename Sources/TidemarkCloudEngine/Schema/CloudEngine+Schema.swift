@@ -38,7 +38,9 @@ extension CloudEngine {
             type.fields[field] = known
             schema.types[typeName] = type
             try rows.save(schema)
-            try rows.reindex(typeName) { data throws(CloudError) in schema.indexed(try FieldCoding.decode(data), type: typeName) }
+            try rows.reindex(typeName) { record, data throws(CloudError) in
+                schema.indexed(stored: data, type: typeName, name: record)
+            }
         }
     }
 
@@ -108,7 +110,9 @@ extension CloudEngine {
             }
             try rows.save(deployed)
             for name in schema.types.keys {
-                try rows.reindex(name) { data throws(CloudError) in deployed.indexed(try FieldCoding.decode(data), type: name) }
+                try rows.reindex(name) { record, data throws(CloudError) in
+                    deployed.indexed(stored: data, type: name, name: record)
+                }
             }
         }
     }
@@ -136,7 +140,9 @@ extension CloudEngine {
             // What somebody has saved meanwhile.
             let now = schema
             for name in Set(before).union(schema.types.keys) {
-                try rows.reindex(name) { data throws(CloudError) in now.indexed(try FieldCoding.decode(data), type: name) }
+                try rows.reindex(name) { record, data throws(CloudError) in
+                    now.indexed(stored: data, type: name, name: record)
+                }
             }
         }
     }
@@ -178,7 +184,9 @@ extension CloudEngine {
         guard count == 0 || isForced else {
             throw CloudError(
                 .invalidArguments,
-                "\(count) \(count == 1 ? "record has" : "records have") \(what): delete them first, or force it")
+                "\(count) \(count == 1 ? "record has" : "records have") \(what), and nothing is removed. With --force it is: "
+                    + "records keep their values, no query finds them by it, and the next record that is saved decides the type. "
+                    + "Devices that hold values of the old type are refused after that")
         }
         try await storage.write(owners: .all) { rows throws(CloudError) in
             var schema = try rows.schema()
@@ -193,8 +201,8 @@ extension CloudEngine {
             }
             try rows.save(schema)
             guard isIndexed else { return }
-            try rows.reindex(typeName) { data throws(CloudError) in
-                schema.indexed(try FieldCoding.decode(data), type: typeName)
+            try rows.reindex(typeName) { record, data throws(CloudError) in
+                schema.indexed(stored: data, type: typeName, name: record)
             }
         }
         return count

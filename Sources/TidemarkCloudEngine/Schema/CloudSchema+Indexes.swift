@@ -1,3 +1,4 @@
+import Foundation
 import TidemarkCloud
 package import TidemarkModel
 
@@ -30,15 +31,24 @@ extension FieldType.Scalar {
 }
 
 extension CloudSchema {
-    /// Under what a record is found.
-    func indexed(_ fields: [String: CloudValue], type: String) -> [Int64: [IndexValue]] {
+    /// Under what a record is found. For a sortable index without a value of the record, the negative number of the index has the record's
+    /// name: so records without a value are found in the order of their names.
+    func indexed(_ fields: [String: CloudValue], type: String, name record: String) -> [Int64: [IndexValue]] {
         guard let known = types[type] else { return [:] }
         var indexed: [Int64: [IndexValue]] = [:]
         for (name, field) in known.fields where !field.indexes.isEmpty {
-            guard let value = fields[name] else { continue }
-            let values = value.scalars.compactMap(\.indexValue)
+            let sortable = field.indexes[.sortable]
+            guard let value = fields[name] else {
+                if let sortable { indexed[-sortable] = [.text(record)] }
+                continue
+            }
+            var values = value.scalars.compactMap(\.indexValue)
+            if let sortable {
+                // A list is left from a field that was removed. What compares so is also what is sorted.
+                values = Array(values.prefix(1))
+                if values.isEmpty { indexed[-sortable] = [.text(record)] } else { indexed[sortable] = values }
+            }
             if let index = field.indexes[.queryable] { indexed[index] = values }
-            if let index = field.indexes[.sortable] { indexed[index] = Array(values.prefix(1)) }
             if let index = field.indexes[.searchable] {
                 let tokens = value.scalars.flatMap { scalar -> [String] in
                     switch scalar {
@@ -50,6 +60,12 @@ extension CloudSchema {
             }
         }
         return indexed
+    }
+
+    /// As ``indexed(_:type:name:)``, of fields as they are stored. What is damaged has no values: a query finds it only among the records
+    /// without one.
+    func indexed(stored fields: Data, type: String, name: String) -> [Int64: [IndexValue]] {
+        indexed((try? FieldCoding.decode(fields)) ?? [:], type: type, name: name)
     }
 
     /// The words of a text, as they are compared.

@@ -61,8 +61,9 @@ public struct CloudSchema: Hashable, Codable, Sendable {
         let isFrozen = isFrozen == true && !isFixed
         guard known != nil || !isFrozen else { throw Self.frozen("the type '\(type.prefix(100))'") }
         guard known != nil || !isFixed else {
-            throw CloudError(
-                .unknownItem, "there is no record type '\(type)' in the production schema. Deploy the schema that has it")
+            throw Self.mismatch(
+                "recordName", "", .unknownItem,
+                "there is no record type '\(type.prefix(100))' in the production schema. \(Self.deployment("the type"))")
         }
         var hasChanged = known == nil
         if known == nil {
@@ -85,10 +86,11 @@ public struct CloudSchema: Hashable, Codable, Sendable {
                 // A list without elements may be of any.
                 if case .list(let elements, _) = value, elements.isEmpty, field.fieldType?.isList == true { continue }
                 guard field.fieldType == wanted else {
-                    throw CloudError(
-                        .invalidArguments,
-                        "Invalid value for '\(name)', expected type \(field.type), got \(wanted). "
-                            + Self.remedy(ofType: name, of: type, isFixed: isFixed))
+                    throw Self.mismatch(
+                        name, wanted.description, .invalidArguments,
+                        Self.reason(
+                            "Invalid value for '\(name)', expected type \(field.type), got \(wanted).",
+                            Self.remedies(ofType: name, of: type, there: field.type, isFixed: isFixed)))
                 }
                 continue
             }
@@ -96,8 +98,10 @@ public struct CloudSchema: Hashable, Codable, Sendable {
             let isOfDevices = name == CloudRecord.editedField
             guard !isFrozen || isOfDevices else { throw Self.frozen("'\(name.prefix(100))' of '\(type)'") }
             guard !isFixed || isOfDevices else {
-                throw CloudError(
-                    .invalidArguments, "'\(type)' has no field '\(name)' in the production schema. Deploy the schema that has it")
+                throw Self.mismatch(
+                    name, wanted.description, .invalidArguments,
+                    "'\(type)' has no field '\(name.prefix(100))' in the production schema. "
+                        + Self.deployment("the field, of type \(wanted)"))
             }
             try Self.checkName(name)
             guard known!.fields.count < limits.fieldsPerType || isOfDevices else {
@@ -114,21 +118,53 @@ public struct CloudSchema: Hashable, Codable, Sendable {
     /// Tells whether a record type of this name can exist.
     static func canBeQueried(_ type: String) -> Bool { isName(type) || type == CloudShare.recordType }
 
-    /// What helps against a value of another type than the field has: the harmless way first.
-    private static func remedy(ofType field: String, of type: String, isFixed: Bool) -> String {
-        guard !isFixed else { return "The type of a field in production can't change: save the value in a field of another name" }
-        return
-            "In development, the first record with a field decides its type. Give the field another name on the device: "
-            + "tidemark schema rename <container> --type \(type) \(field) <name>. Or have an administrator of the cloud free its type: "
-            + "tidemark admin schema remove --container <container> --type \(type) --field \(field) removes the field with its indexes from the "
-            + "schema for all accounts; records keep their values, and the next record that is saved decides the type"
+    /// What helps against a value of another type than the field has: the harmless ways first. The sentences are short, and the device has a
+    /// line for each. It knows what `<path>` and `<id>` are.
+    private static func remedies(ofType field: String, of type: String, there: String, isFixed: Bool) -> [String] {
+        guard !isFixed else {
+            return ["The type of a field in production can't change: save the value in a field of another name"]
+        }
+        // A shell takes the brackets of a list for files.
+        let there = there.contains("<") ? "\"\(there)\"" : there
+        return [
+            "In development, the first record with a field decides its type.",
+            "On the device, give the field that type: `tidemark schema retype <path> --type \(type) \(field) \(there)`.",
+            "Or give it another name: `tidemark schema rename <path> --type \(type) \(field) <name>`.",
+            "Only while no record has the field, an administrator of the cloud can free its type: "
+                + "`tidemark admin schema remove --container <id> --type \(type) --field \(field)`",
+        ]
+    }
+
+    /// A reason with those of the sentences, from the first on, that no limit of a reason cuts: half of a command may be another one.
+    private static func reason(_ reason: String, _ sentences: [String]) -> String {
+        var whole = reason
+        for sentence in sentences {
+            guard whole.utf8.count + 1 + sentence.utf8.count <= 900 else { break }
+            whole += " \(sentence)"
+        }
+        return whole
+    }
+
+    /// What helps against a type or a field that production lacks.
+    private static func deployment(_ what: String) -> String {
+        "An administrator of the cloud can deploy the development schema, once it has \(what): "
+            + "tidemark admin schema deploy --container <id>"
+    }
+
+    /// An error of a record that does not fit the schema.
+    private static func mismatch(
+        _ field: String, _ fieldType: String, _ code: CloudError.Code, _ reason: String
+    ) -> CloudError {
+        var error = CloudError(code, reason)
+        error.schemaMismatch = SchemaMismatch(field: field, fieldType: fieldType)
+        return error
     }
 
     private static func frozen(_ what: String) -> CloudError {
         CloudError(
             .invalidArguments,
             "\(what) is not in the development schema, which is frozen. An administrator of the cloud can let it grow: "
-                + "tidemark admin schema freeze --off --container <container>")
+                + "`tidemark admin schema freeze --off --container <id>`")
     }
 
     /// That the field that devices add to each record has their type: with another one, their records would be refused.

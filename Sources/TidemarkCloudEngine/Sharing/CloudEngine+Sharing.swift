@@ -231,7 +231,7 @@ extension CloudEngine {
         guard editing.isChanged else { return editing.share }
         let change = try nextChange(of: zone.place.owner, rows)
         let there = try rows.participants(of: editing.share.id)
-        let before = Dictionary(uniqueKeysWithValues: there.map { ($0.id, $0) })
+        let before = Dictionary(there.map { ($0.id, $0) }) { first, _ in first }
         guard let old = try rows.share(editing.share.id) else { throw Self.noRecord }
         var revoked: [String] = []
         // Of who was invited, never came and was taken out again, the last are remembered.

@@ -22,7 +22,8 @@ package protocol AssetStorage: Sendable {
     /// - Throws: `CloudError` `invalidArguments` for a malformed digest or a negative size.
     func received(_ asset: CloudAsset, owner: String, by user: String?) async throws(CloudError) -> Int64
     /// Appends a piece to an upload, or begins the upload with it. The last piece makes the content whole and durable. Pieces of one
-    /// upload that arrive together are added one after the other.
+    /// upload that arrive together are added one after the other. A piece that can't be stored does not count: ``received(_:owner:by:)`` says
+    /// from where the upload goes on, which may be its beginning.
     ///
     /// - Parameter offset: Where the piece begins: the number of bytes that are stored.
     /// - Returns: The number of bytes that are stored now, and whether that is the whole content.
@@ -49,6 +50,17 @@ package protocol AssetStorage: Sendable {
     ///
     /// - Throws: `CloudError` `assetNotAvailable` where the content is missing.
     func piece(of asset: CloudAsset, from offset: Int64, count: Int, owner: String) async throws(CloudError) -> Data
+    /// Whether clients can read contents by addresses of ``signedURL(of:owner:)``, past the servers.
+    var signsURLs: Bool { get }
+    /// Returns an address by which whoever has it can read a content, whole or in parts, for some minutes at the most. It is no address of
+    /// anything else. The content may be missing, which shows when it is read. It is answered with ``AssetHeaders``.
+    ///
+    /// The caller has to check first that the client may read the content.
+    ///
+    /// - Returns: `nil` where contents are read through the servers alone.
+    /// - Throws: `CloudError` `invalidArguments` for a malformed digest or a negative size; `serviceUnavailable` where there are no keys to
+    ///   sign with.
+    func signedURL(of asset: CloudAsset, owner: String) throws(CloudError) -> String?
     /// Returns whether a content exists.
     func has(_ asset: CloudAsset, owner: String) -> Bool
     /// Removes a content. A missing content is no error. While a backup runs, or where removing fails, the content stays until a later
@@ -76,8 +88,11 @@ package protocol AssetStorage: Sendable {
     func touch(_ asset: CloudAsset, owner: String)
     /// Returns the owners of contents and uploads.
     func owners() async throws(CloudError) -> [String]
-    /// Returns the digests of an owner's contents whose first byte is this.
-    func digests(of owner: String, beginningWith byte: UInt8) async throws(CloudError) -> Set<String>
+    /// Returns the digests of an owner's contents, in pages of at most a few thousand, for sweeps.
+    ///
+    /// - Parameter place: What came with the page before; `nil` for the first page.
+    /// - Returns: The digests, which may be none, and what the next page is asked for with; `nil` behind the last one.
+    func digests(of owner: String, from place: String?) async throws(CloudError) -> (digests: Set<String>, next: String?)
 }
 
 extension CloudAsset {
@@ -93,6 +108,10 @@ extension CloudAsset {
 }
 
 extension AssetStorage {
+    // A storage that no client can reach.
+    package var signsURLs: Bool { false }
+    package func signedURL(of asset: CloudAsset, owner: String) throws(CloudError) -> String? { nil }
+
     /// Calls ``received(_:owner:by:)`` for the owner's own upload.
     package func received(_ asset: CloudAsset, owner: String) async throws(CloudError) -> Int64 {
         try await received(asset, owner: owner, by: nil)

@@ -25,6 +25,16 @@ extension CloudStorage {
         _ body: @escaping @Sendable (any CloudTransaction) throws(CloudError) -> Answer
     ) async throws(CloudError) -> Answer { try await write(owners: owners, body) }
 
+    /// Returns a claim of all owners.
+    public func claimSweep(every period: Duration) async throws(CloudError) -> SweepClaim? { SweepClaim() }
+    /// Returns the claim.
+    public func renewSweep(_ claim: SweepClaim) async throws(CloudError) -> SweepClaim? { claim }
+    /// Does nothing.
+    public func endSweep(_ claim: SweepClaim) async throws(CloudError) {}
+
+    /// Does nothing: the storage has no log of its own.
+    public func emptyLog() async {}
+
     /// Returns `nil`.
     public func readTogether<Answer>(
         _ names: [String], in place: StoredZone.Place, _ body: (any CloudTransaction) throws(CloudError) -> Answer

@@ -1,6 +1,5 @@
 public import Foundation
 public import TidemarkCloud
-public import TidemarkModel
 
 /// Stores the rows of one container in one environment.
 ///
@@ -50,6 +49,23 @@ public protocol CloudStorage: Sendable {
         owners: WrittenOwners, expecting reads: ExpectedReads?,
         _ body: @escaping @Sendable (any CloudTransaction) throws(CloudError) -> Answer
     ) async throws(CloudError) -> Answer
+
+    /// Claims the turn to look for contents of assets that nobody needs. Of servers that share the rows, one has it at a time, and in each period
+    /// one turn begins. A turn that was not ended, nor renewed for ``SweepClaim/patience``, goes on at the server that claims it next. The
+    /// default implementation returns a new turn: nobody else is there.
+    ///
+    /// - Returns: `nil` where it is not the caller's turn.
+    func claimSweep(every period: Duration) async throws(CloudError) -> SweepClaim?
+    /// Renews a turn, and stores the owner whose contents were swept last. The default implementation returns the claim.
+    ///
+    /// - Returns: The claim to renew next; `nil` where another server has the turn.
+    func renewSweep(_ claim: SweepClaim) async throws(CloudError) -> SweepClaim?
+    /// Ends a turn: the next one begins with the first owner, a period after this one began. Does nothing where another server has it, as the
+    /// default implementation does.
+    func endSweep(_ claim: SweepClaim) async throws(CloudError)
+
+    /// Has the bytes of deleted rows be in no log of the storage, as far as nothing is in the way; the default implementation does nothing.
+    func emptyLog() async
 
     /// Reads a zone and some of its records, together with what other calls read. The rules of ``read(_:)`` hold.
     ///
@@ -121,8 +137,8 @@ public protocol CloudTransaction: SharingTransaction, IncarnationTransaction, Da
     func children(of names: [String], in zone: StoredZone.ID, limit: Int) throws(CloudError) -> [StoredChild]
     /// Returns whether any record of a zone has a parent. Tombstones have none.
     func hasChildren(in zone: StoredZone.ID) throws(CloudError) -> Bool
-    /// Returns the names of the first records that hold a `deleteSelf` reference to one of the names and were last changed before a
-    /// number. Tombstones are left out. The change of a damaged record is its ``StoredCloudRecord/Damage/change``.
+    /// Returns the names of the first records, in an order of the storage's own, that hold a `deleteSelf` reference to one of the names and
+    /// were last changed before a number. Tombstones are left out. The change of a damaged record is its ``StoredCloudRecord/Damage/change``.
     func dependents(of names: [String], in zone: StoredZone.ID, before change: Int64, limit: Int) throws(CloudError) -> [String]
     /// Removes the first records of a zone, tombstones among them, with all that they are found by.
     ///
@@ -132,6 +148,9 @@ public protocol CloudTransaction: SharingTransaction, IncarnationTransaction, Da
     /// Returns the first records that a query finds, in its order and then by name, each with the values that it was ordered by.
     /// Tombstones are left out. A record without a value comes before all others in ascending order, and after them in descending
     /// order.
+    ///
+    /// A query of many records (`QueryBudget.frequent`) whose first order is an index walks that index in its order. It finds the records
+    /// without a value by the negative number of the index (see ``StoredCloudRecord/indexed``).
     ///
     /// - Parameter budget: A query that exceeds it ends, is no error, and is marked by ``FoundRecords/isCut``.
     func find(
@@ -154,7 +173,11 @@ public protocol CloudTransaction: SharingTransaction, IncarnationTransaction, Da
 
     /// Replaces the values under which all records of a type are found, in all zones of all owners. Tombstones are left out, and a record for which
     /// `indexed` throws stays as it is. O(records of the type).
-    func reindex(_ type: String, _ indexed: (Data) throws(CloudError) -> [Int64: [IndexValue]]) throws(CloudError)
+    ///
+    /// - Parameter indexed: Makes ``StoredCloudRecord/indexed`` of a record's name and fields.
+    func reindex(
+        _ type: String, _ indexed: (String, Data) throws(CloudError) -> [Int64: [IndexValue]]
+    ) throws(CloudError)
 
     /// Counts the records of a type whose fields pass a test, in all zones of all owners. Tombstones are left out. O(records of the type).
     ///
@@ -242,190 +265,4 @@ public protocol CloudTransaction: SharingTransaction, IncarnationTransaction, Da
     /// Replaces the schema that ``schema()`` has returned in the transaction. It belongs to the whole container: a storage that runs writes
     /// of different owners side by side runs the body again where another transaction has replaced the schema meanwhile.
     func save(_ schema: CloudSchema) throws(CloudError)
-}
-
-/// A zone, as a storage keeps it.
-public struct StoredZone: Hashable, Sendable {
-    /// Identifies a zone by its owner, and by a number that no other zone of the owner has.
-    public struct ID: Hashable, Sendable {
-        /// The owner's user record name; empty in the public database.
-        public let owner: String
-        /// The zone's number.
-        public let number: Int64
-
-        /// Makes an identifier from its members.
-        public init(owner: String, number: Int64) { (self.owner, self.number) = (owner, number) }
-    }
-
-    /// Where a zone is. No two zones have the same place.
-    public struct Place: Hashable, Sendable {
-        /// Public or private: what is shared is in its owner's private database.
-        public let scope: DatabaseScope
-        /// The owner's user record name; empty in the public database.
-        public let owner: String
-        /// The zone's name, unique among the owner's zones.
-        public let name: String
-
-        /// Makes a place from its members.
-        public init(scope: DatabaseScope, owner: String, name: String) {
-            self.scope = scope
-            self.owner = owner
-            self.name = name
-        }
-    }
-
-    /// Whether a zone exists. The raw values are stored.
-    public enum State: Int, Sendable {
-        /// The zone can be used.
-        case present = 0
-        /// Deleted. A save makes the place's zone again, under the same number.
-        case deleted = 1
-        /// Deleted by a person who wants the data gone: devices get `userDeletedZone` and don't upload it again.
-        case purged = 2
-    }
-
-    /// Unique among the owner's zones; 0 before the zone is saved.
-    public var number: Int64
-    /// The zone's database, owner and name.
-    public let place: Place
-    /// The zone's owner and number.
-    public var id: ID { ID(owner: place.owner, number: number) }
-    /// Whether the zone exists. A deleted zone keeps its row, so that devices learn of it.
-    public var state: State
-    /// The change that made the zone. Tokens from before it have expired: they belong to an earlier zone of the same name.
-    public var made: Int64
-    /// The last change in the zone, or of what is shared of it.
-    public var changed: Int64
-    /// What of the zone is shared.
-    public var sharing: Sharing
-
-    /// What of a zone is shared. The raw values are stored.
-    public enum Sharing: Int, Sendable {
-        /// The zone has no share.
-        case nothing = 0
-        /// One share covers all records.
-        case whole = 1
-        /// Each share covers a record with the records below it.
-        case hierarchies = 2
-    }
-
-    /// Makes a zone from its members. A zone that is not saved yet has the number 0.
-    public init(
-        number: Int64 = 0, place: Place, state: State = .present, made: Int64, changed: Int64, sharing: Sharing = .nothing
-    ) {
-        self.number = number
-        self.place = place
-        self.state = state
-        self.made = made
-        self.changed = changed
-        self.sharing = sharing
-    }
-}
-
-/// A record, as a storage keeps it. A tombstone has no fields and no parent.
-public struct StoredCloudRecord: Hashable, Sendable {
-    /// Its zone.
-    public let zone: StoredZone.ID
-    /// The record's name, unique in its zone: 1 to 255 bytes, in the normal form C of Unicode.
-    public let name: String
-    /// The record type's name. A tombstone keeps it.
-    public var type: String
-    /// The fields, encoded; opaque to a storage.
-    public var fields: Data
-    /// The name of the record that it hangs below, as `CKRecord.parent`.
-    public var parent: String?
-    /// The change that last touched it; the engine makes the change tag from it.
-    public var changed: Int64
-    /// The time and the account of its creation.
-    public var created: CloudRecord.Stamp
-    /// The time and the account of the last change.
-    public var modified: CloudRecord.Stamp
-    /// Whether it is a tombstone.
-    public var isDeleted: Bool
-    /// The names of the records to which it has a `deleteSelf` reference. Empty in a record that was read.
-    public var dependsOn: Set<String>
-    /// The digests of its assets. Empty in a record that was read.
-    public var assets: Set<String>
-    /// By the number of an index of the schema, the values under which it is found. Empty in a record that was read.
-    public var indexed: [Int64: [IndexValue]]
-    /// Whether the row is not what was written; `nil` for a whole record.
-    public var damage: Damage?
-
-    /// Which row is damaged, and what is known of it.
-    public struct Damage: Hashable, Sendable {
-        /// The row's number.
-        public let row: Int64
-        /// The change that made the record, as far as its row tells.
-        public let change: Int64
-        /// Whether ``DamageTransaction/noteDamage(_:of:at:)`` was called for it.
-        public let isNoted: Bool
-
-        package init(
-            row: Int64, change: Int64, isNoted: Bool
-        ) {
-            self.row = row
-            self.change = change
-            self.isNoted = isNoted
-        }
-    }
-
-    /// Makes a record from its members.
-    public init(
-        zone: StoredZone.ID, name: String, type: String, fields: Data, parent: String?, changed: Int64,
-        created: CloudRecord.Stamp,
-        modified: CloudRecord.Stamp, isDeleted: Bool, dependsOn: Set<String>, assets: Set<String>,
-        indexed: [Int64: [IndexValue]], damage: Damage? = nil
-    ) {
-        (self.zone, self.name, self.type, self.fields, self.parent) = (zone, name, type, fields, parent)
-        (self.changed, self.created, self.modified, self.isDeleted) = (changed, created, modified, isDeleted)
-        (self.dependsOn, self.assets, self.indexed, self.damage) = (dependsOn, assets, indexed, damage)
-    }
-}
-
-/// A record that has a parent.
-public struct StoredChild: Hashable, Sendable {
-    /// The record's name.
-    public let name: String
-    /// The record type's name.
-    public let type: String
-    /// As ``StoredCloudRecord/changed``.
-    public let changed: Int64
-
-    package init(
-        name: String, type: String, changed: Int64
-    ) {
-        self.name = name
-        self.type = type
-        self.changed = changed
-    }
-}
-
-/// The records that a query found, and what the query cost.
-public struct FoundRecords: Sendable {
-    /// The records in the query's order, each with one value for each element of ``IndexQuery/order``.
-    public var rows: [(record: StoredCloudRecord, keys: [IndexValue?])] = []
-    /// Whether the query exceeded its budget. More records may follow those that were found.
-    public var isCut = false
-    /// The steps of the storage's engine that it took, as ``QueryBudget/steps`` counts them.
-    public var steps: Int64 = 0
-    /// The seconds of processor time that it took.
-    public var seconds = 0.0
-
-    package init(
-        rows: [(record: StoredCloudRecord, keys: [IndexValue?])] = [], isCut: Bool = false, steps: Int64 = 0
-    ) {
-        self.rows = rows
-        self.isCut = isCut
-        self.steps = steps
-    }
-}
-
-extension StoredCloudRecord {
-    /// Bytes of a record's row and of its places in the indexes by name and by change, about.
-    package static let overhead: Int64 = 64
-
-    /// Bytes that the record counts against a quota, also when it is deleted.
-    package var size: Int64 {
-        Self.overhead + Int64(name.utf8.count + type.utf8.count + (parent?.utf8.count ?? 0) + fields.count)
-    }
 }

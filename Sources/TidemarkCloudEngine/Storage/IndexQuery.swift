@@ -62,6 +62,16 @@ public struct IndexQuery: Hashable, Sendable {
         public var isAscending: Bool
         /// If not `nil`, the distance of the value from here in metres is the order, and not the value.
         public var from: Location?
+        /// Comparisons that the value meets in each record that meets the conditions: a walk along the index begins and ends at them.
+        public var bounds: [Bound] = []
+    }
+
+    /// A comparison of the value that records are ordered by.
+    public struct Bound: Hashable, Sendable {
+        /// How the value compares.
+        public let comparison: Comparison
+        /// What it is compared with.
+        public let value: IndexValue
     }
 
     /// The record type's name.
@@ -75,6 +85,59 @@ public struct IndexQuery: Hashable, Sendable {
     public var shares: [StoredShare.ID]?
     /// If not `nil`, only records that come after this place.
     public var after: Place?
+
+    /// The index of the first order, which may be walked; `nil` where the first order is no value of an index.
+    package var walkedIndex: Int64? {
+        guard let first = order.first, first.from == nil, case .index(let number) = first.key else { return nil }
+        return number
+    }
+
+    /// The parts of the walked index from ``after`` on, in the order of the query. A place without a value lies among the records without
+    /// one, and conditions that bound the value leave these out.
+    package var walkedParts: [WalkedPart] {
+        guard let first = order.first else { return [] }
+        let parts: [WalkedPart] = first.isAscending ? [.withoutValue, .values] : [.values, .withoutValue]
+        let isAtValue = after.map { $0.values.first.flatMap { $0 } != nil }
+        return parts.filter { part in
+            switch (part, isAtValue) {
+            case (.withoutValue, true?): !first.isAscending && first.bounds.isEmpty
+            case (.withoutValue, _): first.bounds.isEmpty
+            case (.values, false?): first.isAscending
+            case (.values, _): true
+            }
+        }
+    }
+
+    /// The place behind which a part goes on; `nil` where all of the part is behind ``after``.
+    package func place(in part: WalkedPart) -> Place? {
+        guard let after else { return nil }
+        return (after.values.first.flatMap { $0 } != nil) == (part == .values) ? after : nil
+    }
+
+    /// A part of an index that is walked.
+    package enum WalkedPart: Sendable {
+        /// Records that have a value, by the number of the index.
+        case values
+        /// Records without one, by the negative number of the index.
+        case withoutValue
+    }
+
+    /// The first text, by the order of bytes, behind all texts that begin with `text`; `nil` where there is none.
+    ///
+    /// In UTF-8, bytes come in the order of the code points.
+    package static func end(of text: String) -> String? {
+        var scalars = Array(text.unicodeScalars)
+        while let last = scalars.popLast() {
+            // Surrogates are no characters.
+            let next = last.value == 0xd7ff ? 0xe000 : last.value + 1
+            guard let scalar = Unicode.Scalar(next) else { continue }
+            scalars.append(scalar)
+            var end = String.UnicodeScalarView()
+            end.append(contentsOf: scalars)
+            return String(end)
+        }
+        return nil
+    }
 
     /// A record's place in the order of a query.
     public struct Place: Hashable, Sendable {

@@ -26,7 +26,7 @@ struct Admin: AsyncParsableCommand {
             AdminContainer.self, AdminAccount.self, AdminOperator.self, AdminRecords.self, AdminZones.self, AdminShares.self,
             AdminLinks.self, AdminPermissions.self,
             AdminUsage.self, AdminToken.self, AdminKey.self, AdminSession.self, AdminSchema.self,
-            AdminVerify.self, AdminBackup.self, AdminRestore.self, AdminMove.self,
+            AdminVerify.self, AdminBackup.self, AdminRestore.self, AdminResync.self, AdminMove.self,
             AdminAudit.self, AdminSyncErrors.self, AdminSecrets.self,
         ])
 }

@@ -38,13 +38,14 @@ struct AdminAccount: AsyncParsableCommand {
               tidemark admin account show anna@example.org --data ~/cloud
               tidemark admin account set anna@example.org --quota 20GB --data ~/cloud
               tidemark admin account password anna@example.org --data ~/cloud
+              tidemark admin account second-factor anna@example.org --data ~/cloud
               tidemark admin account identities anna@example.org --data ~/cloud
               tidemark admin account remove anna@example.org --data ~/cloud
             """,
         subcommands: [
             AdminAccountAdd.self, AdminAccountList.self, AdminAccountShow.self, AdminAccountSet.self, AdminAccountPassword.self,
-            AdminAccountResetLink.self, AdminAccountIdentities.self, AdminAccountExport.self, AdminAccountRemove.self,
-            AdminAccountRecount.self,
+            AdminAccountResetLink.self, AdminAccountSecondFactor.self, AdminAccountIdentities.self, AdminAccountExport.self,
+            AdminAccountRemove.self, AdminAccountRecount.self,
         ])
 }
 
@@ -217,8 +218,18 @@ struct AdminAccountSet: AsyncParsableCommand {
                     "hasQuota": quota.map { $0.bytes != .max }, "quota": quota.flatMap { $0.bytes == .max ? nil : $0.bytes },
                     "status": status?.rawValue,
                     "discoverable": discoverable.map { $0 == .on },
-                ], text: "changed \(account.email)")
+                ], text: "changed \(account.email): \(changes)")
         }
+    }
+
+    /// What is changed, for people.
+    private var changes: String {
+        let all: [String?] = [
+            name.map { $0.isEmpty ? "no name" : "name \($0)" }, phone.map { $0.isEmpty ? "no phone number" : "phone \($0)" },
+            quota.map { $0.bytes == .max ? "no quota" : "quota \(Quota.text($0.bytes))" }, status.map { "status \($0.rawValue)" },
+            discoverable.map { "discoverable \($0.rawValue)" },
+        ]
+        return all.compactMap(\.self).joined(separator: ", ")
     }
 }
 
@@ -272,7 +283,8 @@ struct AdminAccountResetLink: AsyncParsableCommand {
         commandName: "reset-link", abstract: "Makes a link with which a person sets a password in a browser.",
         discussion: """
             The link is good once, and for a day. Send it to the person, and to nobody else. It is for a forgotten password, and for a new \
-            account that was added with --no-password. The password before stays valid until then.
+            account that was added with --no-password. The password before stays valid until then; all sessions of the account end when the new \
+            one is set.
 
             Examples:
               tidemark admin account reset-link anna@example.org \\
@@ -299,6 +311,9 @@ struct AdminAccountResetLink: AsyncParsableCommand {
             try outcome.tell(
                 "admin account reset-link", ["account": account.id, "email": account.email, "link": "\(server)\(path)"],
                 text: "\(server)\(path)")
+            guard !outcome.json else { return }
+            Output.error("note: the link is a secret of \(account.email); it is good once, and for a day")
+            Output.error("note: all sessions of the account end when a password is set with it")
         }
     }
 }
@@ -307,10 +322,11 @@ struct AdminAccountRemove: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "remove", abstract: "Removes an account; --with-data also removes its stored data.",
         discussion: """
-            Without --with-data an account that has records stays, so that they are not lost; '--status noAccount' blocks the account. \
+            Without --with-data an account that has zones or records stays, so that they are not lost; 'tidemark admin account set' with \
+            '--status restricted' blocks it. \
             With --with-data, the command permanently removes the account's zones, records, shares and assets, its public records, its \
-            participation in others' shares, and its password, sessions and keys; devices that synchronise later lose their copies. To \
-            export the data first, use 'tidemark admin account export'.
+            participation in others' shares, and its password, sessions and keys. Participants of its shares lose their copies; what the \
+            account's own devices have stays there. To export the data first, use 'tidemark admin account export'.
 
             Examples:
               tidemark admin account remove anna@example.org --data ~/cloud
@@ -345,10 +361,14 @@ struct AdminAccountRemove: AsyncParsableCommand {
                 if json { return try Output.json(Report(email: account.email, removed: .init())) }
                 return try Output.line("removed \(account.email)")
             }
-            let question =
-                "This removes \(account.email) with all records and assets, for good. To go on, type the address again:"
-            guard yes || isTyped(question, account.email) else {
-                throw ending("nothing was removed; add --yes to remove \(account.email) with all its data", .usage)
+            if !yes {
+                let holdings = try await administration.holdings(of: account.id)
+                let question =
+                    "This removes \(account.email) with all records and assets, for good. \(holdings.sentence("Its", "it shares")) "
+                    + "To go on, type the address again:"
+                guard isTyped(question, account.email) else {
+                    throw ending("nothing was removed; add --yes to remove \(account.email) with all its data", .usage)
+                }
             }
             let removed = try await administration.removeWithData(account.id)
             if json { return try Output.json(Report(email: account.email, removed: removed)) }

@@ -11,7 +11,7 @@ struct AdminAccountExport: AsyncParsableCommand {
         commandName: "export", abstract: "Exports all data of an account to a folder.",
         discussion: """
             The folder gets README.txt, which says to the person what each file is; account.json, sessions.jsonl, identities.jsonl, \
-            sync-errors.jsonl and audit.jsonl; SHA256SUMS, by which 'sha256sum -c' checks the assets; and for each container and environment records.jsonl, a \
+            sync-errors.jsonl and audit.jsonl; SHA256SUMS, by which 'sha256sum -c' checks all files; and for each container and environment records.jsonl, a \
             line for each record of the person with its database and zone, and shares.jsonl; a table for each record type in records, \
             for spreadsheets; the assets, in a folder for each record type, with names that begin with record and field and an ending \
             by their content; and assets.csv, which says which record and field has which file. Records have the form of CloudKit Web \

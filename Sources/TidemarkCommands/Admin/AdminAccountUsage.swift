@@ -37,7 +37,8 @@ struct AdminAccountShow: AsyncParsableCommand {
         let id, email: String
         let name, phone: String?
         let status: String
-        let hasPassword: Bool
+        let hasPassword, hasSecondFactor: Bool
+        let recoveryCodes: Int?
         let role: String?
         let sessions: Int
         let quota: Int64?
@@ -50,22 +51,25 @@ struct AdminAccountShow: AsyncParsableCommand {
             let account = details.account
             let shown = Account(
                 id: account.id, email: account.email, name: account.name?.title, phone: account.phone,
-                status: account.status.rawValue, hasPassword: details.hasPassword, role: details.role?.role.rawValue,
-                sessions: details.sessions.count, quota: account.quota == .max ? nil : account.quota,
+                status: account.status.rawValue, hasPassword: details.hasPassword,
+                hasSecondFactor: details.secondFactor != nil, recoveryCodes: details.secondFactor?.recoveryCodes,
+                role: details.role?.role.rawValue, sessions: details.sessions.count,
+                quota: account.quota == .max ? nil : account.quota,
                 usage: details.usage.map {
                     Usage(
                         container: $0.container, environment: $0.environment.rawValue, user: $0.userRecordName, used: $0.bytes,
                         reserved: $0.reserved)
                 })
             if json { return try Output.json(shown) }
-            try Self.show(shown)
+            try Self.show(shown, details.secondFactor)
         }
     }
 
-    private static func show(_ account: Account) throws {
+    private static func show(_ account: Account, _ factor: SecondFactor?) throws {
         let facts = [
             ("address", account.email), ("name", account.name), ("phone", account.phone), ("status", account.status),
-            ("password", account.hasPassword ? "set" : "none"), ("role", account.role ?? "none"),
+            ("password", account.hasPassword ? "set" : "none"), ("factor", factor?.text ?? "none"),
+            ("role", account.role ?? "none"),
             ("sessions", Wording.count(account.sessions)), ("quota", Quota.text(account.quota ?? .max)),
         ]
         for case (let name, let value?) in facts {

@@ -94,7 +94,8 @@ struct AdminRestore: AsyncParsableCommand {
     func run() async throws {
         try await reportingErrors {
             try place.demandDirectory(
-                "restore a database by PostgreSQL's own means, or copy the backup into an empty one by 'tidemark admin move'")
+                "restore a database by PostgreSQL's own means and run 'tidemark admin resync', or copy the backup into an empty one by 'tidemark admin move'"
+            )
             let directory = try place.directory()
             let source = try fileURL(backup, "the backup")
             let bar = ProgressBar(progress)

@@ -67,7 +67,7 @@ struct AdminData: ParsableArguments {
         }
         let url = try directory()
         guard !EmbeddedCloud.exists(at: url) else { return try await open() }
-        // Where there is none, or it can't be read, making the cloud there says so.
+        // A missing folder, or one that can't be read: making the cloud there says so.
         let entries = try? FileManager.default.contentsOfDirectory(atPath: url.path)
         guard entries?.isEmpty ?? true else {
             throw ending(
@@ -141,7 +141,7 @@ struct AdminData: ParsableArguments {
 extension EmbeddedCloud {
     /// The addresses of the accounts, by their identifiers.
     func addresses() async throws -> [String: String] {
-        Dictionary(uniqueKeysWithValues: try await allAccounts().map { ($0.id, $0.email) })
+        Dictionary(try await allAccounts().map { ($0.id, $0.email) }) { first, _ in first }
     }
 }
 

@@ -142,6 +142,8 @@ struct AdminOperatorReset: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "reset", abstract: "Removes an account's second factor, for somebody who has lost it.",
         discussion: """
+            The command does the same as 'tidemark admin account second-factor --remove', for any account. All sessions of the account end.
+
             Examples:
               tidemark admin operator reset anna@example.org --data ~/cloud
             """)
@@ -158,9 +160,7 @@ struct AdminOperatorReset: AsyncParsableCommand {
             let (account, hadOne) = try await place.administration().removeSecondFactor(of: email)
             try outcome.tell(
                 "admin operator reset", ["account": account.id, "email": account.email, "hadSecondFactor": hadOne],
-                text: hadOne
-                    ? "\(account.email) signs in with the password alone, in the console, on the account's pages and on devices"
-                    : "\(account.email) has no second factor: nothing is changed")
+                text: AdminAccountSecondFactor.text(account, hadOne))
         }
     }
 }

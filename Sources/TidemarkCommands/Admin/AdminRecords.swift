@@ -25,10 +25,10 @@ struct AdminPlace: ParsableArguments {
     @Option(help: "development or production.")
     var environment: StoreEnvironment = .development
 
-    @Option(name: .customLong("scope"), help: "The database.")
-    var scopeName = AdminScope.public
+    @Option(name: .customLong("scope"), help: "The database. (default: public; private with --account)")
+    var scopeName: AdminScope?
 
-    var scope: DatabaseScope { scopeName.scope }
+    var scope: DatabaseScope { scopeName?.scope ?? (account == nil ? .public : .private) }
 
     @Option(help: ArgumentHelp("Whose private or shared database.", valueName: "address"))
     var account: String?

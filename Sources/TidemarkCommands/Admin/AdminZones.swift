@@ -10,8 +10,7 @@ struct AdminZones: AsyncParsableCommand {
         discussion: """
             Examples:
               tidemark admin zones --container journal --data ~/cloud
-              tidemark admin zones --container journal --scope private \\
-                  --account anna@example.org --data ~/cloud
+              tidemark admin zones --container journal --account anna@example.org --data ~/cloud
             """)
 
     @OptionGroup var zone: AdminPlace

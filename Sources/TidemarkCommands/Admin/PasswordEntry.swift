@@ -46,6 +46,7 @@ struct PasswordEntry: ParsableArguments {
             tcsetattr(STDIN_FILENO, TCSAFLUSH, &before)
             Output.error("")
         }
+        // Where nobody can be asked, the answer is missing, and the command says so.
         try? FileHandle.standardError.write(contentsOf: Array(Output.printable(prompt).utf8))
         var bytes: [UInt8] = []
         while let key = try next() {

@@ -120,6 +120,7 @@ struct RecordsSet: AsyncParsableCommand {
         let folder = url.deletingLastPathComponent()
         guard FileManager.default.fileExists(atPath: folder.path) else { return false }
         let name = url.lastPathComponent
+        // A folder that can't be listed shows no other container; making one there shows what is wrong.
         let beside = ((try? FileManager.default.contentsOfDirectory(atPath: folder.path)) ?? []).filter { other in
             FileManager.default.fileExists(atPath: folder.appendingPathComponent("\(other)/container.json").path)
         }

@@ -4,6 +4,7 @@ import Tidemark
 import TidemarkModel
 import TidemarkSQLite
 import TidemarkStore
+import TidemarkSync
 
 /// The record types of a store, to look for those that a command line names.
 struct KnownSchema {
@@ -93,11 +94,22 @@ struct SchemaChanging: ParsableArguments {
         _ changes: [SchemaChange], in directory: ContainerDirectory, command: String, files: URL? = nil,
         asking question: (Int) -> String
     ) async throws {
+        let unfetched = try Self.unfetchedFields(changes, in: directory)
         let container = try PersistentContainer(directory: directory, author: "tidemark \(command)", role: .tool)
         var plan = try await container.changeSchema(changes, files: files, dryRun: true)
+        if !unfetched.isEmpty, plan.problemCount == 0 {
+            Output.error(
+                "note: not all records of the cloud are here yet; the others keep their values of "
+                    + "\(unfetched.map { "'\($0)'" }.joined(separator: " and ")) in the cloud, under the old name. To have them changed "
+                    + "as well, run `tidemark sync \(Wording.shellWord(directory.url.path))` first")
+        }
         if !dryRun, plan.problemCount == 0, !plan.isDone {
             let lost = plan.steps.reduce(0) { $0 + $1.lost }
-            try confirmation.ask(question(lost), count: lost > 0 ? .max : 0)
+            if lost > 0 {
+                try confirmation.ask(question(lost))
+            } else if !unfetched.isEmpty {
+                try confirmation.ask("Change it all the same?")
+            }
             do {
                 plan = try await container.changeSchema(changes, files: files)
             } catch let refused as SchemaChangeRefused {
@@ -106,6 +118,25 @@ struct SchemaChanging: ParsableArguments {
             }
         }
         try tell(plan)
+    }
+
+    /// The fields that get another name although the cloud has records that are not here yet: their values are passed over when they come.
+    private static func unfetchedFields(_ changes: [SchemaChange], in directory: ContainerDirectory) throws -> [String] {
+        let renamed = changes.compactMap { change -> (type: String, field: String)? in
+            switch change {
+            case .renameField(let old, let type, let new): old == new ? nil : (type, old)
+            case .retypeField(let old, let type, let target): old == target.name ? nil : (type, old)
+            case .add, .renameType, .dropType, .dropField, .dropUniqueKey: nil
+            }
+        }
+        guard !renamed.isEmpty else { return [] }
+        let areMissing = try SyncStatus(of: directory).obstacles.contains {
+            $0 == .notFetched(.private) || $0 == .changesToFetch(.private)
+        }
+        guard areMissing else { return [] }
+        let types = try StoreReader(container: directory).types()
+        // The cloud has no name field.
+        return renamed.filter { name, field in types.first { $0.name == name }?.field(named: field) != nil }.map(\.field)
     }
 
     private func tell(_ plan: SchemaChangePlan) throws {

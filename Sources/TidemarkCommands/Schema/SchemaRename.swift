@@ -7,7 +7,11 @@ struct SchemaRename: AsyncParsableCommand {
         commandName: "rename", abstract: "Gives a record type or a field another name.",
         discussion: """
             The values, the history and the unique keys of a field follow. For the cloud a renamed field is a new one, which gets the values with \
-            the next sync; devices of an older version keep the old field. The command can rename the name field, too.
+            the next sync; devices of an older version keep the old field. If the cloud has a field of the old name with another type than the container had, the next \
+            sync makes that field here and brings its values. The command can rename the name field, too.
+
+            Synchronise before a field gets another name: a record that comes from the cloud later keeps its value of the field there, under \
+            the old name.
 
             A type can be renamed as long as no cloud has records of it: a record keeps its type there.
 

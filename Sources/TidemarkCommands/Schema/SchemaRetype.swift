@@ -14,7 +14,13 @@ struct SchemaRetype: AsyncParsableCommand {
             are paths of files in that folder. Any value becomes a list of one; a text that is a JSON array of strings becomes its \
             elements. A list of one becomes that value. An empty text becomes no value.
 
-            A field keeps its type in the cloud. If the cloud has records of the type, give the field another name with --name.
+            A field keeps its type in the cloud. If the cloud has records of the type, give the field another name with --name. Where the cloud \
+            has the field with another type than the container ('tidemark status' says so), the field can get the cloud's type: the next sync \
+            sends the converted values and brings the cloud's. Of two values of one record the one that was edited later stays; a converted value \
+            counts as edited now.
+
+            Synchronise before a field gets another name: a record that comes from the cloud later keeps its value of the field there, under \
+            the old name.
 
             Examples:
               tidemark schema retype MyJournal.tidemark --type Destination rating double --dry-run

@@ -10,7 +10,9 @@ struct ShareAccept: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "accept", abstract: "Accepts an invitation; the shared records go into the shared store.",
         usage: LinkArguments.usage(
-            "accept", "[--email <address>] [--password-stdin] [--code-stdin] [--code-file <file>] [--no-sync] [--json]"),
+            "accept",
+            "[--email <address>] [--password-stdin] [--code-stdin] [--code-file <file>] [--device-name <name>] [--no-sync] [--json]"
+        ),
         discussion: """
             \(LinkArguments.discussion)
 
@@ -24,7 +26,7 @@ struct ShareAccept: AsyncParsableCommand {
             Examples:
               tidemark share accept https://sync.example.org/share/journal/production/bPqv…
               tidemark share accept https://sync.example.org/share/journal/production/bPqv… \\
-                  --email ben@example.org --password-stdin
+                  --email ben@example.org --password-stdin --device-name "Ben's laptop"
               tidemark share accept BensJournal.tidemark 'tidemark://share/bPqv…'
             """)
 

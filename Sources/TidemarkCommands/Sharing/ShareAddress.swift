@@ -39,6 +39,7 @@ struct ShareAddress: Equatable {
             let pair = item.split(separator: "=", maxSplits: 1)
             if pair.count == 2, let value = PercentCoding.decoded(pair[1]) { values[String(pair[0])] = value }
         }
+        // A text that is no address counts as missing: the command then asks for one.
         server = values["server"].flatMap { (try? ServerAddress($0, allowsInsecure: true))?.description }
         container = values["container"]
         environment = values["environment"].flatMap(StoreEnvironment.init(rawValue:))

@@ -81,7 +81,7 @@ struct ShareOutcome: Encodable {
     var sync: Sync.Report?
     /// Why it was not synchronised.
     var note: String?
-    /// Addresses that were invited, and for which the cloud finds no account.
+    /// Addresses that were invited, and for which the cloud finds no account: there is none, or its person does not want to be found.
     var undiscovered: [String]?
     /// The path of the container, where a link was followed.
     var container: String?
@@ -108,8 +108,7 @@ struct ShareOutcome: Encodable {
             for address in undiscovered {
                 Output.error(
                     """
-                    note: the cloud finds no account of \(address). The link works once there is one; or the account can't be found by \
-                    its address
+                    note: \(address) can accept with the account of this address; the cloud does not say whether there is one
                     """)
             }
             if let note = outcome.note { Output.error("note: \(note)") }

@@ -18,6 +18,8 @@ struct SignInFirst: ParsableArguments {
 
     @OptionGroup var codeEntry: CodeEntry
 
+    @OptionGroup var device: DeviceName
+
     /// Opens the container that a link is followed with: the one that is named, or that fits, or else one that is signed in now.
     ///
     /// - Throws: The exit code where somebody would have to be asked and there is no terminal, after the reason was told.
@@ -73,7 +75,7 @@ struct SignInFirst: ParsableArguments {
         // What a link says can't be taken for another option.
         var words = ["--server=\(server)", "--container=\(name)", "--email=\(email)", "--before-link"]
         if passwordStdin { words.append("--password-stdin") }
-        words += codeEntry.words + ["--", path]
+        words += codeEntry.words + device.words + ["--", path]
         if isNew, address.environment == .production {
             _ = try RecordStore(container: ContainerDirectory(openingOrCreatingAt: url, environment: .production))
         }

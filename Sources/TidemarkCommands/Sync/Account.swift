@@ -32,6 +32,9 @@ struct AccountStatus: AsyncParsableCommand {
             Exit code 69: the container can't be synchronised. Exit code 75: the cause is temporary, for instance a server that does not \
             reply.
 
+            'session' names the session of this device with a server by its first characters, as the account's page and the console do. \
+            --json has the whole identifier, as 'tidemark admin session list' has.
+
             Examples:
               tidemark account status MyJournal.tidemark
               tidemark account status MyJournal.tidemark --json
@@ -46,6 +49,8 @@ struct AccountStatus: AsyncParsableCommand {
     private struct Report: Encodable {
         let status: String
         var cloud, cloudContainer, email, userRecordName, mergePolicy: String?
+        /// The identifier of the session with a server.
+        var session: String?
         let isSignedIn, driveIsOn, appIsOn, hasIdentityToken, canSynchronize: Bool
         var failures: [Failure] = []
         var quota, used: Int64?
@@ -62,6 +67,7 @@ struct AccountStatus: AsyncParsableCommand {
             } else {
                 try Output.line("account:  \(report.email ?? "no account is signed in")")
                 if let cloud = report.cloud { try Output.line("cloud:    \(cloud), container \(report.cloudContainer ?? "")") }
+                if let session = report.session { try Output.line("session:  \(session.prefix(4)), as the server lists it") }
                 try Output.line("identity: \(report.hasIdentityToken ? "present" : "absent")")
                 try Output.line("switches: drive \(report.driveIsOn ? "on" : "off"), app \(report.appIsOn ? "on" : "off")")
                 try Output.line("status:   \(report.status)")
@@ -83,6 +89,12 @@ struct AccountStatus: AsyncParsableCommand {
             guard let cloud = access.settings.cloud, ServerAddress.isAddress(cloud) else { throw error }
             return .failure(error)
         }
+    }
+
+    /// The identifier of the container's session with a server; `nil` where its cloud is no server, nobody is signed in, or the session can't be read.
+    private func session(of directory: ContainerDirectory, _ settings: AccountSettings) -> String? {
+        guard settings.email != nil, let cloud = settings.cloud, ServerAddress.isAddress(cloud) else { return nil }
+        return try? HTTPCloud(named: cloud, for: directory, settings).sessionIdentifier
     }
 
     /// - Returns: What is shown, and the exit code where it can't be synchronised.
@@ -113,7 +125,8 @@ struct AccountStatus: AsyncParsableCommand {
         let report = Report(
             status: status.rawValue, cloud: settings.cloud, cloudContainer: settings.cloud == nil ? nil : settings.cloudContainer,
             email: settings.email, userRecordName: account?.userRecordName, mergePolicy: settings.mergePolicy,
-            isSignedIn: settings.email != nil, driveIsOn: settings.driveIsOn, appIsOn: settings.appIsOn,
+            session: session(of: directory, settings), isSignedIn: settings.email != nil, driveIsOn: settings.driveIsOn,
+            appIsOn: settings.appIsOn,
             // Whom the cloud does not know has none, whatever the switches say.
             hasIdentityToken: settings.state.hasIdentityToken && status != .noAccount, canSynchronize: failures.isEmpty,
             failures: failures.map { .init(code: $0.code, reason: $0.reason) },

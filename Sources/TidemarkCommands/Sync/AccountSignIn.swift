@@ -62,11 +62,7 @@ struct AccountSignIn: AsyncParsableCommand {
             valueName: "file"))
     var authority: String?
 
-    @Option(
-        help: ArgumentHelp(
-            "What the account's list of sessions calls this device. The list also has its operating system. (default: the host's name)",
-            valueName: "name"))
-    var deviceName: String?
+    @OptionGroup var device: DeviceName
 
     @Option(help: ArgumentHelp("The person's name, as participants of their shares see it.", valueName: "name"))
     var name: String?
@@ -94,10 +90,7 @@ struct AccountSignIn: AsyncParsableCommand {
     func validate() throws {
         if cloud != nil, server != nil { throw ValidationError("name one cloud: --cloud or --server") }
         if let cloud, ServerAddress.isAddress(cloud) { throw ValidationError("a server is named with --server") }
-        if cloud != nil, deviceName != nil { throw ValidationError("--device-name is for a server; name it with --server") }
-        if let deviceName, !(1...200).contains(deviceName.utf8.count) {
-            throw ValidationError("a device's name has 1 to 200 bytes")
-        }
+        if cloud != nil, device.isNamed { throw ValidationError("--device-name is for a server; name it with --server") }
         if cloud != nil, authority != nil { throw ValidationError("--ca is for a server; name it with --server") }
     }
 
@@ -149,6 +142,7 @@ struct AccountSignIn: AsyncParsableCommand {
 
         private func isUnused(_ cloud: EmbeddedCloud?) async -> Bool {
             guard let cloud else { return true }
+            // One that can't be read stays.
             return (try? await cloud.isUnused()) == true
         }
     }
@@ -168,7 +162,7 @@ struct AccountSignIn: AsyncParsableCommand {
             Output.error("note: the container in \(place) is '\(name)', as it was in \(before); --container names another")
         }
         if ServerAddress.isAddress(place) { return try await signIn(to: place, name, url, isNew: isNew, known, &made) }
-        guard !passwordStdin, !codeEntry.isNamed, !insecureHTTP, authority == nil, deviceName == nil else {
+        guard !passwordStdin, !codeEntry.isNamed, !insecureHTTP, authority == nil, !device.isNamed else {
             throw ending(
                 """
                 --password-stdin, --code-stdin, --code-file, --insecure-http, --ca and --device-name are for a server; name it with \
@@ -205,14 +199,14 @@ struct AccountSignIn: AsyncParsableCommand {
         let password = try Password.read(isOnStandardInput: passwordStdin, for: "\(email) at \(place)")
         try await codeEntry.signIn(mayAsk: !passwordStdin, for: "\(email) at \(place)") { code in
             do throws(CloudError) {
-                try await served.signIn(
-                    email: email, password: password, code: code, device: deviceName ?? HTTPCloud.deviceName)
+                try await served.signIn(email: email, password: password, code: code, device: device.deviceName)
             } catch {
                 if error.remedy == .trustAuthority { throw ending("\(error) (--ca FILE)", error.exitStatus) }
                 guard error.code == .notAuthenticated else { throw error }
                 guard error.containerIsServed else { throw ending("\(error); --container names another", error.exitStatus) }
                 throw ending(
-                    "\(error); check the address and the password, and whether the server has the container \(name) (--container)",
+                    "\(error); check the address and the password, whether the account was deleted, and whether the server has the container "
+                        + "\(name) (--container)",
                     error.exitStatus)
             }
         }
@@ -228,6 +222,7 @@ struct AccountSignIn: AsyncParsableCommand {
         guard let old = before.session, old != session, let cloud = before.settings.cloud, ServerAddress.isAddress(cloud) else {
             return
         }
+        // Where the server can't be reached, the session ends there with its age.
         try? await HTTPCloud(
             named: cloud, for: ContainerDirectory(openingAt: url), before.settings, session: SessionMemory(old)
         ).signOut()
@@ -274,12 +269,14 @@ struct AccountSignIn: AsyncParsableCommand {
                     code: failure.code,
                     reason: "\(failure.reason); end that before another account, another cloud or another authority comes")
             }
+            // A session that can't be read can't be put back.
             let before = try? session.file.session()
             made.kept = (session.file, before, session.now)
             try session.file.keep(session.now)
             // Whoever signs in anew begins with what is here, as below; who synchronises looks at it each time.
             try await store.updateSyncState { $0.isPurged = false }
             made = SignInRollback()
+            // Without it the next sign-in may only wait longer.
             if let device = session.device { try? session.file.keep(device) }
             try outcome.tell(
                 "account sign-in", ["email": email, "cloud": place, "container": name, "setAside": [SetAside]()],
@@ -289,6 +286,7 @@ struct AccountSignIn: AsyncParsableCommand {
             return (known, before)
         }
         let known = try StoreReader(container: directory).accountSettings()
+        // A session that can't be read can't be put back.
         let earlier = session.flatMap { try? $0.file.session() }
         made.settings = (store, known)
         if let session {
@@ -350,6 +348,7 @@ struct AccountSignIn: AsyncParsableCommand {
                 "there is no cloud at \(url.path); name the directory of the one that you mean, or make one there with --create",
                 .noInput)
         }
+        // A missing folder, or one that can't be read: making the cloud there says so.
         let entries = try? FileManager.default.contentsOfDirectory(atPath: url.path)
         guard entries?.isEmpty ?? true else {
             throw ending(

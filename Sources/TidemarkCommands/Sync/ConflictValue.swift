@@ -62,6 +62,7 @@ private indirect enum JSONValue: Codable {
     case object([String: JSONValue])
 
     init(from decoder: any Decoder) throws {
+        // One type after the other: only a try shows which it is.
         let container = try decoder.singleValueContainer()
         if container.decodeNil() {
             self = .null

@@ -14,12 +14,16 @@ struct Status: AsyncParsableCommand {
             time of the next attempt, and the reason for the wait.
 
             --check answers one question: has the container what the cloud has, as far as it knows? It prints what is missing, and exits \
-            with 0 if nothing is, else with 75. It does not ask the cloud: synchronise first. It names the fields that were renamed, dropped or \
-            given another type here, too: the values that the cloud has of them stay there, and nothing is missing for that.
+            with 0 if nothing is, else with 75. It does not ask the cloud: synchronise first. It names the fields whose values are left in the \
+            cloud because the container has no such field or one of another type, and counts their records; they come with the next sync once \
+            there is a field of that name and type. It names the fields that were renamed or dropped here, too, with the number of records \
+            of which the cloud had the value that was here then: the values stay there, and nothing is missing for that. If such a field is \
+            made again, they come.
 
             Examples:
               tidemark status MyJournal.tidemark
               tidemark status MyJournal.tidemark --record senja
+              tidemark status MyJournal.tidemark --all
               tidemark status MyJournal.tidemark --json
               tidemark sync MyJournal.tidemark && tidemark status MyJournal.tidemark --check
             """)
@@ -33,6 +37,9 @@ struct Status: AsyncParsableCommand {
     @Option(parsing: .unconditional, help: ArgumentHelp("The maximum number of records to list.", valueName: "n"))
     var limit: Int = 20
 
+    @Flag(help: "Lists each record that was not imported; by default, records with the same reason are one line.")
+    var all = false
+
     @Flag(help: "Prints what is missing for the container to be in sync with its cloud; the exit code is 75 if anything is.")
     var check = false
 
@@ -44,6 +51,8 @@ struct Status: AsyncParsableCommand {
         let isInSync: Bool
         let missing: [String]
         let ignoredFields: [String]
+        let passedOver: [IgnoredField]
+        let leftInCloud: [LeftField]
     }
 
     private struct Report: Encodable {
@@ -59,8 +68,8 @@ struct Status: AsyncParsableCommand {
         let lastEvents: [EventLine]
         let assets: AssetsReport
 
-        /// Of those that are queued, why they are still.
-        var whyNothingGoes: [String] { records.contains { $0.state == "queued" } ? reasons : [] }
+        /// Of those that are queued, or wait to be tried again, why they are still.
+        var whyNothingGoes: [String] { records.contains { ["queued", "retry"].contains($0.state) } ? reasons : [] }
 
         /// What is to be sent, and how much of it waits.
         var toBeSent: String {
@@ -88,7 +97,7 @@ struct Status: AsyncParsableCommand {
         try await reportingErrors {
             let directory = try ContainerDirectory(openingAt: fileURL(container, "the container"))
             let reader = try SyncReading(directory)
-            if check { return try answerCheck(SyncStatus(of: directory), ignoredFields: reader.ignoredFields()) }
+            if check { return try answerCheck(SyncStatus(of: directory), reader) }
             let record = try record.map { try directory.recordName($0) }
             if let record, try !reader.hasRecord(named: record), try reader.syncIssues(record: record, limit: 1).isEmpty,
                 try !reader.deferredRecords().contains(where: { $0.name == record })
@@ -97,16 +106,19 @@ struct Status: AsyncParsableCommand {
             }
             let report = try look(reader, record, AssetsReport(AssetInventory(of: directory)))
             if json { return try Output.json(report) }
-            if record != nil { return try tellOne(report) }
+            if record != nil { return try tellOne(report, remedies(reader)) }
             try Output.line("account: \(report.account ?? "no account is signed in")")
             try Output.line("first import: \(report.initialImportComplete ? "complete" : "not complete")")
             try Output.line(report.toBeSent)
-            for entry in report.records { try Output.line("  \(entry.text)") }
+            let known = try remedies(reader)
+            for entry in report.records {
+                for line in entry.lines(known) { try Output.line("  \(line)") }
+            }
             for why in report.whyNothingGoes { try Output.line("  \(why)") }
             if report.pending > report.records.count, limit > 0 {
                 try Output.line("  and \(Wording.count(report.pending - report.records.count)) more")
             }
-            for line in report.deferred { try Output.line("  deferred: \(line.text)") }
+            try list(report.deferred, known)
             if report.conflicts > 0 {
                 try Output.line("conflicts resolved: \(Wording.count(report.conflicts)); see 'tidemark conflicts'")
             }
@@ -118,20 +130,58 @@ struct Status: AsyncParsableCommand {
         }
     }
 
-    private func answerCheck(_ status: SyncStatus, ignoredFields: [String]) throws {
+    private func remedies(_ reader: SyncReading) throws -> FieldRemedies {
+        let settings = try reader.accountSettings()
+        return FieldRemedies(path: container, cloudContainer: settings.cloud == nil ? nil : settings.cloudContainer)
+    }
+
+    /// Prints the deferred records, those with the same reason as one line, and then what helps.
+    private func list(_ deferred: [DeferredLine], _ remedies: FieldRemedies) throws {
+        struct Reason: Hashable {
+            let type, cause: String
+        }
+        var (order, counts): ([Reason], [Reason: Int]) = ([], [:])
+        for line in deferred {
+            let reason = Reason(type: line.type, cause: line.cause)
+            if counts[reason] == nil { order.append(reason) }
+            counts[reason, default: 0] += 1
+        }
+        if all {
+            for line in deferred { try Output.line("  deferred: \(line.title): \(line.cause)") }
+        } else {
+            for reason in order {
+                let count = counts[reason] ?? 0
+                let one = deferred.first { $0.type == reason.type && $0.cause == reason.cause }
+                let title = count == 1 ? one?.title ?? reason.type : "\(Wording.count(count)) records of \(reason.type)"
+                try Output.line("  deferred: \(title): \(reason.cause)")
+            }
+        }
+        var told: Set<String> = []
+        for line in deferred {
+            for conflict in line.conflicts where told.insert("\(line.type).\(conflict.field) \(conflict.cloud)").inserted {
+                for text in remedies.lines(conflict, of: line.type) { try Output.line("    \(text)") }
+            }
+        }
+    }
+
+    private func answerCheck(_ status: SyncStatus, _ reader: SyncReading) throws {
         let missing = status.obstacles.map(\.description)
+        let (ignoredFields, left) = (try reader.ignoredFields(), try reader.leftFields())
         if json {
-            try Output.json(Check(isInSync: status.isInSync, missing: missing, ignoredFields: ignoredFields))
+            try Output.json(
+                Check(
+                    isInSync: status.isInSync, missing: missing, ignoredFields: ignoredFields.map(\.name),
+                    passedOver: ignoredFields, leftInCloud: left))
         } else if status.isInSync {
             try Output.line("in sync, as far as the container knows")
         } else {
             for line in missing { try Output.line(line) }
+            for field in left { try Output.line(field.text) }
         }
         if !json, !ignoredFields.isEmpty, !status.obstacles.contains(.noAccount) {
             let count = Wording.count(ignoredFields.count, "field that was", "fields that were")
-            try Output.line(
-                "left in the cloud: the values of \(count) renamed, dropped or given another type here: "
-                    + ignoredFields.joined(separator: ", "))
+            let names = ignoredFields.map(\.text).joined(separator: ", ")
+            try Output.line("passed over: the values of \(count) renamed or dropped here: \(names)")
         }
         if !status.isInSync { throw ExitCode(ExitStatus.temporaryFailure.rawValue) }
     }
@@ -150,12 +200,17 @@ struct Status: AsyncParsableCommand {
             assets: assets)
     }
 
-    private func tellOne(_ report: Report) throws {
-        for entry in report.records { try Output.line(entry.text) }
+    private func tellOne(_ report: Report, _ remedies: FieldRemedies) throws {
+        for entry in report.records {
+            for line in entry.lines(remedies) { try Output.line(line) }
+        }
         for why in report.whyNothingGoes { try Output.line(why) }
         for line in report.deferred {
             try Output.line(
-                "\(RecordName(type: line.type, name: line.record).title) is deferred, as the cloud has it: \(line.reason)")
+                "\(line.title) is deferred, as the cloud has it: \(line.cause)")
+            for conflict in line.conflicts {
+                for text in remedies.lines(conflict, of: line.type) { try Output.line("  \(text)") }
+            }
         }
         guard report.records.isEmpty, report.deferred.isEmpty else { return }
         try Output.line(

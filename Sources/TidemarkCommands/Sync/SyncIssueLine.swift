@@ -18,20 +18,37 @@ struct SyncIssueLine: Encodable {
         (type, record, kind, fields) = (entry.type, entry.record, "\(entry.kind)", entry.fields)
         (pendingSince, lastTry, nextTry) = (time(entry.pendingSince), time(entry.lastTry), time(entry.nextTry))
         (attempts, code, reason, waitsFor) = (entry.attempts, entry.code, entry.reason, entry.waitsFor)
-        state = entry.waitsFor != nil ? "waiting" : entry.code != nil ? "refused" : "queued"
+        state =
+            entry.waitsFor != nil ? "waiting" : entry.isAwaitingRetry ? "retry" : entry.code != nil ? "refused" : "queued"
     }
 
-    var text: String {
-        var text = "\(kind) \(RecordName(type: type, name: record).title): \(state)"
+    var text: String { line(with: reason ?? "") }
+
+    /// The lines of the issue: a reason of more than two sentences has a line for each.
+    func lines(_ remedies: FieldRemedies) -> [String] {
+        // A path may have what ends a sentence.
+        let sentences = FieldRemedies.sentences(reason ?? "").map(remedies.filledIn)
+        guard sentences.count > 2 else { return [line(with: sentences.joined(separator: " "))] }
+        return [line(with: "")] + sentences.map { "  \($0)" }
+    }
+
+    private func line(with reason: String) -> String {
+        var text = "\(kind) \(RecordName(type: type, name: record).title): "
+        text += state == "retry" ? "waits to be tried again" : state
         if let since = pendingSince { text += " since \(since)" }
         if let code {
-            text += "; tried \(Wording.count(attempts, "time")), last at \(lastTry ?? "?"): \(code): \(reason ?? "")"
+            text += "; tried \(Wording.count(attempts, "time")), last at \(lastTry ?? "?"): \(code)"
+            if !reason.isEmpty { text += ": \(reason)" }
         }
         if let waitsFor { return text + "; goes when \(waitsFor) has gone" }
+        if state == "retry" { return text + "; tried again at the next sync" }
         if code == StoreError.Code.damaged.rawValue { return text + "; sent when it is repaired" }
         // Somebody may have deployed a schema that takes it.
         if code == CloudError.Code.invalidArguments.rawValue {
             return text + "; tried again when it is changed, and at the next sync"
+        }
+        if code == CloudError.Code.limitExceeded.rawValue, let nextTry {
+            return text + "; tried again when it is changed, when the cloud has other limits, and at \(nextTry)"
         }
         if code != nil { text += nextTry.map { "; next try at \($0)" } ?? "; tried again when it is changed" }
         return text
@@ -41,22 +58,41 @@ struct SyncIssueLine: Encodable {
 /// A deferred record of the cloud, which was not imported, or not whole, as the tool prints it.
 struct DeferredLine: Encodable {
     let type, record, reason: String
+    /// Why it was not imported, without what helps.
+    let cause: String
+    /// The fields that have another type here.
+    let conflicts: [FieldTypeConflict]
+
+    private enum CodingKeys: String, CodingKey {
+        case type, record, reason
+    }
 
     init(_ deferred: DeferredRecord, _ collision: NameCollision? = nil, _ conflicts: [FieldTypeConflict] = []) {
-        (type, record) = (deferred.type, deferred.name)
+        (type, record, self.conflicts) = (deferred.type, deferred.name, collision == nil ? conflicts : [])
         if let collision {
-            reason = "\(collision); what the cloud has of it is kept until the store can hold it"
+            cause = "\(collision); what the cloud has of it is kept until the store can hold it"
+            reason = cause
         } else if let first = conflicts.first {
             let fields = conflicts.map { "the field \($0.field) is \($0.here) here and \($0.cloud) in the cloud" }
-            reason =
-                "\(fields.joined(separator: ", ")); give it another name here: "
-                + "'tidemark schema rename <container> --type \(deferred.type) \(first.field) <name>'"
+            cause = fields.joined(separator: ", ")
+            let field = "--type \(deferred.type) \(first.field)"
+            var remedy = "give it another name here: 'tidemark schema rename <path> \(field) <name>'"
+            if FieldRemedies.converts(first) {
+                // A shell takes the brackets of a list for files.
+                let cloud = "\(first.cloud)".contains("<") ? "\"\(first.cloud)\"" : "\(first.cloud)"
+                remedy = "give it that type: 'tidemark schema retype <path> \(field) \(cloud)', or \(remedy)"
+            }
+            reason = "\(cause); \(remedy). The cloud's values come with the next sync"
         } else {
-            reason = deferred.reason.explanation
+            cause = deferred.reason.explanation
+            reason = cause
         }
     }
 
-    var text: String { "\(RecordName(type: type, name: record).title): \(reason)" }
+    /// The record's name, with its type unless the name has that already.
+    var title: String { RecordName(type: type, name: record).title }
+
+    var text: String { "\(title): \(reason)" }
 }
 
 extension DeferredRecord.Reason {

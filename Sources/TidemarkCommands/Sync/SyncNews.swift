@@ -1,4 +1,5 @@
 import Foundation
+import TidemarkCloud
 import TidemarkModel
 import TidemarkSQLite
 import TidemarkStore
@@ -67,14 +68,16 @@ struct SyncNews {
         for key in heldBack.keys where key.store == event.store { heldBack[key] = event.failure == nil ? true : nil }
     }
 
-    /// Those that were refused, or wait, for another reason than they were when this was asked last.
+    /// Those that were refused, or wait, for another reason than they were when this was asked last. What is tried again has no news yet.
     mutating func new(_ entries: [SyncIssue]) -> [SyncIssue] {
         var (now, new): ([RefusedKey: Refusal], [SyncIssue]) = ([:], [])
-        for entry in entries {
+        for entry in entries where !entry.isAwaitingRetry {
+            // Between two tries of these is an edit, or a day.
+            let isSeldom = entry.nextTry == nil || entry.code == CloudError.Code.limitExceeded.rawValue
             let key = RefusedKey(type: entry.type, record: entry.record, kind: entry.kind)
             let refusal = Refusal(
                 code: entry.code, reason: entry.reason, waitsFor: entry.waitsFor,
-                time: entry.nextTry == nil && entry.waitsFor == nil ? entry.lastTry : nil)
+                time: isSeldom && entry.waitsFor == nil ? entry.lastTry : nil)
             now[key] = refusal
             if refused[key] != refusal { new.append(entry) }
         }

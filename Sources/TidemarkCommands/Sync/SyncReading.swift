@@ -40,6 +40,32 @@ struct SyncReading {
     /// What others share.
     func sharesOfOthers() throws -> [Share] { try others?.shares() ?? [] }
 
+    /// The fields of which the cloud has values that the container lacks, with the number of records of each.
+    func leftFields() throws -> [LeftField] {
+        struct Key: Hashable {
+            let type, field: String
+            let here: String?
+            let cloud: String
+        }
+        var counts: [Key: Int] = [:]
+        for reader in readers {
+            let types = try reader.types()
+            let ignored = Set(try reader.ignoredFields().map { "\($0.type).\($0.field)" })
+            for record in try reader.deferredRecords() where record.reason == .schema {
+                // A record whose fields can't be read is counted among the others that could not be applied.
+                let missing = (try? record.missingFields(in: types)) ?? []
+                for field in missing where field.here != nil || !ignored.contains("\(record.type).\(field.field)") {
+                    let key = Key(type: record.type, field: field.field, here: field.here, cloud: "\(field.cloud)")
+                    counts[key, default: 0] += 1
+                }
+            }
+        }
+        let fields = counts.map { key, count in
+            LeftField(type: key.type, field: key.field, here: key.here, cloud: key.cloud, records: count)
+        }
+        return fields.sorted { ($0.type, $0.field, $0.cloud) < ($1.type, $1.field, $1.cloud) }
+    }
+
     func deferredRecords() throws -> [DeferredRecord] { try readers.flatMap { try $0.deferredRecords() } }
     /// The records of the cloud that could not be applied, or not whole, with the reason of each. One whose fields can't be read has the
     /// general reason.
@@ -53,9 +79,16 @@ struct SyncReading {
         }
     }
 
-    /// The fields, as `Type.field`, whose values the cloud keeps for itself: they were renamed, dropped or given another type here.
-    func ignoredFields() throws -> [String] {
-        Set(try readers.flatMap { try $0.ignoredFields() }.map { "\($0.type).\($0.field)" }).sorted()
+    /// The fields whose values the cloud keeps for itself: they were renamed, dropped or given another type here.
+    func ignoredFields() throws -> [IgnoredField] {
+        let all = try readers.flatMap { try $0.ignoredFields() }
+        let fields = Dictionary(grouping: all) { "\($0.type).\($0.field)" }.values.map { fields in
+            // Of both stores, as far as it is known.
+            let counts = fields.compactMap { $0.records }
+            return IgnoredField(
+                type: fields[0].type, field: fields[0].field, records: counts.isEmpty ? nil : counts.reduce(0, +))
+        }
+        return fields.sorted { $0.name < $1.name }
     }
 
     func refused() throws -> [RefusedSave] { try readers.flatMap { try $0.refused() } }

@@ -26,6 +26,7 @@ enum Style {
         a { color: var(--accent) }
         :focus-visible { outline: 3px solid var(--accent); outline-offset: 2px }
         main:focus { outline: none }
+        :is(input, select, textarea):focus-visible { outline-offset: -1px }
         h1 { font-size: 1.5rem; line-height: 1.25; margin: 0 0 1rem; overflow-wrap: anywhere }
         h2 { font-size: 1.125rem; line-height: 1.25; margin: 0 0 .75rem; overflow-wrap: anywhere }
         p { margin: 0 0 .75rem }
@@ -48,6 +49,7 @@ enum Style {
         nav a[aria-current] { background: var(--accent-ground); color: var(--accent); font-weight: 600 }
         main { padding: 1.25rem 1.5rem 3rem; min-width: 0 }
         .narrow { max-width: 26rem; margin: 8vh auto 0; padding: 1.5rem }
+        .narrow form { margin: 0 0 1rem }
         .single { max-width: 64rem; margin: 0 auto }
         .single > h2 { margin-top: 1.5rem }
         .single form .field { max-width: 40rem }
@@ -68,11 +70,12 @@ enum Style {
         td { min-width: 6.5rem; max-width: 22rem; overflow-wrap: anywhere }
         td:last-child:has(button) { position: sticky; right: 0; background: var(--card) }
         td .wide { min-width: 18rem }
+        td .long { min-width: 12rem; display: -webkit-box; -webkit-box-orient: vertical; -webkit-line-clamp: 3; overflow: hidden }
         td pre { white-space: pre-wrap; overflow-wrap: anywhere }
         tbody tr:last-child td { border-bottom: 0 }
         td time { white-space: nowrap }
         .stacked { table-layout: fixed }
-        .stacked .wide { width: 46% }
+        .stacked .wide { width: 40% }
         .stacked td { max-width: none; overflow-wrap: anywhere }
         .stacked td > p:last-child { margin-bottom: 0 }
         .number { text-align: right; font-variant-numeric: tabular-nums }
@@ -90,14 +93,16 @@ enum Style {
         label { display: block }
         .field { margin: 0 0 .875rem }
         .field > label, .name { font-size: .875rem; font-weight: 600 }
+        .field > label { margin-bottom: .25rem }
         .hint { color: var(--quiet); font-size: .8125rem; font-weight: 400 }
         input, select, textarea, button { font: inherit; color: inherit }
         input:not([type=checkbox]), select, textarea { width: 100%; min-height: 2.5rem; padding: .375rem .625rem; background: var(--card); border: 1px solid var(--strong-line); border-radius: .375rem }
         textarea { min-height: 4.5rem; resize: vertical; display: block }
         input[type=checkbox] { width: 1.125rem; height: 1.125rem; accent-color: var(--accent); vertical-align: -.125rem; margin-right: .25rem }
         .choice { display: inline-block; margin: 0 1rem .5rem 0; white-space: nowrap }
-        .row .choice { margin-right: 0; white-space: normal }
-        button, .button { display: inline-block; min-height: 2.5rem; padding: .4375rem 1rem; border: 1px solid var(--accent); border-radius: .375rem; background: var(--accent); color: var(--accent-text); font-weight: 600; cursor: pointer; text-decoration: none; white-space: nowrap }
+        .row .choice, .field > .choice { margin-right: 0; white-space: normal }
+        button, .button { display: inline-block; min-height: 2.5rem; padding: .4375rem 1rem; border: 1px solid var(--accent); border-radius: .375rem; background: var(--accent); color: var(--accent-text); font-weight: 600; cursor: pointer; text-decoration: none; max-width: 100%; overflow-wrap: break-word }
+        :is(td, .top) :is(button, .button) { white-space: nowrap }
         .quiet, .button.quiet { background: transparent; color: var(--accent); border-color: var(--strong-line); font-weight: 500 }
         .danger { background: transparent; border-color: var(--error); color: var(--error) }
         .row { display: grid; grid-template-columns: repeat(auto-fit, minmax(9rem, 1fr)); gap: .625rem; align-items: end; margin: 0 0 .875rem }
@@ -109,6 +114,7 @@ enum Style {
         summary { cursor: pointer; color: var(--accent); padding: .375rem 0 }
         svg.bar { display: block; width: 100%; height: .5rem; border-radius: .25rem; background: var(--line) }
         svg.bar rect { fill: var(--accent) }
+        svg.symbol { display: block; max-width: 100%; height: auto; margin: 0 0 .75rem }
         .plots { display: grid; grid-template-columns: repeat(auto-fit, minmax(15rem, 1fr)); gap: .75rem; margin: 0 0 .75rem }
         .plot { margin: 0; background: var(--card); border: 1px solid var(--line); border-radius: .5rem; padding: .75rem 1rem }
         .plot figcaption { font-size: .875rem; font-weight: 600; margin: 0 0 .5rem }
@@ -125,11 +131,6 @@ enum Style {
           nav a { padding: .5rem .625rem }
           main { padding: 1rem 1rem 3rem }
           .person { margin-left: 0; width: 100%; justify-content: space-between }
-          .stacked thead { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%) }
-          .stacked, .stacked tbody, .stacked tr, .stacked td { display: block }
-          .stacked tr { padding: .5rem 0; border-bottom: 1px solid var(--line) }
-          .stacked td { padding: .125rem .75rem; border: 0 }
-          .stacked td:empty { display: none }
           .chooser { width: 100% }
           .chooser label { flex: 1 1 7rem; min-width: 0 }
           .chooser label:first-child { flex-basis: 100% }
@@ -145,7 +146,7 @@ enum Style {
           td[data-column]::before { content: attr(data-column); position: absolute; left: 0; width: 7.5rem; color: var(--quiet); font-size: .8125rem; line-height: 1.625rem; font-weight: 600; overflow: hidden; text-overflow: ellipsis; white-space: nowrap }
           td:empty { display: none }
           td:last-child:has(button) { position: relative }
-          td .wide { min-width: 0 }
+          td .wide, td .long { min-width: 0 }
           td:not([data-column]):has(button) { padding: .5rem 0 .25rem }
         }
         @media (prefers-reduced-motion: no-preference) { button, .button, nav a { transition: background-color .12s } }

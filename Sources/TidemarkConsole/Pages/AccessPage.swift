@@ -20,10 +20,10 @@ struct AccessPage {
             """
             \(done)
             <h2>API tokens</h2>
-            \(tokens.isEmpty ? "<div class=\"card empty\">There is no token. ‘tidemark admin token add’ makes one.</div>" : table(tokens))
+            \(tokens.isEmpty ? "<div class=\"card empty\">There is no token yet. The form below makes one, and so does ‘tidemark admin token add’.</div>" : table(tokens))
             \(HTML.when(context.container != nil, tokenForm))
             <h2>Keys of servers</h2>
-            \(keys.isEmpty ? "<div class=\"card empty\">There is no key. ‘tidemark admin key add’ adds one.</div>" : table(keys))
+            \(keys.isEmpty ? "<div class=\"card empty\">There is no key yet. The form below adds one, and so does ‘tidemark admin key add’.</div>" : table(keys))
             \(HTML.when(context.container != nil, keyForm))
             \(operators)
             """)

@@ -70,6 +70,7 @@ struct AccountPage {
             <dt>Name</dt><dd>\(account.name?.title ?? "–")</dd>
             <dt>Phone</dt><dd>\(account.phone ?? "–")</dd>
             <dt>Password</dt><dd>\(details.hasPassword ? "set" : details.identities.isEmpty ? "none: nobody can sign in" : "none")</dd>
+            <dt>Second factor</dt><dd>\(details.secondFactor?.text ?? "none")</dd>
             <dt>Console</dt><dd>\(details.role.map { $0.role.rawValue } ?? "no role")</dd>
             <dt>Identifier</dt><dd><code>\(account.id)</code></dd>
             </dl></div>
@@ -84,7 +85,11 @@ struct AccountPage {
             <h2>Devices and sessions</h2>
             \(sessions(details, id))
             <div class="actions">
-            <form method="post" action="\(Address(["account"]))">\(fields("link", id))<button class="quiet">Link for a password</button></form>
+            <form method="post" action="\(Address(["account"]))">\(fields("link", id))<button class="quiet">Link for a password…</button></form>
+            \(HTML.when(
+                details.secondFactor != nil,
+                "<form method=\"post\" action=\"\(Address(["account"]))\">\(fields("second-factor", id))<button class=\"danger\">Take away the second factor…</button></form>"
+            ))
             <form method="post" action="\(Address(["account"]))">\(fields("export", id))<button class="quiet">Export all data…</button></form>
             <form method="post" action="\(Address(["account"]))">\(fields("sign-out", id))<button class="danger">Sign out everywhere…</button></form>
             <form method="post" action="\(Address(["account"]))">\(fields(account.status == .available ? "disable" : "enable", id))\
@@ -158,13 +163,27 @@ struct AccountPage {
             }
             _ = try await administration.update(id) { $0.quota = quota }
         case "link":
+            let email = try await administration.details(of: id).account.email
+            let question =
+                "Whoever has the link sets the password of \(email), and all sessions of the account end then. It is for the person, and for nobody else."
+            if let page = try await console.confirmation(
+                context, question, "Make the link", isHarmless: true, isAlwaysAsked: true)
+            {
+                return page
+            }
             let (account, path) = try await administration.passwordLink(of: id)
+            let hasFactor = try await administration.credentials.hasSecondFactor(account.id)
+            let factor: HTML = """
+                <p>The second factor stays: signing in then needs a code of the person's app, or a recovery code. If the device with the app is lost or stolen,
+                take the second factor away once the password is set.</p>
+                """
             return Layout.page(
                 context, .accounts, title: "A link for \(account.email)",
                 """
                 <div class="card"><p>With this link the person sets a password. It is good once, and for a day. It is a secret, and is not shown again.
                 All sessions of the account end when the person uses it, those of devices among them.</p>
                 <pre class="link" tabindex="0">\(context.request.baseURL + path)</pre>
+                \(HTML.when(hasFactor, factor))
                 <p><a href="\(context.address("account", query: [("id", id)]))">Back to the account</a></p></div>
                 """)
         case "export":
@@ -189,6 +208,18 @@ struct AccountPage {
                 "All devices and browsers of \(id) are signed out. What they have not sent yet stays on them until somebody signs in again."
             if let page = try await console.confirmation(context, question, "Sign out everywhere") { return page }
             _ = try await administration.signOutEverywhere(id)
+        case "second-factor":
+            let question =
+                "\(id) signs in with the password alone, in the console, on the account's pages and on devices, until the person sets up another second factor. "
+                + "All sessions of the account end. If a device was stolen, have the password replaced first: whoever knows it needs no code any more."
+            if let page = try await console.confirmation(
+                context, question, "Take away the second factor", isAlwaysAsked: true)
+            {
+                return page
+            }
+            guard try await administration.removeSecondFactor(of: id).hadOne else {
+                throw AdministrationError(.notFound, "the account has no second factor; it may have been taken away already")
+            }
         case "disable":
             guard try await administration.details(of: id).account.id != context.account.id else {
                 throw AdministrationError(.invalid, "nobody disables their own account; another operator does")
@@ -201,9 +232,11 @@ struct AccountPage {
             guard try await administration.details(of: id).account.id != context.account.id else {
                 throw AdministrationError(.invalid, "nobody deletes their own account here; another operator does")
             }
+            let holdings = try await administration.holdings(of: id)
             let question =
                 "The account \(id) is deleted with all that it has stored: its records, shares and assets, its public records, and its part in "
-                + "the shares of others. Devices that synchronise later lose their copies. It can't be undone; Export all data first if the person wants it."
+                + "the shares of others. \(holdings.sentence("Its", "it shares")) What its devices have stays there. "
+                + "It can't be undone; Export all data first if the person wants it."
             if let page = try await console.confirmation(context, question, "Delete the account with its data") { return page }
             _ = try await administration.removeWithData(id)
             return .redirect(to: context.address("accounts", query: [("done", "1")]))
@@ -221,6 +254,7 @@ struct AccountPage {
                 ? "The account has no quota any more." : "The quota is \(Layout.bytes(account.quota)) in each container."
         case "end": "The session has ended: its device is refused from now on."
         case "sign-out": "All sessions of the account have ended: its devices and browsers are refused from now on."
+        case "second-factor": "The second factor is taken away, and all sessions of the account have ended."
         case "disable": "The account is disabled: its devices are refused from now on."
         case "enable": "The account is enabled: its devices go on."
         default: nil
@@ -232,7 +266,7 @@ struct AccountPage {
         let details = try await context.administration.details(of: id)
         let now = context.administration.credentials.time
         func text(_ device: String, _ system: String, _ began: Int64, _ use: LastUse, _ address: String) -> String {
-            let name = device.isEmpty ? "an unknown device" : device
+            let name = device.isEmpty ? "an unknown device" : BrowserName.short(device)
             let runs = system.isEmpty ? "" : " (\(system))"
             let since = Timestamp.text(microseconds: began).prefix(16).replacing("T", with: " ")
             var last = use.text(at: now)

@@ -15,14 +15,15 @@ extension ActivityPage {
         let found = try await administration.syncFailures(
             in: container, environment, account: account, code: code, limit: Self.most)
         let codes = try await administration.syncFailureCodes(in: container, environment).union([code].compactMap(\.self))
+        let schemas = try await schemas(of: found)
         let table: HTML =
             found.isEmpty
             ? "<div class=\"card empty\">No such error in the last 7 days.</div>"
             : """
             <div class="scroll"><table class="stacked"><caption class="hidden">Sync errors</caption>
             <thead><tr><th scope="col" class="wide">Why</th><th scope="col">Record</th><th scope="col">Account</th>\
-            <th scope="col">When</th></tr></thead>
-            <tbody>\(found.html { row($0, hasBoth) })</tbody></table></div>
+            <th scope="col">Device</th><th scope="col">When</th></tr></thead>
+            <tbody>\(found.html { row($0, hasBoth, schemas) })</tbody></table></div>
             """
         let kept: [(name: String, value: String?)] = [
             ("show", "failures"), ("code", code), ("account", account), ("both", context.value("both")),
@@ -53,52 +54,127 @@ extension ActivityPage {
             """)
     }
 
-    private func row(_ known: Administration.KnownSyncFailure, _ hasPlaces: Bool) -> HTML {
+    /// The schemas of a container.
+    private struct Schemas {
+        let development, production: CloudSchema
+    }
+
+    /// The schemas of the containers in which a record does not fit one.
+    private func schemas(
+        of found: [Administration.KnownSyncFailure]
+    ) async throws(AdministrationError) -> [String: Schemas] {
+        var schemas: [String: Schemas] = [:]
+        for known in found where !known.failure.field.isEmpty {
+            let container = known.failure.container
+            guard schemas[container] == nil, context.containers.contains(container) else { continue }
+            schemas[container] = Schemas(
+                development: try await context.administration.schema(of: container, environment: .development),
+                production: try await context.administration.schema(of: container, environment: .production))
+        }
+        return schemas
+    }
+
+    private func row(
+        _ known: Administration.KnownSyncFailure, _ hasPlaces: Bool, _ schemas: [String: Schemas]
+    ) -> HTML {
         let failure = known.failure
         let reason: HTML = known.isHidden ? "<span class=\"quiet-text\">for operators</span>" : HTML(failure.reason)
-        let remedies = remedies(of: known)
+        let remedies = remedies(of: known, schemas[failure.container])
         let times = failure.count == 1 ? "" : "\(Layout.count(failure.count)) times since "
         return """
             <tr><td><p>\(reason)</p><p class="hint"><code>\(failure.code)</code> \(failure.operation)</p>
+            \(saved(known))
             \(HTML.when(!remedies.isEmpty, "<p>\(remedies.html { text, address in "<a href=\"\(address)\">\(text)</a> " })</p>"))</td>
-            <td>\(record(of: known))</td>
-            <td>\(known.account)</td>
-            <td>\(Layout.time(failure.at))\(HTML.when(failure.count > 1, "<br><span class=\"hint\">\(times)\(Layout.time(failure.firstAt))</span>"))\
+            <td data-column="Record">\(record(of: known))</td>
+            <td data-column="Account">\(account(of: known))</td>
+            <td data-column="Device">\(device(of: known))</td>
+            <td data-column="When">\(Layout.time(failure.at))\(HTML.when(failure.count > 1, "<br><span class=\"hint\">\(times)\(Layout.time(failure.firstAt))</span>"))\
             \(HTML.when(hasPlaces, "<br><span class=\"hint\">\(failure.container) (\(failure.environment))</span>"))</td></tr>
             """
+    }
+
+    /// That the record was saved since.
+    private func saved(_ known: Administration.KnownSyncFailure) -> HTML {
+        guard case .savedSince(let time) = known.record else { return .none }
+        return "<p><span class=\"tag\">saved since</span> at \(Layout.time(time))</p>"
+    }
+
+    /// The account. Nothing leads to one that is gone.
+    private func account(of known: Administration.KnownSyncFailure) -> HTML {
+        guard known.isOfDeletedAccount else { return HTML(known.account) }
+        return "deleted account<br><span class=\"hint\">\(known.account)</span>"
+    }
+
+    /// The device that was refused last.
+    private func device(of known: Administration.KnownSyncFailure) -> HTML {
+        guard let device = known.device else { return .none }
+        guard !device.hasEnded else {
+            return "<code>\(String(device.session.prefix(4)))</code><br><span class=\"hint\">the session has ended</span>"
+        }
+        return SessionCells.device(name: device.name, system: device.system, session: device.session)
     }
 
     /// The record, with a link where the console can show it.
     private func record(of known: Administration.KnownSyncFailure) -> HTML {
         let failure = known.failure
-        guard !failure.record.isEmpty else { return HTML(failure.recordType) }
-        let name = (failure.recordType.isEmpty ? "" : "\(failure.recordType):") + failure.record
-        let zone: HTML = failure.zone.isEmpty ? .none : "<br><span class=\"hint\">\(failure.zone)</span>"
-        // A shared zone is opened by its owner, whom the error doesn't name.
-        guard let scope = failure.scope, scope != .shared, context.containers.contains(failure.container) else {
-            return "\(name)\(zone)"
+        let database: HTML = failure.scope.map { "<span class=\"hint\">\($0.name) database</span>" } ?? .none
+        guard !failure.record.isEmpty else {
+            return failure.recordType.isEmpty ? database : "\(failure.recordType)<br>\(database)"
         }
+        // Names of records that devices make begin with the type.
+        let type = failure.recordType.isEmpty ? "" : "\(failure.recordType):"
+        let name = (failure.record.hasPrefix(type) ? "" : type) + failure.record
+        let isAbsent = known.record == .absent
+        var place: HTML = "<br>\(database)"
+        if !failure.zone.isEmpty { place += "<br><span class=\"hint\">\(failure.zone)</span>" }
+        if isAbsent { place += "<br><span class=\"hint\">not in the cloud</span>" }
+        // A shared zone is opened by its owner, whom the error doesn't name. What was refused when it was new is nowhere.
+        guard let scope = failure.scope, scope != .shared, !isAbsent, known.record != .unknown,
+            context.containers.contains(failure.container)
+        else { return "\(name)\(place)" }
         let query: [(name: String, value: String?)] = [
             ("db", scope.name), ("account", scope == .public ? nil : known.account), ("zone", failure.zone),
             ("name", failure.record),
         ]
-        return "<a href=\"\(address("record", of: failure, query))\">\(name)</a>\(zone)"
+        return "<a href=\"\(address("record", of: failure, query))\">\(name)</a>\(place)"
     }
 
     /// Links to what mends an error, each with its text.
-    private func remedies(of known: Administration.KnownSyncFailure) -> [(String, Address)] {
+    private func remedies(of known: Administration.KnownSyncFailure, _ schemas: Schemas?) -> [(String, Address)] {
         let failure = known.failure
         guard context.containers.contains(failure.container) else { return [] }
-        let isOfAccount = context.administration.isOperator && !failure.account.isEmpty
+        let isOfAccount = context.administration.isOperator && !failure.account.isEmpty && !known.isOfDeletedAccount
         let account = address("account", of: failure, [("id", known.account)])
         switch failure.code {
         case "QUOTA_EXCEEDED" where isOfAccount: return [("The account’s quota", account.at("quota"))]
         case "AUTHENTICATION_FAILED" where isOfAccount, "AUTHENTICATION_REQUIRED" where isOfAccount:
             return [("The account and its sessions", account)]
-        case "BAD_REQUEST" where !failure.recordType.isEmpty, "NOT_FOUND" where !failure.recordType.isEmpty:
-            return [("The schema", address("schema", of: failure, []))]
-        default: return []
+        default: break
         }
+        guard !failure.field.isEmpty, let schemas else { return [] }
+        return [remedy(failure, schemas)]
+    }
+
+    /// The link for a record that does not fit the schema.
+    private func remedy(_ failure: SyncFailure, _ schemas: Schemas) -> (String, Address) {
+        let type = failure.recordType
+        let isOfType = failure.field == "recordName"
+        func has(_ schema: CloudSchema) -> Bool {
+            isOfType ? schema.types[type] != nil : schema.types[type]?.fields[failure.field] != nil
+        }
+        // What is there has another type.
+        guard failure.environment == StoreEnvironment.production.rawValue, !has(schemas.production) else {
+            return ("The schema", address("schema", of: failure, []))
+        }
+        let place: [(name: String, value: String?)] = [
+            ("c", failure.container), ("e", StoreEnvironment.development.rawValue),
+        ]
+        guard !has(schemas.development) else { return ("Deploy the schema…", Address(["schema"], query: place)) }
+        let what: [(name: String, value: String?)] = [
+            ("type", type), ("field", isOfType ? nil : failure.field), ("kind", isOfType ? nil : failure.fieldType),
+        ]
+        let name = isOfType ? "\(type) with a field" : "\(failure.field) (\(failure.fieldType))"
+        return ("Add \(name) in development…", Address(["schema"], query: place + what).at("add"))
     }
 
     /// A page about the container and the environment of an error.

@@ -11,6 +11,8 @@ struct ActivityPage {
     init(_ context: Context, _ figures: (any ServerFigures)?) { (self.context, self.figures) = (context, figures) }
 
     static let most = 100
+    /// How many requests a page has: each is a card where there is little room.
+    private static let requestsOfPage = 25
 
     func reply() async throws -> ConsoleReply {
         switch context.value("show") {
@@ -88,13 +90,19 @@ struct ActivityPage {
         let (operation, result, account) = (context.value("operation"), context.value("result"), context.value("account"))
         var wanted: String?
         if let account, context.administration.isOperator { wanted = try await context.administration.account(account).id }
+        let before = context.value("before").flatMap { Int64($0) }
+        func isWanted(_ request: ServedRequest) -> Bool {
+            if let operation, request.operation != operation { return false }
+            if let wanted, request.account != wanted { return false }
+            if let result, !Self.has(request.status, result) { return false }
+            if let before, request.at >= before { return false }
+            return true
+        }
         let all = figures?.requests(of: container) ?? []
-        let found = all.filter { request in
-            (operation == nil || request.operation == operation) && (wanted == nil || request.account == wanted)
-                && (result.map { Self.has(request.status, $0) } ?? true)
-        }.prefix(Self.most)
+        let found = all.filter(isWanted)
+        let shown = found.prefix(Self.requestsOfPage)
         var rows: [HTML] = []
-        for request in found {
+        for request in shown {
             rows.append(
                 Layout.row([
                     Layout.time(request.at), HTML(request.operation), HTML(String(request.status)),
@@ -104,12 +112,22 @@ struct ActivityPage {
                 ]))
         }
         let operations = Set(all.map(\.operation)).sorted()
+        let kept: [(name: String, value: String?)] = [
+            ("show", "requests"), ("operation", operation), ("result", result), ("account", account),
+            ("all", isWhole ? "1" : nil),
+        ]
+        let table: HTML =
+            rows.isEmpty
+            ? "<div class=\"card empty\">No such request since the server has started.</div>"
+            : Layout.table("Requests", ["When", "Operation", "Status", "Took", "Account", "From", "Where"], rows)
+        let last = found.count > shown.count ? shown.last?.at : nil
+        var older = HTML.none
+        if let last {
+            let address = context.address("activity", query: kept + [("before", String(last))])
+            older = "<div class=\"actions\"><a class=\"button quiet\" href=\"\(address)\">Older requests</a></div>"
+        }
         return Layout.page(
-            context, .activity, title: "Requests", isLive: true,
-            kept: [
-                ("show", "requests"), ("operation", operation), ("result", result), ("account", account),
-                ("all", isWhole ? "1" : nil),
-            ],
+            context, .activity, title: "Requests", isLive: before == nil, kept: kept,
             """
             \(tabs("requests"))
             <form class="card" method="get" action="\(Address(["activity"]))"><input type="hidden" name="show" value="requests">
@@ -121,7 +139,7 @@ struct ActivityPage {
             \(Self.results.html { value, title in Layout.option(value, title, isChosen: value == result) })</select></div>
             \(HTML.when(context.administration.isOperator, ofAccount(account, isWhole)))
             <div class="field"><button>Filter</button></div></div></form>
-            \(live(rows.isEmpty ? "<div class=\"card empty\">No such request since the server has started.</div>" : Layout.table("Requests", ["When", "Operation", "Status", "Took", "Account", "From", "Where"], rows)))
+            \(before == nil ? live(table + older) : table + older)
             <p class="quiet-text">The last 1,000 requests of this server, without their contents. Times in UTC.</p>
             """)
     }

@@ -4,6 +4,8 @@ struct ConfirmationPage {
     let question: String
     /// More about it, below the question.
     let details: HTML
+    /// What has to be marked before it is done, beside the button; `nil` for nothing.
+    let mark: String?
     let button: String
     /// Whether nothing is taken away.
     let isHarmless: Bool
@@ -11,12 +13,16 @@ struct ConfirmationPage {
     var isEntered: Bool
 
     func reply(error: String? = nil, status: Int = 200) -> ConsoleReply {
-        let left = ["token", "c", "e", "password", "confirmed"]
+        let left = ["token", "c", "e", "password", "confirmed", "marked"]
         let kept = context.request.form.filter { !left.contains($0.key) }.sorted { $0.key < $1.key }
         let described: HTML = HTML.when(error != nil, " aria-invalid=\"true\" aria-describedby=\"error\"")
         let password: HTML = """
             <div class="field"><label for="password">Your password</label>
             <input id="password" name="password" type="password" autocomplete="current-password" maxlength="1024" required autofocus\(described)></div>
+            """
+        let isMarked = context.request.form["marked"] != nil
+        let box: HTML = """
+            <div class="field"><label class="choice"><input type="checkbox" name="marked" value="1" required\(HTML.when(isMarked, " checked"))>\(mark ?? "")</label></div>
             """
         return Layout.page(
             context, nil, title: "Are you sure?", status: status,
@@ -28,6 +34,7 @@ struct ConfirmationPage {
             \(context.hiddenFields)
             \(kept.html { name, value in "<input type=\"hidden\" name=\"\(name)\" value=\"\(value)\">" })
             <input type="hidden" name="confirmed" value="1">
+            \(HTML.when(mark != nil, box))
             \(HTML.when(!isEntered, password))
             <div class="actions"><button\(HTML.when(!isHarmless, " class=\"danger\""))>\(button)</button>
             <a class="button quiet" href="\(context.formAddress)">Cancel</a></div>

@@ -1,3 +1,4 @@
+import Foundation
 import TidemarkAdministration
 import TidemarkCloudEngine
 import TidemarkModel
@@ -78,16 +79,28 @@ struct OverviewPage {
         return "\(all) of them failed: \(parts.0) refused (4xx), \(parts.1) in the server (5xx)"
     }
 
-    /// What devices were refused in the last hour, or else in the last day.
+    /// What devices were refused in each environment of a container, the one that is looked at first.
     private func refused(in container: String) async throws(AdministrationError) -> HTML {
-        for (span, name) in [(3_600_000_000, "hour"), (86_400_000_000, "day")] as [(Int64, String)] {
-            let found = try await context.administration.refusedDevices(in: container, context.environment, within: span)
-            guard !found.isEmpty else { continue }
-            let link = context.address("activity", query: [("show", "failures")])
-            return Layout.notice(
-                .warning, Self.sentences(found, "in the last \(name)"), "<p><a href=\"\(link)\">See why</a></p>")
+        var notices: HTML = .none
+        for environment in StoreEnvironment.allCases.sorted(by: { first, _ in first == context.environment }) {
+            notices += try await refused(in: container, environment)
         }
-        return .none
+        return notices
+    }
+
+    /// What devices were refused in the last hour, or else in the last day.
+    private func refused(
+        in container: String, _ environment: StoreEnvironment
+    ) async throws(AdministrationError) -> HTML {
+        let (hour, day): (Int64, Int64) = (3_600_000_000, 86_400_000_000)
+        let found = try await context.administration.refusedDevices(in: container, environment, within: [hour, day])
+        guard !found.isEmpty else { return .none }
+        let span = found.span == hour ? "hour" : "day"
+        let link = Address(
+            ["activity"], query: [("c", container), ("e", environment.rawValue), ("show", "failures")])
+        return Layout.notice(
+            .warning, "\(environment.rawValue.capitalized): \(Self.sentences(found, "in the last \(span)"))",
+            "<p><a href=\"\(link)\">See why<span class=\"hidden\"> in \(environment.rawValue)</span></a></p>")
     }
 
     private static func sentences(_ found: Administration.RefusedDevices, _ span: String) -> String {
@@ -114,7 +127,7 @@ struct OverviewPage {
                 Layout.row([HTML(name), "<span class=\"quiet-text\">nothing yet</span>", .none, .none, .none, .none])
             }
         guard !rows.isEmpty else { return .none }
-        return Layout.table("Containers", ["Container", "Environment", "Records", "Assets", "Stored", "Owners of zones"], rows)
+        return Layout.table("Containers", ["Container", "Environment", "Records", "Assets", "Stored", "Owners"], rows)
     }
 
     private func row(_ line: Administration.ContainerUsage) -> HTML {

@@ -12,19 +12,20 @@ struct OwnPage {
 
     func reply() async throws -> ConsoleReply {
         if context.request.isPost { return try await change() }
-        let hasFactor = try await console.credentials.hasSecondFactor(context.account.id)
+        let factor = try await console.credentials.secondFactor(of: context.account.id)
         let role = context.session.operator
         let action: HTML =
-            hasFactor
-            ? form("remove", "<button class=\"danger\">Remove the second factor…</button>")
+            factor != nil
+            ? form("codes", "<button class=\"quiet\">Make new recovery codes…</button>")
+                + form("remove", "<button class=\"danger\">Remove the second factor…</button>")
             : form("begin", "<button>Set up a second factor…</button>")
         return page(
             """
             <div class="card"><dl class="facts"><dt>Account</dt><dd>\(context.account.email)</dd>
             <dt>Role</dt><dd>\(role.role == .operator ? "operator of the whole cloud" : "developer of \(role.containers.joined(separator: ", "))")</dd>
             <dt>Signed in</dt><dd>\(Layout.time(context.session.began)) UTC</dd>
-            <dt>Second factor</dt><dd>\(hasFactor ? "set up" : "none: the password alone lets you in")</dd></dl></div>
-            \(action)
+            <dt>Second factor</dt><dd>\(factor?.text ?? "none: the password alone lets you in")</dd></dl></div>
+            <div class="actions">\(action)</div>
             """)
     }
 
@@ -68,8 +69,20 @@ struct OwnPage {
             return page(
                 """
                 \(Layout.notice(.good, "The second factor is set up. From now on the console asks for its code, and so do your devices at their next sign-in. Those that are signed in stay so."))
-                \(SecondFactorPieces.recoveryCodes(codes))
+                \(SecondFactorPieces.recoveryCodes(codes, next: context.address("me")))
                 """)
+        case "codes":
+            if let page = try await console.confirmation(
+                context, SecondFactorPieces.questionOfCodes, "Make new recovery codes", isHarmless: true, isAlwaysAsked: true)
+            {
+                return page
+            }
+            guard let codes = try await credentials.replaceRecoveryCodes(of: account.id) else {
+                throw SecondFactorPieces.changedMeanwhile
+            }
+            try await context.administration.auditOwn("second-factor.codes")
+            return page(
+                SecondFactorPieces.madeCodes + SecondFactorPieces.recoveryCodes(codes, next: context.address("me")))
         case "remove":
             let question = "The console, and your devices, will let you in with the password alone."
             if let page = try await console.confirmation(context, question, "Remove the second factor") { return page }

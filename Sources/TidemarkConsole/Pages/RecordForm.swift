@@ -7,9 +7,12 @@ import TidemarkModel
 /// The part of an address, or of a form, that says which zone is looked at.
 struct PlaceFields {
     let place: RecordPlace
+    /// Whether the zone was named; otherwise it is the default one.
+    private let isZoneNamed: Bool
 
     /// - Throws: ``AdministrationError`` `invalid`, `notFound`.
     init(_ context: Context) throws(AdministrationError) {
+        isZoneNamed = context.value("zone") != nil
         let scope = DatabaseScope.allCases.first { $0.name == context.value("db") } ?? .public
         place = RecordPlace(
             container: try context.demandContainer(), environment: context.environment, scope: scope,
@@ -38,6 +41,12 @@ struct PlaceFields {
 
     var zoneTitle: String { place.zoneID.isDefault ? "the default zone" : "zone \(place.zone)" }
 
+    /// The zone as its field has it. The default zone of a private database stays where it was named: an empty field leads to the zone with
+    /// records. The other databases have their default zone for an empty field, and name it for no other database that is chosen.
+    private var zoneField: String {
+        place.zoneID.isDefault && !(isZoneNamed && place.scope == .private) ? "" : place.zone
+    }
+
     /// Fields in which the place is chosen.
     var choice: HTML {
         """
@@ -46,7 +55,8 @@ struct PlaceFields {
         </select></div>
         <div class="field"><label for="account">Account <span class="hint">private and shared</span></label>
         <input id="account" name="account" autocomplete="off" value="\(place.account)"></div>
-        <div class="field"><label for="zone">Zone</label><input id="zone" name="zone" autocomplete="off" value="\(place.zone)"></div>
+        <div class="field"><label for="zone">Zone <span class="hint">empty: the \(place.scope == .private ? "one with records" : "default zone")</span></label>
+        <input id="zone" name="zone" autocomplete="off" value="\(zoneField)"></div>
         \(HTML.when(
             place.scope == .shared,
             """
@@ -59,6 +69,9 @@ struct PlaceFields {
 
 /// How values of fields are shown and typed.
 enum FieldView {
+    /// How many characters a text has that gets a wider column, and three lines at the most.
+    private static let longText = 40
+
     /// A value in a cell of a table: short.
     static func cell(
         _ value: CloudValue?, of field: String, _ record: CloudRecord, _ context: Context, _ place: PlaceFields
@@ -75,7 +88,9 @@ enum FieldView {
         case .bytes(let data)?: return HTML(Layout.bytes(Int64(data.count)))
         case let value?:
             let text = FieldText.text(value)
-            return HTML(text.count > 120 ? text.prefix(120) + "…" : text)
+            guard text.count > longText else { return HTML(text) }
+            let shown: String = text.count > 200 ? String(text.prefix(200)) + "…" : text
+            return "<div class=\"long\">\(shown)</div>"
         }
     }
 

@@ -19,6 +19,7 @@ struct RecordPage {
             default: return try await save(place)
             }
         }
+        if let refused = context.refusal, refused.form["action"] == nil { return try await form(again: refused, place) }
         if context.value("new") != nil { return try await form(nil, place) }
         let name = try self.name()
         let record = try await context.administration.record(name, in: place.place)
@@ -120,26 +121,48 @@ struct RecordPage {
 
     // The form
 
+    /// The form of a record that was not taken, with what was typed.
+    private func form(again refused: RefusedForm, _ place: PlaceFields) async throws(AdministrationError) -> ConsoleReply {
+        // The record has a version where it is there already.
+        guard refused.form["tag"]?.isEmpty == false else { return try await form(nil, place, message: refused.alert) }
+        let name = try self.name()
+        var found: CloudRecord?
+        do throws(AdministrationError) {
+            found = try await context.administration.record(name, in: place.place)
+        } catch {
+            guard error.code == .notFound else { throw error }
+        }
+        guard let record = found else { return try await form(nil, place, message: refused.alert + Self.deleted) }
+        return try await form(record, place, message: refused.alert, isVersionKept: true)
+    }
+
+    /// That the record of a form is gone.
+    private static let deleted = Layout.notice(
+        .error, "The record was deleted meanwhile. Saving makes it again, with what is below.")
+
     /// - Parameters:
     ///   - record: As the cloud has it; `nil` for a new one.
     ///   - message: What was wrong.
-    ///   - tag: Which version the form changes, where that is not the record's.
+    ///   - isVersionKept: Whether the form changes the version that it was made for, which may be older than the record: saving then shows
+    ///     what has changed since.
     private func form(
-        _ record: CloudRecord?, _ place: PlaceFields, message: HTML = .none, status: Int = 200
+        _ record: CloudRecord?, _ place: PlaceFields, message: HTML = .none, status: Int = 200, isVersionKept: Bool = false
     ) async throws(AdministrationError) -> ConsoleReply {
-        let type = record?.type ?? context.value("type") ?? ""
+        let posted = context.request.isPost ? context.request.form : context.refusal?.form ?? [:]
+        let type = record?.type ?? context.value("type") ?? posted["type"] ?? ""
         let schema = try await context.administration.schema(of: place.place.container, environment: context.environment)
         guard !type.isEmpty else { return typeForm(schema, place) }
         var types = schema.types[type]?.fields.compactMapValues(\.fieldType) ?? [:]
         for (field, value) in record?.fields ?? [:] where types[field] == nil { types[field] = value.type }
-        let posted = context.request.isPost ? context.request.form : [:]
         let inputs = types.sorted { $0.key < $1.key }.enumerated().html { number, entry in
             let now = record?.fields[entry.key].map(FieldText.text)
-            // What was typed stays; what was not touched is as the record has it now.
+            let before = posted["was.\(entry.key)"].map(FieldView.normalized)
+            let base = isVersionKept ? before ?? now : now
+            // What was typed stays; what was not touched is as the record has it. Of a record that is gone all is as the form had it.
             let typed = posted["is.\(entry.key)"].map(FieldView.normalized)
-            let isTouched = typed != nil && typed != FieldView.normalized(posted["was.\(entry.key)"] ?? "")
+            let isTouched = typed != nil && (record == nil || typed != before ?? "")
             return FieldView.input(
-                entry.key, entry.value, isTouched ? typed ?? "" : now ?? "", was: now,
+                entry.key, entry.value, isTouched ? typed ?? "" : base ?? "", was: base,
                 isCleared: posted["clear.\(entry.key)"] != nil, number: number)
         }
         let name: HTML =
@@ -148,6 +171,7 @@ struct RecordPage {
                 <div class="field"><label for="name">Name <span class="hint">empty for a random one</span></label>
                 <input id="name" name="name" autocomplete="off" maxlength="255" value="\(posted["name"] ?? "")"></div>
                 """
+        let tag = isVersionKept ? posted["tag"] ?? "" : record?.changeTag ?? ""
         let back =
             record.map { address(place, $0.id.recordName) } ?? context.address("records", query: place.query + [("type", type)])
         return Layout.page(
@@ -156,7 +180,7 @@ struct RecordPage {
             \(message)
             <form class="card" method="post" enctype="multipart/form-data" action="\(Address(["record"]))">
             \(context.hiddenFields)\(place.hiddenFields)
-            <input type="hidden" name="type" value="\(type)"><input type="hidden" name="tag" value="\(record?.changeTag ?? "")">
+            <input type="hidden" name="type" value="\(type)"><input type="hidden" name="tag" value="\(tag)">
             \(name)
             \(inputs)
             <div class="field"><label for="parent">Parent <span class="hint">the name of the record above it</span></label>
@@ -284,10 +308,7 @@ struct RecordPage {
         _ error: AdministrationError, _ wanted: CloudRecord, _ place: PlaceFields
     ) async throws(AdministrationError) -> ConsoleReply {
         guard let there = error.record else {
-            return try await form(
-                nil, place,
-                message: Layout.notice(.error, "The record was deleted meanwhile. Saving makes it again, with what is below."),
-                status: 409)
+            return try await form(nil, place, message: Self.deleted, status: 409)
         }
         let form = context.request.form
         let fields = Set(there.fields.keys).union(form.keys.filter { $0.hasPrefix("is.") }.map { String($0.dropFirst(3)) })

@@ -19,6 +19,11 @@ struct RecordsPage {
         let query = query()
         let form = builder(query, place, schema)
         do throws(AdministrationError) {
+            if let zone = try await unnamedZone(place) {
+                let others = place.query.filter { $0.name != "zone" }
+                return .redirect(
+                    to: context.address("records", query: others + [("zone", zone.zoneName)] + parts(query)))
+            }
             guard !query.type.isEmpty else {
                 return page(form + (try await otherZones(place, isNoted: false)) + types(schema, place))
             }
@@ -32,6 +37,12 @@ struct RecordsPage {
             guard error.code != .failed, error.code != .busy else { throw error }
             return page(form + problem(error, query, place), status: status)
         }
+    }
+
+    /// The zone that is shown where nobody has named one, and the default zone of a private database has no records.
+    private func unnamedZone(_ place: PlaceFields) async throws(AdministrationError) -> CloudZoneID? {
+        guard place.place.scope == .private, !place.place.account.isEmpty, context.value("zone") == nil else { return nil }
+        return try await context.administration.zoneWithRecords(in: place.place)
     }
 
     private func page(_ content: HTML, status: Int = 200) -> ConsoleReply {

@@ -1,4 +1,5 @@
 import TidemarkAdministration
+import TidemarkCloud
 import TidemarkCloudEngine
 import TidemarkModel
 
@@ -51,16 +52,18 @@ struct SchemaPage {
     /// Forms that add to the schema.
     private func additions(_ types: [String]) -> HTML {
         let (add, file) = (context.form("add"), context.form("import"))
-        let kind = add.value("kind", FieldType.string.description)
+        // A sync error leads here with the field that the schema lacks.
+        let kind = add.value("kind", context.value("kind") ?? FieldType.string.description)
+        let (type, field) = (add.value("type", context.value("type") ?? ""), add.value("field", context.value("field") ?? ""))
         let kinds = FieldType.Scalar.allCases.flatMap { [FieldType($0), FieldType.list(of: $0)] }
         return """
-            <h2>Add to the schema</h2>
+            <h2 id="add">Add to the schema</h2>
             <form class="card" method="post" action="\(Address(["schema"]))">\(context.hiddenFields)
             <input type="hidden" name="action" value="add">\(add.alert)
             <div class="row"><div class="field"><label for="type">Record type <span class="hint">or a new one</span></label>
-            <input id="type" name="type" list="types" autocomplete="off" required maxlength="255" value="\(add.value("type"))"\(add.wrong("type"))>
+            <input id="type" name="type" list="types" autocomplete="off" required maxlength="255" value="\(type)"\(add.wrong("type"))>
             <datalist id="types">\(types.html { "<option value=\"\($0)\"></option>" })</datalist></div>
-            <div class="field"><label for="field">Field</label><input id="field" name="field" autocomplete="off" required maxlength="255" value="\(add.value("field"))"\(add.wrong("field"))></div>
+            <div class="field"><label for="field">Field</label><input id="field" name="field" autocomplete="off" required maxlength="255" value="\(field)"\(add.wrong("field"))></div>
             <div class="field"><label for="kind">Type</label><select id="kind" name="kind">\(kinds.html { Layout.option($0.description, isChosen: $0.description == kind) })</select></div>
             <div class="field"><button>Add the field</button></div></div></form>
             <details\(file.open)><summary>Import from a file</summary>
@@ -90,7 +93,7 @@ struct SchemaPage {
         let fields = type.fields.sorted { $0.key < $1.key }
         let rows =
             [row("recordName", "", [.queryable], canGo: false)]
-            + fields.map { row($0, $1.type, $1.fieldType.map(Self.suitable) ?? [], canGo: true) }
+            + fields.map { row($0, $1.type, $1.fieldType.map(Self.suitable) ?? [], canGo: $0 != CloudRecord.editedField) }
         let set: HTML = """
             <form id="\(id)" method="post" action="\(Address(["schema"]))">\(context.hiddenFields)
             <input type="hidden" name="action" value="indexes"><input type="hidden" name="type" value="\(name)">
@@ -209,12 +212,7 @@ struct SchemaPage {
                 try await context.administration.importSchema(text, into: container)
             }
         case "remove":
-            let (type, field) = (context.value("type") ?? "", context.value("field"))
-            let what = field.map { "The field \($0) of \(type)" } ?? "The type \(type)"
-            let question =
-                "\(what) is removed from the development schema of \(container). Records that have it keep it, and no query finds them by it."
-            if let page = try await console.confirmation(context, question, "Remove it") { return page }
-            _ = try await context.administration.removeFromSchema(type: type, field: field, of: container, isForced: true)
+            if let page = try await remove(context.value("type") ?? "", context.value("field"), container) { return page }
         case "reset":
             let question =
                 "All records of everybody in the development environment of \(container) are deleted, their shares and assets among them, and the schema there "
@@ -245,6 +243,36 @@ struct SchemaPage {
         default: throw AdministrationError(.invalid, "say what is to be changed")
         }
         return .redirect(to: context.address("schema", query: [("done", action)]))
+    }
+
+    /// Removes a type or a field, once that was asked. Where records have it, a box has to be marked, as the command needs '--force'.
+    ///
+    /// - Returns: The page that asks; `nil` where it is done.
+    private func remove(_ type: String, _ field: String?, _ container: String) async throws -> ConsoleReply? {
+        let administration = context.administration
+        let known = try await administration.schema(of: container, environment: .development).types[type]
+        let spread = try await administration.recordSpread(of: type, having: field, in: container)
+        let what = field.map { "The field \($0) of \(type)" } ?? "The type \(type)"
+        var question = "\(what) is removed from the development schema of \(container). "
+        var mark: String?
+        if spread.records == 0 {
+            question += "No record has it."
+        } else {
+            let kind = field.flatMap { known?.fields[$0]?.type } ?? ""
+            let (verb, keep) = spread.records == 1 ? ("has", "It keeps what it has") : ("have", "They keep what they have")
+            question += "\(spread.text) \(verb) it. \(keep), and no query finds \(spread.records == 1 ? "it" : "them") by it. "
+            if field == nil {
+                question +=
+                    "The next record of the type makes it again, with the types of its fields: devices that hold values of other types are refused then."
+            } else {
+                question +=
+                    "The next record that has the field decides its type. If that is not \(kind), devices that hold values of \(kind) are refused then, and leave the new values in the cloud."
+            }
+            mark = "Remove it although \(spread.text) \(verb) it"
+        }
+        if let page = try await console.confirmation(context, question, mark: mark, "Remove it") { return page }
+        _ = try await administration.removeFromSchema(type: type, field: field, of: container, isForced: mark != nil)
+        return nil
     }
 
     /// The schema as a file.

@@ -1,15 +1,17 @@
+import TidemarkAdministration
 import TidemarkCloudEngine
 
 /// What pages show while a second factor is set up: those of operators and those of people.
 enum SecondFactorPieces {
-    /// A secret, as apps take it.
+    /// A secret, as apps take it: as a picture to scan, and as texts for people who can't.
     static func secret(_ secret: String, of email: String) -> HTML {
         let parts = stride(from: 0, to: secret.count, by: 4).map { start in
             String(secret.dropFirst(start).prefix(4))
         }
         let uri = "otpauth://totp/Tidemark:\(Address.encoded(email))?secret=\(secret)&issuer=Tidemark"
         return """
-            <p>Enter this secret in your authenticator app, then the code that it shows.</p>
+            <p>Scan this QR code with your authenticator app, or type the secret below it. Then enter the code that the app shows.</p>
+            \(QRSymbol(uri)?.picture("QR code of the secret, which follows as text") ?? .none)
             <pre tabindex="0">\(parts.joined(separator: " "))</pre>
             <details><summary>As an address</summary><pre class="link" tabindex="0">\(uri)</pre></details>
             """
@@ -27,10 +29,24 @@ enum SecondFactorPieces {
         """
     }
 
-    static func recoveryCodes(_ codes: [String]) -> HTML {
+    /// Recovery codes that were just made.
+    ///
+    /// - Parameter next: Where the page leads on to.
+    static func recoveryCodes(_ codes: [String], next: Address) -> HTML {
         """
         <div class="card"><h2>Recovery codes</h2><p>Each lets you in once when you have lost your phone. They are not shown again.</p>
         <pre tabindex="0">\(codes.joined(separator: "\n"))</pre></div>
+        <p><a class="button" href="\(next)">The codes are in a safe place: go on</a></p>
         """
     }
+
+    /// What is asked before other recovery codes are made.
+    static let questionOfCodes =
+        "You get eight new recovery codes. Those that you have now let you in no longer. The code of your app stays."
+
+    /// That other recovery codes were made.
+    static let madeCodes = Layout.notice(
+        .good, "These are your recovery codes from now on. Those of before let you in no longer.")
+
+    static let changedMeanwhile = AdministrationError(.conflict, "the second factor was changed meanwhile; look at it again")
 }

@@ -5,9 +5,13 @@ import TidemarkModel
 enum SessionCells {
     /// What a session of a device or a browser is on: its name, its system, and the session's first characters, by which commands name it.
     static func device(_ session: Session) -> HTML {
+        device(name: session.device, system: session.system, session: session.id)
+    }
+
+    static func device(name device: String, system: String, session: String) -> HTML {
         """
-        \(name(session.device)) <code>\(String(session.id.prefix(4)))</code>\
-        \(HTML.when(!session.system.isEmpty, "<br><span class=\"hint\">\(session.system)</span>"))
+        \(name(device)) <code>\(String(session.prefix(4)))</code>\
+        \(HTML.when(!system.isEmpty, "<br><span class=\"hint\">\(system)</span>"))
         """
     }
 
@@ -24,5 +28,5 @@ enum SessionCells {
     /// What a session is for.
     static func place(_ session: Session) -> HTML { HTML("\(session.container) (\(session.environment.rawValue))") }
 
-    private static func name(_ device: String) -> String { device.isEmpty ? "unknown" : device }
+    private static func name(_ device: String) -> String { device.isEmpty ? "unknown" : BrowserName.short(device) }
 }

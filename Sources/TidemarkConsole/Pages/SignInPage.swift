@@ -3,11 +3,17 @@ import TidemarkIdentity
 
 /// The page where operators sign in.
 enum SignInPage {
-    /// - Parameter email: What was typed.
+    /// - Parameters:
+    ///   - email: What was typed.
+    ///   - to: Where it leads afterwards; by default as the request says.
+    ///   - unsent: A form that is shown afterwards; by default what the request has carried.
     static func form(
-        _ request: ConsoleRequest, email: String = "", error: String? = nil, needsCode: Bool = false, status: Int = 200
+        _ request: ConsoleRequest, email: String = "", to: String? = nil, unsent: UnsentForm? = nil, error: String? = nil,
+        needsCode: Bool = false, status: Int = 200
     ) -> ConsoleReply {
-        let to = (request.isPost ? request.form["to"] : request.query["to"]) ?? ""
+        let to = to ?? (request.isPost ? request.form["to"] : request.query["to"]) ?? ""
+        let unsent = unsent ?? UnsentForm(carriedBy: request)
+        let isHint = needsCode && isWithoutCode(request)
         return ConsoleReply(
             status,
             Layout.document(
@@ -15,10 +21,11 @@ enum SignInPage {
                 """
                 <main id="content" class="narrow" tabindex="-1">
                 <h1>Tidemark console</h1>
-                \(alert(error))
+                \(isHint ? Layout.notice(.info, error ?? "") : alert(error))
                 <form method="post" action="\(Address(["sign-in"]))">
                 <input type="hidden" name="to" value="\(to)">
-                \(fields(email, isWrong: error != nil, needsCode: needsCode))
+                \(unsent?.hiddenFields ?? .none)
+                \(fields(email, isWrong: error != nil && !isHint, needsCode: needsCode))
                 <button>Sign in</button>
                 </form>
                 <p class="hint">For those who run this cloud. ‘tidemark admin operator add’ lets an account in.</p>
@@ -26,10 +33,24 @@ enum SignInPage {
                 """))
     }
 
+    /// The answer to a form that was sent after the session had ended.
+    static func form(after request: ConsoleRequest) -> ConsoleReply {
+        let unsent = UnsentForm(postedBy: request)
+        let to = request.isOfOwnPage ? destination(Context.formAddress(of: request)) : ""
+        return form(request, to: to, unsent: unsent, error: UnsentForm.message(isKept: unsent != nil), status: 403)
+    }
+
+    /// Whether the form had no code yet: to be asked for one is no failure.
+    static func isWithoutCode(_ request: ConsoleRequest) -> Bool { (request.form["code"] ?? "").isEmpty }
+
     /// What to do about the code of a second factor; `nil` where the code is not what is amiss.
-    static func code(_ result: PageSignIn) -> String? {
+    ///
+    /// - Parameter isFirst: Whether there was no code yet.
+    static func code(_ result: PageSignIn, isFirst: Bool = false) -> String? {
         switch result {
-        case .needsCode: "Enter the code that your app shows, or a recovery code."
+        case .needsCode where isFirst:
+            "The account has a second factor. Enter the code that your app shows, or a recovery code, and type the password again."
+        case .needsCode: "The code is wrong, or was used already. Enter the code that your app shows now, or a recovery code."
         case .tooManyCodes(let wait):
             "Too many codes were wrong: wait \((wait + 59) / 60) minutes, or enter a recovery code."
         case .signedIn, .refused: nil
@@ -48,7 +69,7 @@ enum SignInPage {
         return """
             <div class="field"><label for="email">E-mail address</label>
             <input id="email" name="email" type="email" autocomplete="username" maxlength="255" required value="\(email)"\(HTML.when(email.isEmpty, focus))\(described)></div>
-            <div class="field"><label for="password">Password</label>
+            <div class="field"><label for="password">Password\(HTML.when(needsCode, " <span class=\"hint\">again</span>"))</label>
             <input id="password" name="password" type="password" autocomplete="current-password" maxlength="1024" required\(HTML.when(!email.isEmpty, focus))\(described)></div>
             \(HTML.when(
                 needsCode,
@@ -63,8 +84,10 @@ enum SignInPage {
     static func destination(_ request: ConsoleRequest) -> String {
         var address = Address([request.page])
         for (name, value) in request.query.sorted(by: { $0.key < $1.key }) { address.add(name, value) }
-        return String(address.text.dropFirst(Address.root.count + 1))
+        return destination(address)
     }
+
+    private static func destination(_ address: Address) -> String { String(address.text.dropFirst(Address.root.count + 1)) }
 
     /// The page that was remembered, made anew: it leads to no other place.
     static func destination(_ text: String) -> Address {

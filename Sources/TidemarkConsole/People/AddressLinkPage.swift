@@ -19,7 +19,8 @@ struct AddressLinkPage {
 
     static func path(_ key: String) -> String { Address(["address"], under: Address.peopleRoot).with("key", key).text }
 
-    func reply() async throws -> ConsoleReply {
+    /// - Parameter expired: What is wrong with a form of an earlier session.
+    func reply(expired: String? = nil) async throws -> ConsoleReply {
         let key = (request.isPost ? request.form["key"] : request.query["key"]) ?? ""
         guard let link = try await pages.credentials.address(ofLink: key),
             let account = try await pages.cloud.account(id: link.account), account.status == .available,
@@ -32,6 +33,11 @@ struct AddressLinkPage {
         }
         guard let person, person.account.id == link.account else { return signInFirst(key) }
         guard request.isPost else { return form(link, key, person) }
+        if let expired {
+            var reply = form(link, key, person, error: expired)
+            reply.status = 403
+            return reply
+        }
         do throws(AdministrationError) {
             try await person.own.set(address: link.after)
         } catch {

@@ -1,5 +1,5 @@
 import Foundation
-import TidemarkAdministration
+package import TidemarkAdministration
 import TidemarkCloud
 import TidemarkCloudEngine
 package import TidemarkEmbeddedCloud
@@ -38,16 +38,19 @@ package final class PeoplePages: Sendable {
     let provider: PeopleProvider?
     /// Tells the server's log of a fault.
     let report: @Sendable (String) -> Void
+    /// Tells the server's log of a container that can't be read, which a page names.
+    let reportUnread: @Sendable (UnreadContainer) -> Void
     private let archives = ArchiveTurns()
 
     package init(
         _ cloud: EmbeddedCloud, _ credentials: CredentialStore, mail: PeopleMail? = nil, provider: PeopleProvider? = nil,
         attempt: @escaping @Sendable (_ email: String, _ address: String) async throws -> Console.Attempt,
         report: @escaping @Sendable (String) -> Void,
+        reportUnread: @escaping @Sendable (UnreadContainer) -> Void = { _ in },
         countAttempt: (@Sendable (_ email: String, _ address: String) async throws -> Void)? = nil
     ) {
         (self.cloud, self.credentials, self.mail, self.provider) = (cloud, credentials, mail, provider)
-        (self.attempt, self.report) = (attempt, report)
+        (self.attempt, self.report, self.reportUnread) = (attempt, report, reportUnread)
         self.countAttempt = countAttempt ?? { _ = try await attempt($0, $1) }
     }
 
@@ -87,16 +90,14 @@ package final class PeoplePages: Sendable {
         }
         let person = try await person(request)
         if let link {
-            if let person, request.isPost { try Self.demandToken(person) }
-            return try await SharePage(link, request, person, self).reply()
+            return try await SharePage(link, request, person, self).reply(expired: Self.expiry(of: person))
         }
         switch request.page {
         case "style.css": return ConsoleReply(200, type: "text/css; charset=utf-8", .text(Style.sheet))
         case "icon.svg": return ConsoleReply(200, type: "image/svg+xml", .text(Style.icon))
         case "password": return try await PasswordLinkPage(request, self).reply()
         case "address":
-            if let person, request.isPost { try Self.demandToken(person) }
-            return try await AddressLinkPage(request, person, self).reply()
+            return try await AddressLinkPage(request, person, self).reply(expired: Self.expiry(of: person))
         case "forgotten":
             guard let mail else {
                 throw AdministrationError(.notFound, "this server sends no mail; who runs it makes you a link")
@@ -110,14 +111,19 @@ package final class PeoplePages: Sendable {
             if let provider { return try await ProviderPages(request, person, self, provider).reply() }
         default: break
         }
+        let isSignOut = request.isPost && request.page == "sign-out" && request.isOfOwnPage
         guard let person else {
-            guard !request.isPost else {
-                return PersonSignInPage.form(request, self, error: "Your session has ended. Sign in again.", status: 403)
+            // Nothing was typed, and nothing is left to end.
+            guard !request.isPost || isSignOut else {
+                return PersonSignInPage.form(after: request, self)
             }
             return .redirect(to: Address(["sign-in"], under: Address.peopleRoot))
         }
-        if request.isPost { try Self.demandToken(person) }
+        // Also with the form of an earlier session.
+        if isSignOut { return try await signOut(person) }
+        let expired = try Self.expiry(of: person)
         do {
+            if let expired { return try await again(person, expired) }
             switch request.page {
             case "": return try await PersonPage(person, self).reply()
             case "sign-out" where request.isPost: return try await signOut(person)
@@ -132,11 +138,30 @@ package final class PeoplePages: Sendable {
         }
     }
 
-    private static func demandToken(_ person: Person) throws(AdministrationError) {
-        guard CredentialStore.isToken(person.request.form["token"] ?? "", of: person.session) else {
-            throw AdministrationError(
-                .forbidden, "this form has expired, or is not of this session; go back, reload the page, and send it again")
+    /// What is wrong with the form that somebody has sent: it is of an earlier session. `nil` where nothing is, and for no form.
+    ///
+    /// - Throws: ``AdministrationError`` `forbidden` where another page may have sent it.
+    private static func expiry(of person: Person?) throws(AdministrationError) -> String? {
+        guard let person, person.request.isPost,
+            !CredentialStore.isToken(person.request.form["token"] ?? "", of: person.session)
+        else { return nil }
+        guard person.request.isOfOwnPage else { throw UnsentForm.unknown }
+        return Layout.message(of: UnsentForm.expired)
+    }
+
+    /// The page of a form that was not taken, with what was typed.
+    private func again(_ person: Person, _ reason: String) async throws -> ConsoleReply {
+        var reply: ConsoleReply
+        switch person.request.page {
+        case "":
+            let part = PersonPage.part(of: person.value("action"))
+            reply = try await PersonPage(person, self).reply(error: (part, reason))
+        case "export": reply = try await PersonPage(person, self).reply(error: (.export, reason))
+        case "delete": reply = try await PersonDeletionPage(person, self).reply(error: reason)
+        default: return Self.failure(UnsentForm.expired, person)
         }
+        reply.status = 403
+        return reply
     }
 
     static func failure(_ error: AdministrationError, _ person: Person?) -> ConsoleReply {
@@ -152,8 +177,9 @@ package final class PeoplePages: Sendable {
 
     // Sessions
 
-    private func person(_ request: ConsoleRequest) async throws -> Person? {
-        guard let cookie = request.cookie(ConsoleHeaders.personCookieName(request)),
+    /// - Parameter cookie: Of a session that the browser does not have yet; by default the request's.
+    private func person(_ request: ConsoleRequest, cookie: String? = nil) async throws -> Person? {
+        guard let cookie = cookie ?? request.cookie(ConsoleHeaders.personCookieName(request)),
             let session = try await credentials.personSession(cookie),
             let account = try await cloud.account(id: session.account), account.status == .available
         else { return nil }
@@ -162,7 +188,8 @@ package final class PeoplePages: Sendable {
             confirmation = .provider(provider.name, isDone: credentials.isConfirmed(session))
         }
         return Person(
-            request: request, session: session, own: PersonalAccount(cloud, credentials, account, from: request.address),
+            request: request, session: session,
+            own: PersonalAccount(cloud, credentials, account, from: request.address, onUnread: reportUnread),
             confirmation: confirmation)
     }
 
@@ -175,14 +202,34 @@ package final class PeoplePages: Sendable {
             request.form["password"] ?? "", account: account, code: request.form["code"] ?? "", device: request.userAgent,
             address: request.address, isKnown: attempt.isKnown, as: email)
         guard case .signedIn(let cookie) = signedIn else {
-            let code = SignInPage.code(signedIn)
+            let code = SignInPage.code(signedIn, isFirst: SignInPage.isWithoutCode(request))
             return PersonSignInPage.form(
                 request, self, email: email, error: code ?? "The e-mail address or the password is wrong.",
                 needsCode: code != nil, status: 403)
         }
-        var reply = ConsoleReply.redirect(to: PersonSignInPage.destination(request.form["to"] ?? ""))
+        let to = request.form["to"] ?? ""
+        var reply = try await unsentPage(request, cookie) ?? .redirect(to: PersonSignInPage.destination(to))
         reply.headers.append(("Set-Cookie", ConsoleHeaders.personCookie(cookie, request)))
         return reply
+    }
+
+    /// The account's page with a form that was sent after the session before had ended.
+    ///
+    /// - Parameter cookie: Of the new session.
+    /// - Returns: `nil` where no form was carried, and where the page can't be shown.
+    private func unsentPage(_ request: ConsoleRequest, _ cookie: String) async throws -> ConsoleReply? {
+        guard let unsent = UnsentForm(carriedBy: request) else { return nil }
+        var asked = request
+        (asked.page, asked.form, asked.query) = ("", unsent.fields, [:])
+        do {
+            guard let person = try await self.person(asked, cookie: cookie) else { return nil }
+            let (part, reason) = (PersonPage.part(of: person.value("action")), Layout.message(of: UnsentForm.carried))
+            var reply = try await PersonPage(person, self).reply(error: (part, reason))
+            reply.status = 200
+            return reply
+        } catch is AdministrationError {
+            return nil
+        }
     }
 
     private func signOut(_ person: Person) async throws -> ConsoleReply {
@@ -262,6 +309,9 @@ struct Person: Sendable {
     /// A value of the form; `nil` where it is empty.
     func value(_ name: String) -> String? { request.form[name].flatMap { $0.isEmpty ? nil : $0 } }
 
+    /// Whether the request is a form with this action. A page that shows forms has not taken it.
+    func isRefused(_ action: String) -> Bool { request.isPost && value("action") == action }
+
     /// A form of a page, with what shows that this page has sent it.
     func form(_ address: Address, _ action: String, card: Bool = false, _ content: HTML) -> HTML {
         """
@@ -310,10 +360,12 @@ enum PersonSignInPage {
     /// - Parameters:
     ///   - email: What was typed.
     ///   - to: Where it leads afterwards; by default as the request says.
+    ///   - unsent: A form that is shown afterwards; by default what the request has carried.
     static func form(
-        _ request: ConsoleRequest, _ pages: PeoplePages, email: String = "", to: String? = nil, error: String? = nil,
-        needsCode: Bool = false, status: Int = 200
+        _ request: ConsoleRequest, _ pages: PeoplePages, email: String = "", to: String? = nil, unsent: UnsentForm? = nil,
+        error: String? = nil, needsCode: Bool = false, status: Int = 200
     ) -> ConsoleReply {
+        let unsent = unsent ?? UnsentForm(carriedBy: request)
         let help: HTML =
             pages.mail != nil
             ? "<a href=\"\(ForgottenPasswordPage.address)\">Forgotten your password?</a>"
@@ -323,17 +375,20 @@ enum PersonSignInPage {
             pages.provider.map { provider in
                 """
                 <p><a class="button quiet" href="\(PeopleProvider.address(to: to))">Sign in with \(provider.name)</a></p>
+                \(HTML.when(unsent != nil, "<p class=\"hint\">What you have typed is kept if you sign in with the password.</p>"))
                 """
             } ?? .none
         let note = request.query["note"].flatMap { notes[$0] }
+        let isHint = needsCode && SignInPage.isWithoutCode(request)
         return PeopleLayout.page(
             nil, title: "Your account", status: status,
             """
             \(note.map { Layout.notice(.good, $0) } ?? .none)
-            \(SignInPage.alert(error))
+            \(isHint ? Layout.notice(.info, error ?? "") : SignInPage.alert(error))
             <form method="post" action="\(Address(["sign-in"], under: Address.peopleRoot))">
             <input type="hidden" name="to" value="\(to)">
-            \(SignInPage.fields(email, isWrong: error != nil, needsCode: needsCode))
+            \(unsent?.hiddenFields ?? .none)
+            \(SignInPage.fields(email, isWrong: error != nil && !isHint, needsCode: needsCode))
             <button>Sign in</button>
             </form>
             \(provider)
@@ -341,9 +396,19 @@ enum PersonSignInPage {
             """)
     }
 
+    /// The answer to a form that was sent after the session had ended.
+    static func form(after request: ConsoleRequest, _ pages: PeoplePages) -> ConsoleReply {
+        // The forms of the other pages have nothing that may be shown again.
+        let unsent = request.page.isEmpty ? UnsentForm(postedBy: request) : nil
+        return form(
+            request, pages, to: request.page == "delete" ? "delete" : "", unsent: unsent,
+            error: UnsentForm.message(isKept: unsent != nil), status: 403)
+    }
+
     /// The page that a text remembers, made anew: it leads to people's own pages or to the page of a link.
     static func destination(_ text: String) -> Address {
         let parts = text.split(separator: "/", omittingEmptySubsequences: false).map(String.init)
+        if parts == ["delete"] { return Address(["delete"], under: Address.peopleRoot) }
         if parts.count == 2, parts[0] == "address", (1...2_000).contains(parts[1].utf8.count) {
             return Address(["address"], under: Address.peopleRoot).with("key", parts[1])
         }

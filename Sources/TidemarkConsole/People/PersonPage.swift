@@ -8,7 +8,20 @@ import TidemarkModel
 /// A person's own account: who they are, where they are signed in, and what they can do about that.
 struct PersonPage {
     /// A part of the page that something may be wrong with.
-    enum Part { case profile, password, identity, sessions, export, consent }
+    enum Part { case profile, password, identity, sessions, shares, export, consent }
+
+    /// The part that has the form of an action.
+    static func part(of action: String?) -> Part {
+        switch action {
+        case "password": .password
+        case "connect", "disconnect": .identity
+        case "consent", "end-consent": .consent
+        case "end", "rename", "everywhere": .sessions
+        case "leave": .shares
+        case "export": .export
+        default: .profile
+        }
+    }
 
     private let person: Person
     private let pages: PeoplePages
@@ -25,22 +38,24 @@ struct PersonPage {
             "A letter is on its way to the new address. Open the link in it: until then you sign in with the one that you have.",
         "new-address":
             "Your account has the address that you have confirmed. Sign in with it from now on, here and on your devices.",
-        "consent": "Developers may see and change your records until then.",
-        "no-consent": "Developers see nothing of yours any more.",
+        "consent": "Developers may see and change your private records in production until then.",
+        "no-consent": "Developers see none of your private records in production any more.",
         "identity": "The identity signs in to your account from now on.",
         "no-identity": "The identity signs in to your account no longer. Sessions go on until they are ended.",
+        "left": "You have left the share. Its records go from your devices when these synchronise.",
         "confirmed": "You have shown who you are. It counts for ten minutes.",
     ]
 
     func reply(error: (part: Part, text: String)? = nil) async throws -> ConsoleReply {
         if person.request.isPost, error == nil { return try await change() }
         let account = person.account
-        let hasFactor = try await pages.credentials.hasSecondFactor(account.id)
+        let secondFactor = try await secondFactor()
         let note = person.request.query["done"].flatMap { Self.notes[$0] }
         func alert(_ part: Part) -> HTML { error?.part == part ? Layout.notice(.error, error?.text ?? "") : .none }
-        let email = error?.part == .profile ? person.request.form["email"] ?? "" : account.email
-        let name = error?.part == .profile ? person.request.form["name"] ?? "" : account.name?.title ?? ""
-        let factor = Address(["second-factor"], under: Address.peopleRoot)
+        // Other forms that were not taken have no name and no address.
+        let isTyped = error != nil && person.isRefused("profile")
+        let email = isTyped ? person.request.form["email"] ?? "" : account.email
+        let name = isTyped ? person.request.form["name"] ?? "" : account.name?.title ?? ""
         return PeopleLayout.page(
             person, title: "Your account", status: error == nil ? 200 : 400,
             """
@@ -70,17 +85,12 @@ struct PersonPage {
                 <button>Change the password</button>
                 """))
             \(try await identities(alert(.identity)))
-            <h2>Second factor</h2>
-            <div class="card"><p>\(hasFactor ? "These pages, and devices and apps that sign in, ask for a code of your phone as well." : "None: the password alone lets you in, here and on devices.")</p>
-            \(person.form(
-                factor, hasFactor ? "remove" : "begin",
-                """
-                <button class="quiet">\(hasFactor ? "Remove the second factor…" : "Set up a second factor…")</button>
-                """))</div>
+            \(secondFactor)
             <h2>Devices and sessions</h2>
             \(alert(.sessions))
             \(try await sessions())
             <div class="actions">\(person.form(Self.here, "everywhere", "<button class=\"danger\">Sign out everywhere</button>"))</div>
+            \(try await PersonShares(person).section(alert(.shares)))
             \(try await PersonConsent(person).section(alert(.consent)))
             <h2>Your data</h2>
             \(alert(.export))
@@ -97,6 +107,25 @@ struct PersonPage {
     private func identities(_ alert: HTML) async throws -> HTML {
         guard let provider = pages.provider else { return .none }
         return try await PersonIdentities(person, provider).section(alert)
+    }
+
+    private func secondFactor() async throws -> HTML {
+        let address = Address(["second-factor"], under: Address.peopleRoot)
+        guard let factor = try await pages.credentials.secondFactor(of: person.account.id) else {
+            return """
+                <h2>Second factor</h2>
+                <div class="card"><p>None: the password alone lets you in, here and on devices.</p>
+                \(person.form(address, "begin", "<button class=\"quiet\">Set up a second factor…</button>"))</div>
+                """
+        }
+        return """
+            <h2>Second factor</h2>
+            <div class="card"><p>These pages, and devices and apps that sign in, ask for a code of your phone as well. It is \(factor.text).</p>
+            <div class="actions">
+            \(person.form(address, "codes", "<button class=\"quiet\">Make new recovery codes…</button>"))
+            \(person.form(address, "remove", "<button class=\"quiet\">Remove the second factor…</button>"))
+            </div></div>
+            """
     }
 
     private func sessions() async throws -> HTML {
@@ -127,15 +156,17 @@ struct PersonPage {
     }
 
     private func rename(_ session: Session) -> HTML {
-        """
-        <details><summary>Rename</summary>\(person.form(
+        // A name that was not taken is shown again.
+        let isRefused = person.isRefused("rename") && person.value("id") == session.id
+        return """
+            <details\(HTML.when(isRefused, " open"))><summary>Rename</summary>\(person.form(
             Self.here, "rename",
             """
             <input type="hidden" name="id" value="\(session.id)">
-            <input name="device" aria-label="Name of the device" maxlength="200" required value="\(session.device)">
+            <input name="device" aria-label="Name of the device" maxlength="200" required value="\(isRefused ? person.value("device") ?? "" : session.device)">
             <button class="quiet">Save the name</button>
             """))</details>
-        """
+            """
     }
 
     private func change() async throws -> ConsoleReply {
@@ -200,6 +231,7 @@ struct PersonPage {
                 return try await reply(error: (.sessions, Layout.message(of: error)))
             }
             return .redirect(to: Self.here.with("done", "renamed"))
+        case "leave": return try await PersonShares(person).leave()
         case "everywhere":
             try await person.own.signOutEverywhere()
             return pages.signedOut(person.request, "everywhere")
@@ -240,9 +272,10 @@ struct PersonDeletionPage {
 
     init(_ person: Person, _ pages: PeoplePages) { (self.person, self.pages) = (person, pages) }
 
-    func reply() async throws -> ConsoleReply {
-        var error: String?
-        if person.request.isPost {
+    /// - Parameter refusal: Why nothing was deleted, where that is known before the password is looked at.
+    func reply(error refusal: String? = nil) async throws -> ConsoleReply {
+        var error = refusal
+        if person.request.isPost, error == nil {
             error = try await pages.refusal(person)
             if error == nil {
                 try await person.own.remove()
@@ -250,12 +283,13 @@ struct PersonDeletionPage {
             }
         }
         let here = Address(["delete"], under: Address.peopleRoot)
+        let holdings = try await person.own.holdings()
         return PeopleLayout.page(
             person, title: "Delete your account?", status: error == nil ? 200 : 403,
             """
             \(error.map { Layout.notice(.error, $0) } ?? .none)
             <div class="card"><p>Everything of \(person.account.email) on this server goes, and can't be brought back: records, pictures, what you
-            share with others, and your part in what they share. What your devices have stays there. Download the archive first if you want to keep it.</p>
+            share with others, and your part in what they share. \(holdings.sentence("Your", "you share")) What your devices have stays there. Download the archive first if you want to keep it.</p>
             \(person.form(
                 here, "delete",
                 """
@@ -302,9 +336,19 @@ struct PersonFactorPage {
             return page(
                 """
                 \(Layout.notice(.good, "The second factor is set up. From now on these pages ask for its code, and so do devices and apps at their next sign-in. Those that are signed in stay so; 'Sign out everywhere' ends that."))
-                \(SecondFactorPieces.recoveryCodes(codes))
-                <p><a href="\(Address(under: Address.peopleRoot))">Back to your account</a></p>
+                \(SecondFactorPieces.recoveryCodes(codes, next: Address(under: Address.peopleRoot)))
                 """)
+        case "codes":
+            if let page = try await confirmation("codes", SecondFactorPieces.questionOfCodes, "Make new recovery codes") {
+                return page
+            }
+            guard let codes = try await credentials.replaceRecoveryCodes(of: account.id) else {
+                throw SecondFactorPieces.changedMeanwhile
+            }
+            try await person.own.auditRecoveryCodes()
+            return page(
+                SecondFactorPieces.madeCodes
+                    + SecondFactorPieces.recoveryCodes(codes, next: Address(under: Address.peopleRoot)))
         case "remove":
             let question = "These pages, devices, and the console if you use it, will let you in with the password alone."
             if let page = try await confirmation("remove", question, "Remove the second factor") { return page }

@@ -20,14 +20,16 @@ struct SharePage {
     /// Bytes of a token, in its text.
     private static let tokenSize = 22...64
 
-    func reply() async throws -> ConsoleReply {
+    /// - Parameter expired: What is wrong with a form of an earlier session.
+    func reply(expired: String? = nil) async throws -> ConsoleReply {
         guard let preview = try await preview() else { return nowhere }
         if request.isPost {
             guard let person else {
                 return PersonSignInPage.form(
-                    request, pages, to: PersonSignInPage.destination(link), error: "Your session has ended. Sign in again.",
-                    status: 403)
+                    request, pages, to: PersonSignInPage.destination(link),
+                    error: "Your session has ended, and the share was not accepted. Sign in again.", status: 403)
             }
+            if let expired { return try await show(preview, person, status: 403, error: expired) }
             do throws(AdministrationError) {
                 try await person.own.acceptLink(link.token, in: link.container, link.environment)
             } catch {
@@ -66,7 +68,9 @@ struct SharePage {
             """)
     }
 
-    private func show(_ preview: LinkPreview, _ person: Person?, status: Int = 200) async throws -> ConsoleReply {
+    private func show(
+        _ preview: LinkPreview, _ person: Person?, status: Int = 200, error: String? = nil
+    ) async throws -> ConsoleReply {
         let title = preview.title.flatMap { $0.isEmpty ? nil : $0 }
         let shown = title.map { $0.count > 200 ? "\($0.prefix(200))…" : $0 }
         let owner = preview.owner ?? "Somebody"
@@ -74,6 +78,7 @@ struct SharePage {
         return PeopleLayout.page(
             person, title: shown ?? "Something is shared with you", status: status,
             """
+            \(SignInPage.alert(error))
             <p><strong>\(owner)</strong> shares \(shown.map { "“\($0)”" } ?? "records") with you.</p>
             <div class="card"><dl class="facts">
             <dt>You may</dt><dd>\(Self.text(preview.permission))</dd>
@@ -121,7 +126,7 @@ struct SharePage {
 
     // Words
 
-    private static func text(_ permission: ShareParticipant.Permission?) -> String {
+    static func text(_ permission: ShareParticipant.Permission?) -> String {
         switch permission {
         case .readOnly: "read"
         case .readWrite: "read, add, change and delete"

@@ -102,28 +102,36 @@ package struct Console: Sendable {
             return SignInPage.form(request)
         default: break
         }
+        let isSignOut = request.isPost && request.page == "sign-out" && request.isOfOwnPage
         guard let (session, account) = try await session(request) else {
+            // Nothing was typed, and nothing is left to end.
+            if isSignOut { return .redirect(to: Address(["sign-in"])) }
             guard !request.isPost else {
-                return SignInPage.form(request, error: "Your session has ended. Sign in again.", status: 403)
+                return SignInPage.form(after: request)
             }
             return .redirect(to: Address(["sign-in"]).with("to", request.page.isEmpty ? nil : SignInPage.destination(request)))
         }
+        // Also with the form of an earlier session.
+        if isSignOut { return try await signOut(session, request) }
         if request.isPost {
             guard CredentialStore.isToken(request.form["token"] ?? "", of: session) else {
-                throw AdministrationError(
-                    .forbidden, "this form has expired, or is not of this session; go back, reload the page, and send it again")
+                guard request.isOfOwnPage else { throw UnsentForm.unknown }
+                let context = try await Context(request, session, account, administration(session, request))
+                return try await refusal(of: UnsentForm.expired, context) ?? Layout.failure(UnsentForm.expired, context)
             }
             if request.page == "sign-out" { return try await signOut(session, request) }
         }
-        let administration = Administration(
-            cloud, credentials, by: .console(session.operator, address: request.address), changed: changed)
-        let context = try await Context(request, session, account, administration)
+        let context = try await Context(request, session, account, administration(session, request))
         do {
             return try await page(context)
         } catch let error as AdministrationError {
             report(internal: error)
             return try await refusal(of: error, context) ?? Layout.failure(error, context)
         }
+    }
+
+    private func administration(_ session: ConsoleSession, _ request: ConsoleRequest) -> Administration {
+        Administration(cloud, credentials, by: .console(session.operator, address: request.address), changed: changed)
     }
 
     /// The page of a form that was refused: it says why, and has what was typed.
@@ -193,13 +201,36 @@ package struct Console: Sendable {
             address: request.address,
             isKnown: attempt.isKnown, as: email)
         guard case .signedIn(let cookie) = signedIn else {
-            let code = SignInPage.code(signedIn)
+            let code = SignInPage.code(signedIn, isFirst: SignInPage.isWithoutCode(request))
             let error = code ?? "The e-mail address or the password is wrong, or the account is no operator."
             return SignInPage.form(request, email: email, error: error, needsCode: code != nil, status: 403)
         }
-        var reply = ConsoleReply.redirect(to: SignInPage.destination(request.form["to"] ?? ""))
+        let to = request.form["to"] ?? ""
+        var reply = try await unsentPage(request, to, cookie) ?? .redirect(to: SignInPage.destination(to))
         reply.headers.append(("Set-Cookie", ConsoleHeaders.cookie(cookie, request)))
         return reply
+    }
+
+    /// The page of a form that was sent after the session before had ended, with what was typed.
+    ///
+    /// - Parameter cookie: Of the new session.
+    /// - Returns: `nil` where no form was carried, and where its page can't be shown.
+    private func unsentPage(_ request: ConsoleRequest, _ to: String, _ cookie: String) async throws -> ConsoleReply? {
+        let page = String(to.prefix { $0 != "?" })
+        guard let unsent = UnsentForm(carriedBy: request), Self.pages.contains(page), !Self.open.contains(page),
+            let session = try await credentials.consoleSession(cookie),
+            let account = try await cloud.account(id: session.operator.id), account.status == .available
+        else { return nil }
+        var asked = request
+        (asked.page, asked.form, asked.query) = (page, unsent.fields, [:])
+        do {
+            let context = try await Context(asked, session, account, administration(session, asked))
+            var reply = try await refusal(of: UnsentForm.carried, context)
+            reply?.status = 200
+            return reply
+        } catch is AdministrationError {
+            return nil
+        }
     }
 
     private func signOut(_ session: ConsoleSession, _ request: ConsoleRequest) async throws -> ConsoleReply {
@@ -217,18 +248,23 @@ package struct Console: Sendable {
     ///
     /// - Parameters:
     ///   - details: More about it, below the question.
+    ///   - mark: The text of a box that has to be marked as well; `nil` for none.
     ///   - isHarmless: Whether nothing is taken away.
     ///   - isAlwaysAsked: Whether the password is entered each time, however short ago it was.
     /// - Returns: The page that asks; `nil` where it may be done.
     func confirmation(
-        _ context: Context, _ question: String, details: HTML = .none, _ button: String, isHarmless: Bool = false,
-        isAlwaysAsked: Bool = false
+        _ context: Context, _ question: String, details: HTML = .none, mark: String? = nil, _ button: String,
+        isHarmless: Bool = false, isAlwaysAsked: Bool = false
     ) async throws -> ConsoleReply? {
         let request = context.request
         let isEntered = !isAlwaysAsked && credentials.isConfirmed(context.session)
         var page = ConfirmationPage(
-            context: context, question: question, details: details, button: button, isHarmless: isHarmless, isEntered: isEntered)
+            context: context, question: question, details: details, mark: mark, button: button, isHarmless: isHarmless,
+            isEntered: isEntered)
         guard request.form["confirmed"] != nil else { return page.reply() }
+        guard mark == nil || request.form["marked"] != nil else {
+            return page.reply(error: "Nothing is done: mark the box if you are sure.", status: 400)
+        }
         if isEntered { return nil }
         page.isEntered = false
         do {

@@ -64,6 +64,9 @@ package struct ConsoleRequest: Sendable {
         }
     }
 
+    /// Whether the browser says that a page of this server has made it. ``isOwn`` is true as well for a client that says nothing.
+    var isOfOwnPage: Bool { isOwn && (origin != nil || fetchSite == "same-origin") }
+
     /// Scheme, host and port of an address, as browsers write an origin.
     private static func origin(of address: String) -> String {
         guard let parts = URLComponents(string: address.lowercased()), let scheme = parts.scheme, let host = parts.host else {

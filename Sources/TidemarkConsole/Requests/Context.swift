@@ -63,16 +63,38 @@ struct Context: Sendable {
         "account": ["id"], "record": ["db", "account", "zone", "owner", "name"], "zones": ["db", "account", "zone", "owner"],
     ]
     /// The fields of forms that say what is to be done.
-    private static let doing: Set = ["token", "c", "e", "action", "field", "index", "password", "confirmed"]
+    private static let doing: Set = ["token", "c", "e", "action", "field", "index", "password", "confirmed", "marked"]
 
     /// The query of the page that the posted form is on. It names pages of the console alone, whatever the form has.
-    private var formPage: [(name: String, value: String?)] {
+    private var formPage: [(name: String, value: String?)] { Self.formPage(of: request) }
+
+    private static func formPage(of request: ConsoleRequest) -> [(name: String, value: String?)] {
+        func value(_ name: String) -> String? { request.form[name].flatMap { $0.isEmpty ? nil : $0 } }
         switch request.page {
         case "records":
-            request.form.filter { !Self.doing.contains($0.key) }.sorted { $0.key < $1.key }.map { ($0.key, $0.value) }
-        case "zones": (Self.naming["zones"] ?? []).map { ($0, value($0)) } + [("shares", "1")]
-        default: (Self.naming[request.page] ?? []).map { ($0, value($0)) }
+            return request.form.filter { !doing.contains($0.key) }.sorted { $0.key < $1.key }.map { ($0.key, $0.value) }
+        case "zones": return (naming["zones"] ?? []).map { ($0, value($0)) } + [("shares", "1")]
+        default: return (naming[request.page] ?? []).map { ($0, value($0)) }
         }
+    }
+
+    /// The address of the page that a form is on, for whoever has to sign in first. It has nothing that was typed.
+    static func formAddress(of request: ConsoleRequest) -> Address {
+        var query: [(name: String, value: String?)] = [("c", request.form["c"]), ("e", request.form["e"])]
+        query += formPage(of: request)
+        if request.page == "record", request.form["action"] == nil {
+            // The form of a record has a tag where the record is there already; otherwise its name was typed.
+            if request.form["tag"]?.isEmpty ?? true {
+                query.removeAll { $0.name == "name" }
+                query.append((name: "new", value: "1"))
+                query.append((name: "type", value: request.form["type"]))
+            } else {
+                query.append((name: "edit", value: "1"))
+            }
+        }
+        var address = Address(request.page.isEmpty ? [] : [request.page])
+        for (name, value) in query { if let value, !value.isEmpty { address.add(name, value) } }
+        return address
     }
 
     /// The address of the page that the posted form is on.

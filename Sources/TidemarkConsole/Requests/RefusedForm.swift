@@ -7,9 +7,15 @@ struct RefusedForm: Sendable {
 
     init(_ error: AdministrationError, _ form: [String: String]) {
         self.error = error
-        // What proves who somebody is, is never shown again.
-        self.form = form.filter { !["token", "password", "confirmed"].contains($0.key) }
+        self.form = Self.shown(form)
     }
+
+    /// What of a form may be shown again: not what proves who somebody is. Ends of lines are as pages have them.
+    static func shown(_ form: [String: String]) -> [String: String] {
+        form.filter { !secrets.contains($0.key) }.mapValues(FieldView.normalized)
+    }
+
+    private static let secrets: Set = ["token", "password", "new", "again", "code", "factor", "confirmed", "marked"]
 
     /// What marks the message.
     static let mark = " id=\"refused\""

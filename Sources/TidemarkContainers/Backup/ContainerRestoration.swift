@@ -141,6 +141,7 @@ public struct ContainerRestoration: Sendable {
         do {
             try folder.replace()
         } catch {
+            // The caller gets the first error; what stays beside has a name of its own.
             try? folder.drop()
             throw error
         }

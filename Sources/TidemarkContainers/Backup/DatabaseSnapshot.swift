@@ -56,6 +56,7 @@ final class DatabaseSnapshot: Sendable {
     }
 
     deinit {
+        // They only read: nothing is lost where closing fails.
         try? queue.close()
         try? digestQueue.close()
     }

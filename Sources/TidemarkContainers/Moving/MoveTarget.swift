@@ -37,6 +37,7 @@ enum MoveTarget {
             return
         }
         guard access(target.appendingPathComponent(ContainerContents.description).path, F_OK) != 0 else {
+            // One that can't be opened is another one.
             let there = try? ContainerDirectory(openingAt: target)
             self = .occupied(
                 there?.description.identity == identity

@@ -169,6 +169,7 @@ public struct StoreMover: Sendable {
             return try body()
         } catch {
             let error = StoreError(error, doing: "move \(source.path) to \(target.path)")
+            // A container that can't be opened adds nothing to the error.
             throw (try? ContainerDirectory(openingAt: source))?.naming(error) ?? error
         }
     }
@@ -195,6 +196,7 @@ public struct StoreMover: Sendable {
         do {
             try journal.write(in: places.target, replaces: false)
         } catch {
+            // The caller gets the first error; a folder that stays is empty.
             if madeFolder { try? ContainerContents.removeIfEmpty(places.target) }
             throw error
         }

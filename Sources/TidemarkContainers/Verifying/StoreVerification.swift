@@ -161,8 +161,12 @@ public struct StoreVerification: Sendable {
         report.problems += findings.indexes.map { .init(.index, Self.indexMessage($0)) }
         var referenced: [String: Reference] = [:]
         for row in try Row.fetchAll(db, sql: "SELECT id, media FROM tide_assets") {
+            guard let id = String.fromDatabaseValue(row[0]) else {
+                report.problems.append(.init(.database, "the table tide_assets has a row whose id has a wrong form"))
+                continue
+            }
             let media = Int.fromDatabaseValue(row[1]) ?? 0
-            referenced[row[0]] = Reference(mayBeAbsent: media >= StoredMedia.absent)
+            referenced[id] = Reference(mayBeAbsent: media >= StoredMedia.absent)
         }
         // A damaged file may not let itself be read to the end; what it does not yield is in SQLite's own findings.
         try reporting(&report) { _ in _ = try StoreCounters(db) }
@@ -323,7 +327,7 @@ public struct StoreVerification: Sendable {
         let rows = try Row.fetchCursor(db, sql: source)
         while let row = try rows.next() {
             // What is no text is no identifier either, and is missing as such.
-            let value: DatabaseValue = row[0]
+            let value = row[0] as DatabaseValue
             let id = String.fromDatabaseValue(value) ?? value.description
             var reference = referenced[id] ?? Reference(isRegistered: false)
             guard reference.record == nil else { continue }

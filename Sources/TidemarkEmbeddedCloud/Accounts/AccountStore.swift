@@ -32,6 +32,8 @@ actor AccountStore: AccountStorage {
             + "\(digits.dropFirst(15).prefix(3))-\(digits.dropFirst(18).prefix(12))"
     }
 
+    /// How messages call the database.
+    private static let file = "accounts.sqlite"
     /// "TidA". Format 2 is the oldest that was frozen.
     package static let migrations = FormatMigrations(applicationID: 0x5469_6441, oldest: 2)
 
@@ -53,6 +55,10 @@ actor AccountStore: AccountStorage {
     }
 
     // Writing
+
+    nonisolated func emptyLog() async { await SharedDatabase.emptyLog { await self.tryToEmptyLog() } }
+
+    private func tryToEmptyLog() -> Bool { database.tryToEmptyLog() }
 
     func add(_ account: StoredAccount) throws(CloudError) -> StoredAccount {
         try run { () throws in
@@ -113,7 +119,7 @@ actor AccountStore: AccountStorage {
         do {
             return try cache.account(id) { db, id in try Self.fetch(db, "id", id) }
         } catch {
-            throw CloudError(storage: error)
+            throw CloudError(storage: error, of: Self.file)
         }
     }
 
@@ -125,7 +131,7 @@ actor AccountStore: AccountStorage {
         if let id = users[container]?[name] { return try found("id", id) }
         // A name can't be led back to its account: all that came since are tried, once.
         let version = try cache.map { cache throws(CloudError) in
-            do { return try cache.version() } catch { throw CloudError(storage: error) }
+            do { return try cache.version() } catch { throw CloudError(storage: error, of: Self.file) }
         }
         if let version, searched[container] == version { return nil }
         defer { searched[container] = version }
@@ -177,11 +183,13 @@ actor AccountStore: AccountStorage {
         let statement = try db.cachedStatement(
             sql: "SELECT id, email, phone, name, quota, status, discoverable FROM accounts WHERE \(column) = ?")
         return try Row.fetchOne(statement, arguments: [value]).map { row in
-            let name: String? = row[3]
-            return StoredAccount(
-                id: row[0], email: row[1], phone: row[2],
-                name: name.flatMap { try? JSONDecoder().decode(PersonName.self, from: Data($0.utf8)) }, quota: row[4],
-                status: .init(rawValue: row[5]) ?? .couldNotDetermine, isDiscoverable: row[6])
+            // A name that can't be read counts as missing: the account is of use without it.
+            let name: String? = try row.decode(atIndex: 3)
+            return try StoredAccount(
+                id: row.decode(atIndex: 0), email: row.decode(atIndex: 1), phone: row.decode(atIndex: 2),
+                name: name.flatMap { try? JSONDecoder().decode(PersonName.self, from: Data($0.utf8)) },
+                quota: row.decode(atIndex: 4), status: .init(rawValue: row.decode(atIndex: 5)) ?? .couldNotDetermine,
+                isDiscoverable: row.decode(atIndex: 6))
         }
     }
 
@@ -189,7 +197,7 @@ actor AccountStore: AccountStorage {
         do {
             return try body()
         } catch {
-            throw CloudError(storage: error)
+            throw CloudError(storage: error, of: Self.file)
         }
     }
 }

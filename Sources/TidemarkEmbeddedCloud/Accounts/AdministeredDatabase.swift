@@ -23,6 +23,11 @@ package struct AdministeredDatabase: Sendable {
         try await container.engine.recordCounts(in: zone, caller)
     }
 
+    /// Returns whether a zone has records; it has none where nothing was saved in it.
+    package func hasRecords(in zone: CloudZoneID) async throws(CloudError) -> Bool {
+        try await container.engine.hasRecords(in: zone, caller)
+    }
+
     /// Returns the shares of a zone; none in a public database.
     package func shares(in zone: CloudZoneID) async throws(CloudError) -> [CloudShare] {
         guard caller.scope != .public else { return [] }
@@ -58,6 +63,30 @@ package struct AdministeredDatabase: Sendable {
             throw CloudError(.unknownItem, "Record not found")
         }
         return try found.get()
+    }
+
+    /// Returns who has changed records last, and when, by their names. Records that are not there are left out; of damaged ones only the
+    /// names are known.
+    ///
+    /// - Throws: `CloudError` `zoneNotFound`.
+    package func modifications(
+        of names: [String], in zone: CloudZoneID
+    ) async throws(CloudError) -> (stamps: [String: CloudRecord.Stamp], damaged: Set<String>) {
+        var stamps: [String: CloudRecord.Stamp] = [:]
+        var damaged: Set<String> = []
+        var rest = names[...]
+        while !rest.isEmpty {
+            let some = Array(rest.prefix(max(1, container.engine.limits.operationsPerRequest)))
+            rest = rest.dropFirst(some.count)
+            let answers = try await container.engine.lookup(some, in: zone, keys: [], caller)
+            for (name, answer) in zip(some, answers) {
+                switch answer {
+                case .success(let record): stamps[name] = record.modified
+                case .failure(let error): if error.code == .recordDamaged { damaged.insert(name) }
+                }
+            }
+        }
+        return (stamps, damaged)
     }
 
     /// Changes a record.

@@ -32,6 +32,50 @@ extension EmbeddedCloud {
         package init() {}
     }
 
+    /// Counts what goes with an account.
+    package struct Holdings: Hashable, Sendable {
+        /// Records of the account's private databases, without shares.
+        package var records = 0
+        /// Shares of the account.
+        package var shares = 0
+        /// Accounts that take part in these shares, of each container.
+        package var participants = 0
+
+        package init() {}
+    }
+
+    /// Counts what the private databases of an account have, and who takes part in its shares. Zones that are damaged are left out.
+    ///
+    /// - Complexity: O(private records of the account).
+    package func holdings(of account: StoredAccount) async throws(CloudError) -> Holdings {
+        var holdings = Holdings()
+        // By containers: who takes part in both environments is one.
+        var participants: [String: Set<String>] = [:]
+        for (name, environment) in try await containers() {
+            let engine = try await openedContainer(name, environment).engine
+            let caller = caller(account, .private, in: name)
+            for zone in try await zones(engine, caller) {
+                let counts = await Result.catching { () async throws(CloudError) in
+                    try await engine.recordCounts(in: zone, caller)
+                }
+                for (type, count) in try counts.undamaged ?? [:] where type != CloudShare.recordType {
+                    holdings.records += count
+                }
+                let shares = await Result.catching { () async throws(CloudError) in
+                    try await engine.shares(in: zone, caller)
+                }
+                for share in try shares.undamaged ?? [] {
+                    holdings.shares += 1
+                    for person in share.participants where person.role != .owner && person.acceptanceStatus == .accepted {
+                        participants[name, default: []].insert(person.identity.userRecordName ?? person.id)
+                    }
+                }
+            }
+        }
+        holdings.participants = participants.values.reduce(0) { $0 + $1.count }
+        return holdings
+    }
+
     /// Visits all that is stored for an account: its private records and shares, its public records, and the shares of others in which it takes
     /// part, whose records are not its own. The account need not be available. Damage is an item, and the rest is visited all the same.
     ///

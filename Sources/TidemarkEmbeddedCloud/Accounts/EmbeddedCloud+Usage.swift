@@ -51,15 +51,21 @@ extension EmbeddedCloud {
     public func usage(of account: StoredAccount) async throws(CloudError) -> [Usage] {
         var usage: [Usage] = []
         for (name, environment) in try await sortedContainers() {
-            let user = Self.userRecordName(account.id, in: name)
-            let (bytes, reserved) = try await openedContainer(name, environment).engine.storage.read { rows throws(CloudError) in
-                (try rows.used(by: user), try rows.reserved(by: user).bytes)
-            }
-            guard bytes != 0 || reserved != 0 else { continue }
-            usage.append(
-                Usage(container: name, environment: environment, userRecordName: user, bytes: bytes, reserved: reserved))
+            if let used = try await self.usage(of: account, in: name, environment) { usage.append(used) }
         }
         return usage
+    }
+
+    /// Returns what an account has stored in a container; `nil` for nothing.
+    package func usage(
+        of account: StoredAccount, in name: String, _ environment: StoreEnvironment
+    ) async throws(CloudError) -> Usage? {
+        let user = Self.userRecordName(account.id, in: name)
+        let (bytes, reserved) = try await openedContainer(name, environment).engine.storage.read { rows throws(CloudError) in
+            (try rows.used(by: user), try rows.reserved(by: user).bytes)
+        }
+        guard bytes != 0 || reserved != 0 else { return nil }
+        return Usage(container: name, environment: environment, userRecordName: user, bytes: bytes, reserved: reserved)
     }
 
     /// Counts what is stored for all accounts from the rows, and corrects the numbers that are wrong. O(records + assets); other
@@ -96,6 +102,8 @@ public struct QueryLimits: Hashable, Sendable {
     public var cost: Int64 = 50_000_000
     /// The time after which a query ends, whatever it has cost.
     public var time = Duration.seconds(10)
+    /// As `QueryBudget.frequent`, for tests.
+    package var frequent = 5_000
 
     /// Makes the default limits.
     public init() {}
@@ -106,5 +114,6 @@ extension QueryLanes.Limits {
         self.init()
         (long.steps, long.time) = (limits.cost, limits.time)
         quick.steps = min(quick.steps, limits.cost)
+        (quick.frequent, long.frequent) = (limits.frequent, limits.frequent)
     }
 }

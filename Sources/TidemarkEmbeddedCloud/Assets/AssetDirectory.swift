@@ -64,6 +64,7 @@ actor AssetDirectory: AssetStorage {
         var sum: Int64 = 0
         for name in try CloudDirectory.names(in: uploads) where name != own {
             let other = uploads.appendingPathComponent(name).path
+            // A piece that is gone has become whole, or was removed, meanwhile.
             guard let attributes = try? FileManager.default.attributesOfItem(atPath: other),
                 let modified = attributes[.modificationDate] as? Date, let size = (attributes[.size] as? NSNumber)?.int64Value
             else { continue }
@@ -74,6 +75,7 @@ actor AssetDirectory: AssetStorage {
 
     /// When the last piece of an asset came that is on its way up, in microseconds since 1970 UTC; `nil` where there is none.
     func lastPiece(of digest: String, owner: String, by user: String?) -> Int64? {
+        // A text that is no digest is the name of no file; so below.
         guard let part = try? place(CloudAsset(digest: digest, size: 0), owner: owner, by: user).part,
             let attributes = try? FileManager.default.attributesOfItem(atPath: part.path),
             let modified = attributes[.modificationDate] as? Date
@@ -96,8 +98,16 @@ actor AssetDirectory: AssetStorage {
             let descriptor = open(part.path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
             guard descriptor >= 0 else { throw failure("open", part) }
             let file = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
+            // Its descriptor, and with it the lock, stays until the content is in its place.
+            defer { withExtendedLifetime(file) {} }
             // Two that send the same asset add to it one after the other.
             guard flock(descriptor, LOCK_EX) == 0 else { throw failure("lock", part) }
+            var (own, named) = (stat(), stat())
+            guard fstat(descriptor, &own) == 0 else { throw failure("look at", part) }
+            // Whoever had the lock may have put the file in its place, or removed it: another upload would be put in its place then.
+            guard lstat(part.path, &named) == 0, named.st_ino == own.st_ino else {
+                throw CloudError(.invalidArguments, "another client has sent a piece of the same asset; ask how far it has come")
+            }
             let there = Int64(try file.seekToEnd())
             guard offset == there else {
                 throw CloudError(.invalidArguments, "the piece begins at \(offset), and the cloud has \(there) bytes")
@@ -105,24 +115,54 @@ actor AssetDirectory: AssetStorage {
             guard there + Int64(piece.count) <= asset.size else {
                 throw CloudError(.invalidArguments, "the asset has \(asset.size) bytes, and the piece goes beyond them")
             }
-            let arrival = try arrival(of: part, descriptor, there)
-            try file.write(contentsOf: piece)
-            arrival?.add(piece)
-            let received = there + Int64(piece.count)
-            guard received == asset.size else { return (received, false) }
-            arrivals[part.path] = nil
-            guard try arrival?.finish() ?? Self.digest(of: file) == asset else {
-                unlink(part.path)
-                throw CloudError(.assetNotAvailable, "what was uploaded is not the content of the digest \(asset.digest)")
+            do {
+                guard try append(piece, to: asset, file, part, there) else { return (there + Int64(piece.count), false) }
+                try Folder.make(whole.deletingLastPathComponent(), mode: 0o700)
+            } catch {
+                // The client has no answer, so the piece does not count: it may come again.
+                if ftruncate(descriptor, off_t(there)) != 0 { unlink(part.path) }
+                throw error
             }
-            guard fsync(descriptor) == 0 else { throw failure("make durable", part) }
-            try Folder.make(whole.deletingLastPathComponent(), mode: 0o700)
-            guard rename(part.path, whole.path) == 0 else { throw failure("put in its place", part) }
+            // Over a network the file may be in its place although this fails, and is not to be cut off there.
+            guard rename(part.path, whole.path) == 0 else { throw removing(part, after: failure("put in its place", part)) }
             try synchronize(whole.deletingLastPathComponent())
-            return (received, true)
+            return (asset.size, true)
         } catch {
             throw CloudError(storage: error)
         }
+    }
+
+    /// Writes a piece behind the bytes of an upload that are there. A whole content is checked and durable then, and another one is removed.
+    ///
+    /// - Parameter there: How many bytes are there.
+    /// - Returns: Whether the content is whole.
+    private func append(
+        _ piece: Data, to asset: CloudAsset, _ file: FileHandle, _ part: URL, _ there: Int64
+    ) throws -> Bool {
+        let arrival = try arrival(of: part, file.fileDescriptor, there)
+        do throws(StoreError) {
+            try DurableFile.write(piece, to: file, path: part.path)
+        } catch {
+            throw error.code == .diskFull ? noRoom(error.message) : CloudError(storage: error)
+        }
+        arrival?.add(piece)
+        guard there + Int64(piece.count) == asset.size else { return false }
+        arrivals[part.path] = nil
+        guard try arrival?.finish() ?? Self.digest(of: file) == asset else {
+            let message = "what was uploaded is not the content of the digest \(asset.digest)"
+            throw removing(part, after: CloudError(.assetNotAvailable, message))
+        }
+        // The system may have lost bytes of earlier pieces, too, and a later call would not say so.
+        guard fsync(file.fileDescriptor) == 0 else { throw removing(part, after: failure("make durable", part)) }
+        return true
+    }
+
+    /// Removes an upload that can't go on, so that it begins again.
+    ///
+    /// - Returns: The error.
+    private func removing(_ part: URL, after error: CloudError) -> CloudError {
+        unlink(part.path)
+        return error
     }
 
     /// Puts a content in its place that has come whole, as a file of the same file system. The caller has hashed it.
@@ -277,10 +317,13 @@ actor AssetDirectory: AssetStorage {
         try CloudDirectory.names(in: root).filter { $0 == "public" || $0.hasPrefix("_") }.map { $0 == "public" ? "" : $0 }
     }
 
-    /// Digests of an owner's contents that begin with a byte.
-    func digests(of owner: String, beginningWith byte: UInt8) throws(CloudError) -> Set<String> {
-        let place = folder(of: owner).appendingPathComponent(Hexadecimal.text(CollectionOfOne(byte)))
-        return Set(try CloudDirectory.names(in: place).filter { (try? CloudAsset(digest: $0, size: 0).check()) != nil })
+    /// Digests of an owner's contents: those that begin with one byte, and then those with the next.
+    func digests(of owner: String, from place: String?) throws(CloudError) -> (digests: Set<String>, next: String?) {
+        let byte = place.flatMap { UInt8($0, radix: 16) } ?? 0
+        let names = try CloudDirectory.names(
+            in: folder(of: owner).appendingPathComponent(Hexadecimal.text(CollectionOfOne(byte))))
+        let digests = names.filter { (try? CloudAsset(digest: $0, size: 0).check()) != nil }
+        return (Set(digests), byte == .max ? nil : Hexadecimal.text(CollectionOfOne(byte + 1)))
     }
 
     private func synchronize(_ url: URL) throws {
@@ -291,10 +334,15 @@ actor AssetDirectory: AssetStorage {
     }
 
     private func failure(_ what: String, _ url: URL) -> CloudError {
-        let isFull = errno == ENOSPC || errno == EDQUOT
-        var error = CloudError(
-            isFull ? .quotaExceeded : .internalError, "cannot \(what) \(url.path): \(String(cString: strerror(errno)))")
-        if isFull { error.publicReason = "the server has no room for the content" }
+        let number = errno
+        let message = "cannot \(what) \(url.path): \(String(cString: strerror(number)))"
+        return number == ENOSPC || number == EDQUOT ? noRoom(message) : CloudError(.internalError, message)
+    }
+
+    /// A disk or a quota that is full is the server's. To the client it is as if the account were full: a person has to act.
+    private func noRoom(_ message: String) -> CloudError {
+        var error = CloudError(.quotaExceeded, message)
+        error.publicReason = "the server has no room for the content"
         return error
     }
 }

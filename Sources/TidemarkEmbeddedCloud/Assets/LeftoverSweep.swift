@@ -16,8 +16,10 @@ actor LeftoverSweep {
 
     /// Where something goes wrong, it goes on with the next.
     ///
-    /// - Parameter names: The containers; `nil` for all that there are.
-    func run(over names: Set<String>?, at now: Date) async -> EmbeddedCloud.Sweep {
+    /// - Parameters:
+    ///   - names: The containers; `nil` for all that there are.
+    ///   - period: As ``EmbeddedCloud/sweepLeftovers(of:at:every:)`` has it.
+    func run(over names: Set<String>?, at now: Date, every period: Duration?) async -> EmbeddedCloud.Sweep {
         var sweep = EmbeddedCloud.Sweep()
         let containers: [(String, StoreEnvironment)]
         do throws(CloudError) {
@@ -26,20 +28,28 @@ actor LeftoverSweep {
             return EmbeddedCloud.Sweep(failure: error)
         }
         for (name, environment) in containers where names?.contains(name) ?? Self.isContainer(name) {
+            guard !Task.isCancelled else { return sweep }
             do throws(CloudError) {
                 let container = try await cloud.openedContainer(name, environment)
                 container.goOnRemoving()
                 try await container.engine.forgetUploads(of: nil, container.assetStorage)
                 try await container.engine.forgetAnswers()
-                for owner in try await container.assetStorage.owners() {
-                    guard !Task.isCancelled else { return sweep }
+                // What follows asks for each owner's contents.
+                guard let turn = try await SweepTurn.begin(over: container.engine.storage, every: period) else { continue }
+                for owner in turn.rest(of: try await container.assetStorage.owners()) {
                     do throws(CloudError) {
-                        let count = try await container.engine.sweep(owner, container.assetStorage, at: now)
+                        let count = try await container.engine.sweep(
+                            owner, container.assetStorage, at: now,
+                            while: { () async throws(CloudError) in try await turn.renew() })
                         sweep.removed += count
                     } catch {
                         sweep.note(error, name, environment)
                     }
+                    // Where the server ends, the turn goes on with this owner.
+                    guard !Task.isCancelled else { return sweep }
+                    guard try await turn.renew(behind: owner) else { break }
                 }
+                try await turn.end()
             } catch {
                 sweep.note(error, name, environment)
             }
@@ -76,7 +86,8 @@ extension EmbeddedCloud {
     }
 
     /// Takes away contents of assets that were sent and that no record names, a day and an hour after they came or were last asked for,
-    /// and what was begun and left for a week. A server does it each hour. O(assets).
+    /// and what was begun and left for a week. A server does it each hour, and of several servers one each day. Where that one ends meanwhile, the
+    /// next goes on where it was. O(assets).
     ///
     /// What can't be done in one container keeps it from none of the others.
     ///
@@ -94,7 +105,10 @@ extension EmbeddedCloud {
     /// - Parameters:
     ///   - names: Those that are looked at, and opened; `nil` for all that there are.
     ///   - now: By which the ages of files are told.
-    package func sweepLeftovers(of names: Set<String>? = nil, at now: Date = Date()) async -> Sweep {
-        await LeftoverSweep(self).run(over: names, at: now)
+    ///   - period: Where several servers share a container, one of them looks at its contents in such a time; `nil` for this one.
+    package func sweepLeftovers(
+        of names: Set<String>? = nil, at now: Date = Date(), every period: Duration? = nil
+    ) async -> Sweep {
+        await LeftoverSweep(self).run(over: names, at: now, every: period)
     }
 }

@@ -176,16 +176,16 @@ public struct CloudBackup: Sendable {
                     ? "SELECT owner, digest, size FROM assets"
                     : "SELECT o.name, a.digest, a.size FROM assets a JOIN owners o ON o.number = a.owner"
                 return try Row.fetchAll(db, sql: sql).compactMap { row in
-                    guard let owner: String = row[0], let digest: String = row[1], let size: Int64 = row[2],
-                        CloudDirectory.isOwner(owner)
+                    guard let owner = String.fromDatabaseValue(row[0]), let digest = String.fromDatabaseValue(row[1]),
+                        let size = Int64.fromDatabaseValue(row[2]), CloudDirectory.isOwner(owner)
                     else { return nil }
                     let asset = CloudAsset(digest: digest, size: size)
+                    // The verification reports an entry that can be no asset's.
                     return (try? asset.check()) == nil ? nil : (owner, asset)
                 }
             }
-        } catch let error as DatabaseError {
+        } catch let error as StoreError where error.code == .corrupt {
             // What of the list can't be read, the verification tells.
-            guard error.resultCode == .SQLITE_CORRUPT else { throw error }
             return []
         }
     }
@@ -248,10 +248,24 @@ enum DatabaseFile {
         var configuration = Configuration()
         configuration.readonly = true
         configuration.label = "tidemark.backup"
-        let queue = try DatabaseQueue(path: url.path, configuration: configuration)
-        let result = try queue.read(body)
-        try queue.close()
-        return result
+        return try opening(url, configuration, to: "read") { queue in try queue.read(body) }
+    }
+
+    /// Opens a file, and closes it afterwards.
+    ///
+    /// - Parameter what: What the body does with the file, for the message of an error.
+    /// - Throws: ``StoreError`` with the file and the cause in place of an error of SQLite; what else the body throws.
+    static func opening<Result>(
+        _ url: URL, _ configuration: Configuration = Configuration(), to what: String, _ body: (DatabaseQueue) throws -> Result
+    ) throws -> Result {
+        do {
+            let queue = try DatabaseQueue(path: url.path, configuration: configuration)
+            let result = try body(queue)
+            try queue.close()
+            return result
+        } catch let error as DatabaseError {
+            throw StoreError(error, doing: "\(what) \(url.path)", with: url.path)
+        }
     }
 
     /// Removes what SQLite has left beside databases that nobody has open, and that belongs to nothing.
@@ -271,9 +285,9 @@ enum DatabaseFile {
         var digest = AssetDigest()
         while let data = try source.read(upToCount: 1 << 20), !data.isEmpty {
             digest.update(data)
-            try target.write(contentsOf: data)
+            try DurableFile.write(data, to: target, path: new.path)
         }
-        guard fsync(target.fileDescriptor) == 0 else { throw CloudDirectory.failure("make durable", new) }
+        try DurableFile.synchronize(target, path: new.path)
         return digest.finish()
     }
 }

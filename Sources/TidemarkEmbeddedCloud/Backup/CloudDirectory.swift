@@ -134,6 +134,7 @@ struct PendingDirectory: ~Copyable {
         do {
             return try body(url)
         } catch {
+            // The caller gets the first error; what stays has a name of its own.
             try? FileManager.default.removeItem(at: url)
             throw error
         }

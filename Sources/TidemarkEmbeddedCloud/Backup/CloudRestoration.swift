@@ -207,21 +207,22 @@ public struct CloudRestoration: Sendable {
 
     /// Begins another incarnation in a database that nobody has open.
     private static func beginIncarnation(_ url: URL) throws {
-        let queue = try DatabaseQueue(path: url.path)
-        // A backup of an older format stays as it is; the copy is migrated.
-        try queue.writeWithoutTransaction { db in _ = try SQLiteCloudStorage.migrations.migrate(db, path: url.path) }
-        try queue.write { db in
-            let rows = SQLiteCloudTransaction(
-                db,
-                SQLiteCloudContext(
-                    writer: Data(EmbeddedCloud.systemRandom(8)), commonChanges: try SQLiteCloudStorage.commonChanges(db)))
-            let more = EmbeddedCloud.systemRandom(4).reduce(0 as Int64) { $0 << 8 | Int64($1) }
-            try rows.beginIncarnation(
-                Data(EmbeddedCloud.systemRandom(16)), at: try rows.highestChange() + CloudEngine.leap + more)
+        try DatabaseFile.opening(url, to: "begin another incarnation in") { queue in
+            // A backup of an older format stays as it is; the copy is migrated.
+            try queue.writeWithoutTransaction { db in _ = try SQLiteCloudStorage.migrations.migrate(db, path: url.path) }
+            try queue.write { db in
+                let rows = SQLiteCloudTransaction(
+                    db,
+                    SQLiteCloudContext(
+                        path: url.path, writer: Data(EmbeddedCloud.systemRandom(8)),
+                        commonChanges: try SQLiteCloudStorage.commonChanges(db)))
+                let more = EmbeddedCloud.systemRandom(4).reduce(0 as Int64) { $0 << 8 | Int64($1) }
+                try rows.beginIncarnation(
+                    Data(EmbeddedCloud.systemRandom(16)), at: try rows.highestChange() + CloudEngine.leap + more)
+            }
+            // Nothing of it is in the log when that goes.
+            try queue.writeWithoutTransaction { db in try db.execute(sql: "PRAGMA wal_checkpoint(TRUNCATE)") }
         }
-        // Nothing of it is in the log when that goes.
-        try queue.writeWithoutTransaction { db in try db.execute(sql: "PRAGMA wal_checkpoint(TRUNCATE)") }
-        try queue.close()
         try CloudDirectory.synchronize(url)
     }
 }

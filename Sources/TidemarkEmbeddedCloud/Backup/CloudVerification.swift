@@ -215,11 +215,11 @@ extension RowExamination {
         }
         for row in try Row.fetchAll(db, sql: "SELECT * FROM shares ORDER BY id") {
             guard (try? StoredShare(checked: row, "")) == nil else { continue }
-            noteShare((row["id"] as Int64?) ?? 0)
+            noteShare(Int64.fromDatabaseValue(row["id"] as DatabaseValue) ?? 0)
         }
         for row in try Row.fetchAll(db, sql: "SELECT * FROM participants ORDER BY ordinal") {
             guard (try? StoredParticipant(checked: row, "")) == nil else { continue }
-            noteParticipant((row["ordinal"] as Int64?) ?? 0)
+            noteParticipant(Int64.fromDatabaseValue(row["ordinal"] as DatabaseValue) ?? 0)
         }
     }
 
@@ -229,8 +229,8 @@ extension RowExamination {
             sql:
                 "SELECT o.name, a.digest, a.size FROM assets a LEFT JOIN owners o ON o.number = a.owner ORDER BY o.name, a.digest"
         ) {
-            let (owner, digest, size): (String?, String?, Int64?) = (row[0], row[1], row[2])
-            add(CloudAsset(digest: digest ?? "", size: size ?? -1), of: owner ?? "")
+            let (digest, size) = (String.fromDatabaseValue(row[1]) ?? "", Int64.fromDatabaseValue(row[2]) ?? -1)
+            add(CloudAsset(digest: digest, size: size), of: String.fromDatabaseValue(row[0]) ?? "")
         }
     }
 }

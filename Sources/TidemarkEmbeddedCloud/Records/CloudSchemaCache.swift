@@ -50,7 +50,7 @@ extension SQLiteCloudTransaction {
                 statement("SELECT fields FROM records WHERE type = ? AND is_deleted = 0"), arguments: [type])
             var count = 0
             while let row = try rows.next() {
-                if try isCounted(row[0]) { count += 1 }
+                if try isCounted(row.decode(atIndex: 0)) { count += 1 }
             }
             return count
         }

@@ -8,6 +8,8 @@ import TidemarkModel
 struct SQLiteCloudContext: Sendable {
     let schemas = CloudSchemaCache()
     let owners = OwnerNumberCache()
+    /// The path of the file, for messages.
+    let path: String
     /// 8 random bytes of this opening of the database.
     let writer: Data
     /// As ``CloudStorage/commonChanges``.

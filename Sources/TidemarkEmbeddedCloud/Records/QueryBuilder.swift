@@ -8,6 +8,10 @@ import TidemarkModel
 struct QueryBuilder {
     /// Whether there are many records of the type.
     let isFrequent: Bool
+    /// Whether an index of values is known to find few records that meet the conditions.
+    var isFound = false
+    /// Whether the rows are counted that meet one condition.
+    private var isCounting = false
     /// Whether it keeps to some shares: a parameter by name, since it may come twice.
     private var isLimited = false
     private static let shares = "(SELECT value FROM json_each(:shares))"
@@ -28,10 +32,7 @@ struct QueryBuilder {
 
     mutating func sql(_ query: IndexQuery, zone: Zone, limit: Int) -> String {
         // In the order in which their arguments stand in the text.
-        if let shares = query.shares {
-            isLimited = true
-            arguments += ["shares": "[\(shares.map { String($0.number) }.joined(separator: ", "))]"]
-        }
+        bindShares(query.shares)
         let keys = query.order.map { expression($0, zone.owner) }
         let columns = keys.enumerated().map { ", \($1) AS k\($0)" }.joined()
         // What is found in the order of the names needs no sorting.
@@ -39,7 +40,7 @@ struct QueryBuilder {
         let isWide = query.order.isEmpty && query.conditions.allSatisfy { if case .not = $0 { true } else { false } }
         let index = isFrequent && isWide ? " INDEXED BY records_by_name" : ""
         // Without statistics, SQLite would rather walk along all names of the zone. The plus keeps it from that.
-        let plus = query.conditions.contains(where: Self.isNarrow) ? "+" : ""
+        let plus = isFound || query.conditions.contains(where: Self.isNarrow) ? "+" : ""
         var inner = "SELECT r.*\(columns) FROM records r\(index) WHERE \(plus)r.owner = \(bind(zone.owner.databaseValue))"
         inner += " AND \(plus)r.zone = \(bind(zone.number.databaseValue))"
         inner += " AND r.type = \(bind(query.type.databaseValue)) AND r.is_deleted = 0"
@@ -52,6 +53,84 @@ struct QueryBuilder {
         if let after = query.after { outer += " WHERE \(behind(after.values, after.name, query.order))" }
         let order = query.order.enumerated().map { "k\($0) \($1.isAscending ? "ASC" : "DESC")" } + ["name ASC"]
         return "\(outer) ORDER BY \(order.joined(separator: ", ")) LIMIT \(bind(Int64(limit).databaseValue))"
+    }
+
+    private mutating func bindShares(_ shares: [StoredShare.ID]?) {
+        guard let shares else { return }
+        isLimited = true
+        arguments += ["shares": "[\(shares.map { String($0.number) }.joined(separator: ", "))]"]
+    }
+
+    /// SQL that walks a part of an index in the order of the query. Its rows are the numbers of records, with what they are ordered by: only
+    /// records that are equal in the first order are sorted, and what is sorted is small.
+    mutating func walk(
+        _ query: IndexQuery, along index: Int64, _ part: IndexQuery.WalkedPart, zone: Zone, limit: Int
+    ) -> String {
+        bindShares(query.shares)
+        guard let first = query.order.first else { return "" }
+        let after = query.place(in: part)
+        var keys = [part == .values ? "f.value" : "NULL"]
+        for order in query.order.dropFirst() { keys.append(expression(order, zone.owner)) }
+        let columns = keys.enumerated().map { ", \($1) AS k\($0)" }.joined()
+        let number = part == .values ? index : -index
+        // The rows of records without a value have their names.
+        let name = part == .values ? "r.name" : "f.value"
+        var inner = "SELECT r.id AS id, \(name) AS name\(columns) FROM found f CROSS JOIN records r ON r.id = f.record"
+        inner += " WHERE f.owner = \(zone.owner) AND f.zone = \(zone.number) AND f.idx = \(number)"
+        switch part {
+        case .values:
+            if let value = after?.values.first.flatMap({ $0 }) {
+                inner += " AND f.value \(first.isAscending ? ">=" : "<=") \(bind(value.databaseValue))"
+            }
+            for bound in first.bounds { inner += " AND f.value \(bound.comparison.rawValue) \(bind(bound.value.databaseValue))" }
+            // Of several values of a record the least one counts, once.
+            inner += """
+                 AND NOT EXISTS (SELECT 1 FROM found g WHERE g.owner = \(zone.owner) AND g.record = f.record AND g.idx = \(number) \
+                AND (g.value < f.value OR g.value = f.value AND g.ordinal < f.ordinal))
+                """
+        case .withoutValue:
+            if let after, query.order.count == 1 { inner += " AND f.value > \(bind(after.name.databaseValue))" }
+        }
+        inner += " AND r.owner = \(zone.owner) AND r.zone = \(zone.number)"
+        inner += " AND r.type = \(bind(query.type.databaseValue)) AND r.is_deleted = 0"
+        if isLimited {
+            inner += """
+                 AND EXISTS (SELECT 1 FROM covered c WHERE c.owner = \(zone.owner) AND c.zone = \(zone.number) AND c.name = r.name \
+                AND c.is_gone = 0 AND c.share IN \(Self.shares))
+                """
+        }
+        for condition in query.conditions { inner += " AND \(sql(condition, in: nil, zone.owner))" }
+        var outer = "SELECT id\(keys.indices.map { ", k\($0)" }.joined()) FROM (\(inner))"
+        if let after { outer += " WHERE \(behind(after.values, after.name, query.order))" }
+        // All are equal where none has a value: ordered by that, they would all be sorted.
+        var order = query.order.enumerated().map { "k\($0) \($1.isAscending ? "ASC" : "DESC")" }
+        if part == .withoutValue { order.removeFirst() }
+        order.append("name ASC")
+        return "\(outer) ORDER BY \(order.joined(separator: ", ")) LIMIT \(bind(Int64(limit).databaseValue))"
+    }
+
+    /// SQL that counts what an index has for a condition, up to a number; `nil` for a condition that no index finds.
+    mutating func count(_ condition: IndexQuery.Condition, in zone: Zone, upTo limit: Int) -> String? {
+        let rows: String
+        switch condition {
+        case .compare(.index, _, _), .isOneOf(.index, _), .beginsWith(.index, _):
+            isCounting = true
+            rows = sql(condition, in: zone, zone.owner)
+            isCounting = false
+        case .compare(.recordName, _, _), .isOneOf(.recordName, _), .beginsWith(.recordName, _), .compare(.parent, .equal, _),
+            .isOneOf(.parent, _):
+            let numbers = "r.owner = \(zone.owner) AND r.zone = \(zone.number)"
+            rows = "SELECT 1 FROM records r WHERE \(numbers) AND \(sql(condition, in: zone, zone.owner))"
+        default: return nil
+        }
+        return "SELECT count(*) FROM (\(rows) LIMIT \(bind(Int64(limit).databaseValue)))"
+    }
+
+    /// SQL that counts the records that shares cover, up to a number.
+    mutating func count(of shares: [StoredShare.ID], in zone: Zone, upTo limit: Int) -> String {
+        bindShares(shares)
+        let rows = "SELECT 1 FROM covered c WHERE c.owner = \(zone.owner) AND c.share IN \(Self.shares) AND c.is_gone = 0"
+        return "SELECT count(*) FROM (\(rows) LIMIT \(bind(Int64(limit).databaseValue)))"
     }
 
     private mutating func expression(_ order: IndexQuery.Order, _ owner: Int64) -> String {
@@ -112,7 +191,7 @@ struct QueryBuilder {
             return any(key, zone, owner) { builder, column in
                 let lower = builder.bind(text.databaseValue)
                 // All bytes come behind all texts.
-                let upper = Self.end(of: text).map { builder.bind($0.databaseValue) } ?? "x''"
+                let upper = IndexQuery.end(of: text).map { builder.bind($0.databaseValue) } ?? "x''"
                 return "\(column) >= \(lower) AND \(column) < \(upper)"
             }
         case .near(let key, let latitude, let longitude, let metres):
@@ -123,37 +202,20 @@ struct QueryBuilder {
         }
     }
 
-    /// The first text, by the order of bytes, behind all texts that begin with `text`; `nil` where there is none.
-    ///
-    /// In UTF-8, bytes come in the order of the code points.
-    static func end(of text: String) -> String? {
-        var scalars = Array(text.unicodeScalars)
-        while let last = scalars.popLast() {
-            // Surrogates are no characters.
-            let next = last.value == 0xd7ff ? 0xe000 : last.value + 1
-            guard let scalar = Unicode.Scalar(next) else { continue }
-            scalars.append(scalar)
-            var end = String.UnicodeScalarView()
-            end.append(contentsOf: scalars)
-            return String(end)
-        }
-        return nil
-    }
-
     /// That one of a record's values under a key is so.
     private mutating func any(
         _ key: IndexQuery.Key, _ zone: Zone?, _ owner: Int64, _ test: (inout QueryBuilder, String) -> String
     ) -> String {
         if let column = column(key, owner) {
             // Only what a record hangs below may be nothing.
-            return key == .parent ? "coalesce(\(test(&self, column)), 0)" : "(\(test(&self, column)))"
+            return key == .parent && zone == nil ? "coalesce(\(test(&self, column)), 0)" : "(\(test(&self, column)))"
         }
         guard let zone else {
             return
                 "EXISTS (SELECT 1 FROM found f WHERE f.owner = \(owner) AND f.record = r.id AND f.idx = \(index(key)) AND \(test(&self, "f.value")))"
         }
-        return
-            "r.id IN (SELECT f.record FROM found f WHERE f.owner = \(owner) AND f.zone = \(zone.number) AND f.idx = \(index(key)) AND \(test(&self, "f.value")))"
+        let rows = "f.owner = \(owner) AND f.zone = \(zone.number) AND f.idx = \(index(key)) AND \(test(&self, "f.value"))"
+        return isCounting ? "SELECT 1 FROM found f WHERE \(rows)" : "r.id IN (SELECT f.record FROM found f WHERE \(rows))"
     }
 
     /// That a row comes behind one with these keys.

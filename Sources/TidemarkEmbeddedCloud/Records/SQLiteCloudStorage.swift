@@ -23,8 +23,6 @@ public final class SQLiteCloudStorage: CloudStorage {
     public let commonChanges: Int64
     /// With random bytes of this opening. A database that was put back has to be opened again, so it counts on under others.
     private let context: SQLiteCloudContext
-    /// For messages.
-    private let path: String
 
     /// Opens a file, and makes it if there is none. A file of an older format is migrated.
     ///
@@ -40,11 +38,10 @@ public final class SQLiteCloudStorage: CloudStorage {
                 pageSize: Self.pageSize, cacheSize: Self.cacheSize, prepare: Self.prepare)
             (key, began, commonChanges) = try Self.made(database)
             context = SQLiteCloudContext(
-                writer: Data(EmbeddedCloud.systemRandom(8)), commonChanges: commonChanges, observe: observe)
+                path: url.path, writer: Data(EmbeddedCloud.systemRandom(8)), commonChanges: commonChanges, observe: observe)
             writer = Writer(database, context)
             readers = database.reader
             inlineReads = try SharedDatabase.watcher(of: url)
-            path = url.path
         } catch {
             throw CloudError(storage: error)
         }
@@ -92,11 +89,10 @@ public final class SQLiteCloudStorage: CloudStorage {
             key = Array(0..<16)
             began = Self.systemTime()
             commonChanges = 0
-            context = SQLiteCloudContext(writer: Data(count: 8), commonChanges: 0, observe: observe)
+            context = SQLiteCloudContext(path: "memory", writer: Data(count: 8), commonChanges: 0, observe: observe)
             writer = Writer(database, context)
             readers = database.reader
             inlineReads = nil
-            path = "memory"
         } catch {
             throw CloudError(storage: error)
         }
@@ -107,8 +103,8 @@ public final class SQLiteCloudStorage: CloudStorage {
         _ body: @escaping @Sendable (any CloudTransaction) throws(CloudError) -> Answer
     ) async throws(CloudError) -> Answer {
         do {
-            return try await readers.read { [context, path] db in
-                try db.tellingReadErrors(of: path) { try body(SQLiteCloudTransaction(db, context)) }
+            return try await readers.read { [context] db in
+                try db.tellingReadErrors(of: context.path) { try body(SQLiteCloudTransaction(db, context)) }
             }
         } catch {
             throw CloudError(storage: error)
@@ -140,12 +136,15 @@ public final class SQLiteCloudStorage: CloudStorage {
     ) throws(CloudError) -> Answer? {
         do {
             return try inlineReads?.read { db in
-                try db.tellingReadErrors(of: path) { try body(SQLiteCloudTransaction(db, context)) }
+                try db.tellingReadErrors(of: context.path) { try body(SQLiteCloudTransaction(db, context)) }
             }
         } catch {
             throw CloudError(storage: error)
         }
     }
+
+    /// Empties the write-ahead log of the file.
+    public func emptyLog() async { await SharedDatabase.emptyLog { [writer] in await writer.tryToEmptyLog() } }
 
     /// Writes one after the other, on a thread of its own.
     private actor Writer {
@@ -175,6 +174,8 @@ public final class SQLiteCloudStorage: CloudStorage {
             return (answer, database.isWorthResting)
         }
 
+        func tryToEmptyLog() -> Bool { database.tryToEmptyLog() }
+
         /// Does what no write has to wait for, unless one waits: then it is asked for again after that.
         func rest() {
             guard waiting.load(ordering: .relaxed) == 0 else { return }
@@ -194,6 +195,7 @@ public final class SQLiteCloudStorage: CloudStorage {
                         """)
             },
             .init("each row begins with its owner") { db in try OwnerFirst.migrate(db) },
+            .init("records without a value are found in order") { db in try RecordsWithoutValue.migrate(db) },
         ])
     /// Makes sure that a database is one of these, of this version.
     ///
@@ -259,13 +261,20 @@ public final class SQLiteCloudStorage: CloudStorage {
 
 extension CloudError {
     /// What a storage has thrown: what the rules say as it is, anything else as a fault of the cloud's.
-    init(storage error: any Error) {
+    ///
+    /// - Parameter database: How a message calls the database.
+    init(storage error: any Error, of database: String = "the cloud's database") {
         switch error {
         case let error as CloudError: self = error
         case let error as StoreError where error.code == .busy:
             self.init(.zoneBusy, "the cloud is busy", retryAfter: .seconds(1))
         case let error as StoreError: self.init(.internalError, error.message)
-        default: self.init(.internalError, "the cloud's database has failed: \(error)")
+        // Its description has the values of the row.
+        case is RowDecodingError: self.init(.internalError, StoreError(error, doing: "read a row", with: database).message)
+        // SQLite's own words name neither the file nor the cause.
+        case let error as DatabaseError where error.resultCode == .SQLITE_READONLY:
+            self.init(.internalError, StoreError(error, doing: "write to \(database)").message)
+        default: self.init(.internalError, "\(database) has failed: \(error)")
         }
     }
 }

@@ -33,7 +33,10 @@ extension SQLiteCloudTransaction: DamageTransaction {
     /// The names of owners by their numbers.
     static func ownerNames(_ db: Database) throws -> [Int64: String] {
         var names: [Int64: String] = [:]
-        for row in try Row.fetchAll(db, sql: "SELECT number, name FROM owners") { names[row[0]] = row[1] }
+        for row in try Row.fetchAll(db, sql: "SELECT number, name FROM owners") {
+            guard let number = row.value(0).integer else { continue }
+            names[number] = row.value(1).text
+        }
         return names
     }
 

@@ -64,7 +64,9 @@ extension SQLiteCloudTransaction: IncarnationTransaction {
             let row = try Row.fetchOne(
                 statement("SELECT remade, purged FROM zone_lives WHERE owner = ? AND zone = ?"),
                 arguments: [number(of: zone.owner), zone.number])
-            return row.map { ZoneLives(remade: $0[0], purged: $0[1]) } ?? ZoneLives()
+            return try row.map { row in
+                try ZoneLives(remade: row.decode(atIndex: 0), purged: row.decode(atIndex: 1))
+            } ?? ZoneLives()
         }
     }
 

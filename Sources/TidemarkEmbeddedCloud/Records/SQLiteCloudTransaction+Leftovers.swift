@@ -22,8 +22,8 @@ extension SQLiteCloudTransaction {
                 """
             let (remove, key) = (try statement(sql), try number(writing: owner))
             let removed: [(asset: CloudAsset, payer: String)] = try digests.compactMap { digest in
-                try Row.fetchOne(remove, arguments: [key, digest]).map {
-                    (CloudAsset(digest: digest, size: $0[0]), $0[1])
+                try Row.fetchOne(remove, arguments: [key, digest]).map { row in
+                    (CloudAsset(digest: digest, size: try row.decode(atIndex: 0)), try row.decode(String.self, atIndex: 1))
                 }
             }
             for (asset, _) in removed {
@@ -43,9 +43,9 @@ extension SQLiteCloudTransaction {
                 """
             var (unnamed, last): ([CloudAsset], String?) = ([], nil)
             for row in try Row.fetchAll(statement(sql), arguments: [number(of: owner), digest, limit]) {
-                let (digest, isNamed): (String, Bool) = (row[0], row[2])
+                let (digest, isNamed): (String, Bool) = (try row.decode(atIndex: 0), try row.decode(atIndex: 2))
                 last = digest
-                if !isNamed { unnamed.append(CloudAsset(digest: digest, size: row[1])) }
+                if !isNamed { unnamed.append(CloudAsset(digest: digest, size: try row.decode(atIndex: 1))) }
             }
             return (unnamed, last)
         }

@@ -31,7 +31,7 @@ extension SQLiteCloudTransaction {
         try run {
             let sql = "SELECT coalesce(sum(bytes), 0), count(*) FROM reservations WHERE owner = ?"
             guard let row = try Row.fetchOne(statement(sql), arguments: [number(of: payer)]) else { return (0, 0) }
-            return (row[0], row[1])
+            return (try row.decode(atIndex: 0), try row.decode(atIndex: 1))
         }
     }
 
@@ -64,15 +64,22 @@ extension SQLiteCloudTransaction {
             guard let payer else {
                 let sql =
                     "SELECT o.name, r.asset_owner, r.digest, r.user, r.time FROM reservations r JOIN owners o ON o.number = r.owner"
-                return try Row.fetchAll(statement(sql)).map {
-                    (StoredUpload(payer: $0[0], owner: $0[1], digest: $0[2], user: $0[3]), $0[4])
+                return try Row.fetchAll(statement(sql)).map { row in
+                    (try Self.upload(row, from: 1, payer: row.decode(atIndex: 0)), try row.decode(Int64.self, atIndex: 4))
                 }
             }
             let sql = "SELECT asset_owner, digest, user, time FROM reservations WHERE owner = ?"
-            return try Row.fetchAll(statement(sql), arguments: [number(of: payer)]).map {
-                (StoredUpload(payer: payer, owner: $0[0], digest: $0[1], user: $0[2]), $0[3])
+            return try Row.fetchAll(statement(sql), arguments: [number(of: payer)]).map { row in
+                (try Self.upload(row, from: 0, payer: payer), try row.decode(Int64.self, atIndex: 3))
             }
         }
+    }
+
+    /// An upload whose owner, digest and user are in columns that follow each other.
+    private static func upload(_ row: Row, from index: Int, payer: String) throws -> StoredUpload {
+        try StoredUpload(
+            payer: payer, owner: row.decode(atIndex: index), digest: row.decode(atIndex: index + 1),
+            user: row.decode(atIndex: index + 2))
     }
 
     // Answers
@@ -139,7 +146,9 @@ extension SQLiteCloudTransaction {
                 "SELECT o.name, sum(\(Self.answerSize)) FROM answers a JOIN owners o ON o.number = a.owner GROUP BY a.owner"
             var used: [String: Int64] = [:]
             for sql in [record, asset, answer] {
-                for row in try Row.fetchAll(db, sql: sql) { used[row[0], default: 0] += row[1] as Int64 }
+                for row in try Row.fetchAll(db, sql: sql) {
+                    try used[row.decode(String.self, atIndex: 0), default: 0] += row.decode(Int64.self, atIndex: 1)
+                }
             }
             return used
         }
@@ -148,7 +157,9 @@ extension SQLiteCloudTransaction {
     func allUsed() throws(CloudError) -> [String: Int64] {
         try run {
             let rows = try Row.fetchAll(db, sql: "SELECT o.name, u.bytes FROM usage u JOIN owners o ON o.number = u.owner")
-            return Dictionary(uniqueKeysWithValues: rows.map { ($0[0], $0[1]) })
+            return try rows.reduce(into: [:]) { used, row in
+                try used[row.decode(String.self, atIndex: 0)] = row.decode(Int64.self, atIndex: 1)
+            }
         }
     }
 

@@ -13,11 +13,11 @@ extension SQLiteCloudTransaction {
 
         """
 
-    private static func removal(_ row: Row, of owner: String) -> StoredRemoval {
-        StoredRemoval(
-            id: row["id"], zone: .init(owner: owner, number: row["zone"]), kind: .init(rawValue: row["kind"]) ?? .dependents,
-            target: row["target"],
-            change: row["change"], user: row["user"])
+    private static func removal(_ row: Row, of owner: String) throws -> StoredRemoval {
+        try StoredRemoval(
+            id: row.decode(forColumn: "id"), zone: .init(owner: owner, number: row.decode(forColumn: "zone")),
+            kind: .init(rawValue: row.decode(forColumn: "kind")) ?? .dependents, target: row.decode(forColumn: "target"),
+            change: row.decode(forColumn: "change"), user: row.decode(forColumn: "user"))
     }
 
     func add(_ removal: StoredRemoval) throws(CloudError) {
@@ -34,7 +34,7 @@ extension SQLiteCloudTransaction {
         try run {
             try Row.fetchOne(
                 statement("SELECT * FROM removals WHERE owner = ? ORDER BY id LIMIT 1"), arguments: [number(of: owner)]
-            ).map { Self.removal($0, of: owner) }
+            ).map { try Self.removal($0, of: owner) }
         }
     }
 
@@ -50,7 +50,7 @@ extension SQLiteCloudTransaction {
             try Row.fetchAll(
                 statement("SELECT * FROM removals WHERE owner = ? AND zone = ? ORDER BY id"),
                 arguments: [number(of: zone.owner), zone.number]
-            ).map { Self.removal($0, of: zone.owner) }
+            ).map { try Self.removal($0, of: zone.owner) }
         }
     }
 
@@ -93,7 +93,7 @@ extension SQLiteCloudTransaction {
             )
             var (ids, bytes, assets): ([Int64], Int64, Set<String>) = ([], 0, [])
             while let row = try rows.next() {
-                ids.append(row["id"])
+                ids.append(try row.decode(forColumn: "id"))
                 bytes += StoredCloudRecord(row, of: select, zone.owner).size
             }
             for id in ids {

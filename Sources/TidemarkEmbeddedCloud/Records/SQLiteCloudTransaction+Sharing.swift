@@ -26,6 +26,7 @@ extension SQLiteCloudTransaction: SharingTransaction {
 
     func shares(in zone: StoredZone.ID) throws(CloudError) -> [StoredShare] {
         try run {
+            // A row that is damaged gives nobody anything, and takes nothing from the others.
             try Row.fetchAll(
                 statement("SELECT * FROM shares WHERE owner = ? AND zone = ? AND is_ended = 0 ORDER BY id"),
                 arguments: [number(of: zone.owner), zone.number]
@@ -106,7 +107,7 @@ extension SQLiteCloudTransaction: SharingTransaction {
             try Row.fetchAll(
                 statement("SELECT zone_owner, zone FROM shared_zones WHERE owner = ? ORDER BY zone_owner, zone"),
                 arguments: [number(of: user)]
-            ).map { StoredZone.ID(owner: $0[0], number: $0[1]) }
+            ).map { row in try StoredZone.ID(owner: row.decode(atIndex: 0), number: row.decode(atIndex: 1)) }
         }
     }
 
@@ -131,8 +132,10 @@ extension SQLiteCloudTransaction: SharingTransaction {
             try Row.fetchOne(
                 statement("SELECT digest, id, share, participant FROM links WHERE owner = ? AND digest = ?"),
                 arguments: [number(of: owner), digest]
-            ).map {
-                StoredLink(digest: $0[0], id: $0[1], share: StoredShare.ID(owner: owner, number: $0[2]), participant: $0[3])
+            ).map { row in
+                try StoredLink(
+                    digest: row.decode(atIndex: 0), id: row.decode(atIndex: 1),
+                    share: StoredShare.ID(owner: owner, number: row.decode(atIndex: 2)), participant: row.decode(atIndex: 3))
             }
         }
     }
@@ -142,7 +145,10 @@ extension SQLiteCloudTransaction: SharingTransaction {
             try Row.fetchAll(
                 statement("SELECT digest, id, participant FROM links WHERE owner = ? AND share = ? ORDER BY id"),
                 arguments: [number(of: share.owner), share.number]
-            ).map { StoredLink(digest: $0[0], id: $0[1], share: share, participant: $0[2]) }
+            ).map { row in
+                try StoredLink(
+                    digest: row.decode(atIndex: 0), id: row.decode(atIndex: 1), share: share, participant: row.decode(atIndex: 2))
+            }
         }
     }
 
@@ -204,8 +210,10 @@ extension SQLiteCloudTransaction: SharingTransaction {
             var found: [CoveredRecord] = []
             for share in shares {
                 let arguments: StatementArguments = [try number(of: share.owner), share.number, change, limit]
-                found += try Row.fetchAll(select, arguments: arguments).map {
-                    CoveredRecord(share: share, name: $0[0], type: $0[1], change: $0[2], isGone: $0[3])
+                found += try Row.fetchAll(select, arguments: arguments).map { row in
+                    try CoveredRecord(
+                        share: share, name: row.decode(atIndex: 0), type: row.decode(atIndex: 1), change: row.decode(atIndex: 2),
+                        isGone: row.decode(atIndex: 3))
                 }
             }
             guard shares.count > 1 else { return found }
@@ -306,11 +314,12 @@ extension SQLiteCloudTransaction: SharingTransaction {
                 statement("SELECT * FROM audit WHERE owner = ? AND zone = ? AND time > ? ORDER BY time"),
                 arguments: [number(of: zone.owner), zone.number, time]
             ).compactMap { row in
-                ShareAuditEntry.Kind(rawValue: row["kind"]).map {
-                    StoredAuditEntry(
-                        time: row["time"], zone: zone, share: StoredShare.ID(owner: zone.owner, number: row["share"]),
-                        user: row["user"], kind: $0,
-                        subject: row["subject"], value: row["value"])
+                try ShareAuditEntry.Kind(rawValue: row.decode(forColumn: "kind")).map { kind in
+                    try StoredAuditEntry(
+                        time: row.decode(forColumn: "time"), zone: zone,
+                        share: StoredShare.ID(owner: zone.owner, number: row.decode(forColumn: "share")),
+                        user: row.decode(forColumn: "user"), kind: kind, subject: row.decode(forColumn: "subject"),
+                        value: row.decode(forColumn: "value"))
                 }
             }
         }

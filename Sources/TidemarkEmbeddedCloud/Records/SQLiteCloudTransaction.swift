@@ -24,7 +24,7 @@ struct SQLiteCloudTransaction: CloudTransaction {
         do {
             return try body()
         } catch {
-            throw CloudError(storage: error)
+            throw CloudError(storage: db.readError(error, of: context.path), of: context.path)
         }
     }
 
@@ -194,17 +194,22 @@ struct SQLiteCloudTransaction: CloudTransaction {
         }
     }
 
-    func reindex(_ type: String, _ indexed: (Data) throws(CloudError) -> [Int64: [IndexValue]]) throws(CloudError) {
+    func reindex(
+        _ type: String, _ indexed: (String, Data) throws(CloudError) -> [Int64: [IndexValue]]
+    ) throws(CloudError) {
         try run {
             try checkWritesAll()
             let rows = try Row.fetchCursor(
-                statement("SELECT id, fields, zone, owner FROM records WHERE type = ? AND is_deleted = 0"), arguments: [type])
+                statement("SELECT id, fields, zone, owner, name FROM records WHERE type = ? AND is_deleted = 0"),
+                arguments: [type])
             while let row = try rows.next() {
                 // What is damaged is not found by what it says.
-                guard let id: Int64 = row[0], let fields: Data = row[1], let values = try? indexed(fields) else { continue }
-                let owner: Int64 = row[3]
+                guard let id = Int64.fromDatabaseValue(row[0]), let fields = Data.fromDatabaseValue(row[1]),
+                    let zone = Int64.fromDatabaseValue(row[2]), let owner = Int64.fromDatabaseValue(row[3]),
+                    let name = String.fromDatabaseValue(row[4]), let values = try? indexed(name, fields)
+                else { continue }
                 try statement("DELETE FROM found WHERE owner = ? AND record = ?").execute(arguments: [owner, id])
-                try note(values, id: id, in: row[2], of: owner)
+                try note(values, id: id, in: zone, of: owner)
             }
         }
     }
@@ -239,8 +244,9 @@ struct SQLiteCloudTransaction: CloudTransaction {
             let owner = try number(of: zone.owner)
             var found: [StoredChild] = []
             for name in names where found.count < limit {
-                found += try Row.fetchAll(select, arguments: [owner, zone.number, name, limit - found.count]).map {
-                    StoredChild(name: $0[0], type: $0[1], changed: $0[2])
+                found += try Row.fetchAll(select, arguments: [owner, zone.number, name, limit - found.count]).map { row in
+                    try StoredChild(
+                        name: row.decode(atIndex: 0), type: row.decode(atIndex: 1), changed: row.decode(atIndex: 2))
                 }
             }
             return found
@@ -252,39 +258,6 @@ struct SQLiteCloudTransaction: CloudTransaction {
             let sql = "SELECT EXISTS (SELECT 1 FROM records WHERE owner = ? AND zone = ? AND parent IS NOT NULL)"
             return try Bool.fetchOne(statement(sql), arguments: [number(of: zone.owner), zone.number]) ?? false
         }
-    }
-
-    func find(
-        _ query: IndexQuery, in zone: StoredZone.ID, limit: Int, within budget: QueryBudget
-    ) throws(CloudError) -> FoundRecords {
-        try run {
-            var builder = QueryBuilder(isFrequent: try isFrequent(query.type, in: zone))
-            let sql = builder.sql(query, zone: .init(owner: try number(of: zone.owner), number: zone.number), limit: limit)
-            context.observe?(sql)
-            // Each query is another text: those that are kept for the next time would never end.
-            let select = try db.makeStatement(sql: sql)
-            var found = FoundRecords()
-            let began = QueryBudget.processorTime()
-            let isWhole: Bool? = try budget.limit(db) {
-                let rows = try Row.fetchCursor(select, arguments: builder.arguments)
-                while let row = try rows.next() {
-                    let keys = query.order.indices.map { IndexValue(row[StoredCloudRecord.columnCount + $0] as DatabaseValue) }
-                    found.rows.append((StoredCloudRecord(row, of: select, zone.owner), keys))
-                }
-                return true
-            }
-            found.isCut = isWhole == nil
-            found.steps = QueryBudget.steps(of: select)
-            found.seconds = QueryBudget.processorTime() - began
-            return found
-        }
-    }
-
-    /// Whether a zone has so many records of a type that they are rather met on the way through all names than sorted.
-    private func isFrequent(_ type: String, in zone: StoredZone.ID) throws -> Bool {
-        let sql =
-            "SELECT count(*) FROM (SELECT 1 FROM records WHERE owner = ? AND zone = ? AND type = ? AND is_deleted = 0 LIMIT 5000)"
-        return try Int.fetchOne(statement(sql), arguments: [number(of: zone.owner), zone.number, type]) == 5000
     }
 
     // Assets
@@ -355,11 +328,11 @@ struct SQLiteCloudTransaction: CloudTransaction {
 
 extension StoredCloudRecord {
     /// The columns that ``init(_:)`` reads.
-    fileprivate static let columnCount = 15
+    static let columnCount = 15
 }
 
 extension IndexValue {
-    fileprivate init?(_ value: DatabaseValue) {
+    init?(_ value: DatabaseValue) {
         switch value.storage {
         case .null: return nil
         case .int64(let number): self = .integer(number)

@@ -70,7 +70,7 @@ extension CredentialError {
             }
             publicMessage = error.publicReason
         default:
-            let cause = StoreError(error, doing: "use access.sqlite")
+            let cause = StoreError(error, doing: "use \(CredentialTables.file)", with: CredentialTables.file)
             self.init(cause.code == .busy ? .busy : .storage, cause.message, cause: cause)
         }
     }

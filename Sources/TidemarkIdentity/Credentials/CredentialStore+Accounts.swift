@@ -8,4 +8,7 @@ extension CredentialStore {
     public func removeAccount(_ account: String) async throws(CredentialError) {
         try await stored { try await storage.removeAccount(account) }
     }
+
+    /// Has what was removed be in no log of the storage, as far as nothing is in the way.
+    package func emptyLog() async { await storage.emptyLog() }
 }

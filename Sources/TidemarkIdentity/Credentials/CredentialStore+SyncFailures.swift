@@ -76,6 +76,13 @@ extension CredentialStore {
         }
     }
 
+    /// The account of a session that may have ended; `nil` where nothing tells any more. The account may be gone.
+    ///
+    /// - Throws: ``CredentialError`` `storage`, `busy`.
+    package func account(ofSession id: String) async throws(CredentialError) -> String? {
+        try await place(ofSession: id)?.account
+    }
+
     /// The account and the place of a session that may have ended; `nil` where nothing tells any more.
     private func place(ofSession id: String) async throws(CredentialError) -> SignedInPlace? {
         guard let bytes = Hexadecimal.bytes(id) else { return nil }

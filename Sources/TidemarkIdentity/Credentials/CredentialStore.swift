@@ -95,7 +95,7 @@ public final class CredentialStore: Sendable {
         cache = try CredentialCache(storage)
         (self.storage, self.directory) = (storage, directory)
         (self.cost, self.hashers) = (cost, hashers)
-        self.now = now
+        self.now = Timestamp.bounded(now)
         self.random = random
     }
 

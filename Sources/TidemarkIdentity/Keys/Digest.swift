@@ -1,5 +1,6 @@
 import COpenSSL
 import Foundation
+import TidemarkModel
 
 /// SHA-256, with and without a key, and what goes with it.
 enum Digest {
@@ -13,12 +14,7 @@ enum Digest {
         return digest
     }
 
-    static func hmac(_ bytes: [UInt8], key: [UInt8]) -> [UInt8] {
-        var digest = [UInt8](repeating: 0, count: size)
-        var count: UInt32 = 0
-        precondition(HMAC(EVP_sha256(), key, Int32(key.count), bytes, bytes.count, &digest, &count) != nil && count == size)
-        return digest
-    }
+    static func hmac(_ bytes: [UInt8], key: [UInt8]) -> [UInt8] { HMACSHA256.code(of: bytes, key: key) }
 
     /// HMAC-SHA-1, which codes of second factors are made by: 20 bytes.
     static func hmacSHA1(_ bytes: [UInt8], key: [UInt8]) -> [UInt8] {

@@ -1,6 +1,9 @@
+import TidemarkCloudEngine
+
 /// Counts codes in sign-ins whose password was right, by account. Without a limit, an attacker with the password could guess six digits within days.
 ///
-/// Each process counts by itself, and from its start on. Recovery codes are too long to be guessed, and are not counted.
+/// Over a directory each process counts by itself, and from its start on; servers over a database count together (``rate(of:)``). Recovery codes are
+/// too long to be guessed, and are not counted.
 struct CodeAttempts {
     private struct Count {
         var codes: Double
@@ -14,6 +17,11 @@ struct CodeAttempts {
     /// After that, a code may be tried once in so many microseconds: 6 minutes. Of a million codes, three are right at a time: a guess a day is right with a
     /// probability of 1 in 1,400.
     static let period: Int64 = 6 * 60_000_000
+
+    /// The same for servers that count together.
+    static func rate(of account: String) -> SignInRate {
+        SignInRate("code", account, perSecond: 1e6 / Double(period), burst: most)
+    }
 
     /// Counts a code.
     ///

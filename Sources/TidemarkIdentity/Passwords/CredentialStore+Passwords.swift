@@ -138,19 +138,33 @@ extension CredentialStore {
         ofCode code: String, of account: String, as event: AuditEvent
     ) async throws(CredentialError) -> CodeRefusal? {
         var event = event
-        let (canBeGuessed, now) = (Self.isTimeCode(code), now())
-        if canBeGuessed, let wait = codes.withLock({ $0.take(account, at: now) }) {
+        let canBeGuessed = Self.isTimeCode(code)
+        if canBeGuessed, let wait = try await wait(forCodeOf: account) {
             event.outcome = "too many codes"
             try await audit(event)
-            return .tooMany(wait: Int((wait + 999_999) / 1_000_000))
+            return .tooMany(wait: wait)
         }
         guard try await useSecondFactor(of: account, code: code) else {
             event.outcome = code.isEmpty ? "no code" : "wrong code"
             try await audit(event)
             return .needed
         }
-        if canBeGuessed { codes.withLock { $0.forget(account) } }
+        if canBeGuessed {
+            codes.withLock { $0.forget(account) }
+            try await stored { try await storage.forgetCodes(CodeAttempts.rate(of: account)) }
+        }
         return nil
+    }
+
+    /// Counts a code that can be guessed.
+    ///
+    /// - Returns: Seconds until one may be tried; `nil` where this one may.
+    private func wait(forCodeOf account: String) async throws(CredentialError) -> Int? {
+        if let seconds = try await stored({ try await storage.countCode(CodeAttempts.rate(of: account)) }) {
+            return seconds > 0 ? Int(seconds.rounded(.up)) : nil
+        }
+        let now = now()
+        return codes.withLock { $0.take(account, at: now) }.map { Int(($0 + 999_999) / 1_000_000) }
     }
 
     /// The hash that is kept of an account's password, if it is this one.

@@ -2,6 +2,23 @@ import Foundation
 import TidemarkCloudEngine
 import TidemarkModel
 
+/// What an account has as a second factor.
+package struct SecondFactor: Hashable, Sendable {
+    /// How many recovery codes are left.
+    package let recoveryCodes: Int
+    /// When it was set up: microseconds since 1970 UTC.
+    package let added: Int64
+
+    /// What people read of it, such as `set up, 7 recovery codes left`.
+    package var text: String {
+        switch recoveryCodes {
+        case 0: "set up, no recovery code left"
+        case 1: "set up, 1 recovery code left"
+        default: "set up, \(recoveryCodes) recovery codes left"
+        }
+    }
+}
+
 /// Second factors of accounts: a code of an app, beside the password.
 extension CredentialStore {
     /// How many recovery codes there are.
@@ -14,6 +31,14 @@ extension CredentialStore {
     /// - Throws: ``CredentialError`` `storage`, `busy`.
     package func hasSecondFactor(_ account: String) async throws(CredentialError) -> Bool {
         try await stored { try await storage.secondFactor(of: account) } != nil
+    }
+
+    /// Returns what is known of an account's second factor; `nil` where it has none.
+    ///
+    /// - Throws: ``CredentialError`` `storage`, `busy`.
+    package func secondFactor(of account: String) async throws(CredentialError) -> SecondFactor? {
+        let row = try await stored { try await storage.secondFactor(of: account) }
+        return row.map { SecondFactor(recoveryCodes: $0.recovery.count / Digest.size, added: $0.added) }
     }
 
     /// Makes the secret of a second factor. Nothing is stored before its first code.
@@ -45,15 +70,37 @@ extension CredentialStore {
         guard let secret = try pending(form, account), let step = Self.step(of: Self.bare(code), secret, at: now()) else {
             return nil
         }
-        let codes = (0..<Self.recoveryCodes).map { _ in
+        let codes = newRecoveryCodes()
+        let row = StoredSecondFactor(
+            account: account, secret: secret, recovery: Self.digests(of: codes), step: step, added: now())
+        try await stored { try await storage.setSecondFactor(row, of: account) }
+        return codes
+    }
+
+    /// Gives an account other recovery codes. Those that it had are good no longer.
+    ///
+    /// - Returns: The codes, which are not stored; `nil` where the account has no second factor, or it was changed at the same time.
+    /// - Throws: ``CredentialError`` `storage`, `busy`.
+    package func replaceRecoveryCodes(of account: String) async throws(CredentialError) -> [String]? {
+        guard let row = try await stored({ try await storage.secondFactor(of: account) }) else { return nil }
+        let codes = newRecoveryCodes()
+        var changed = row
+        changed.recovery = Self.digests(of: codes)
+        let next = changed
+        let isReplaced = try await stored { try await storage.replaceSecondFactor(row, by: next) }
+        return isReplaced ? codes : nil
+    }
+
+    private func newRecoveryCodes() -> [String] {
+        (0..<Self.recoveryCodes).map { _ in
             let text = TimeCode.base32(random(10)).lowercased()
             return "\(text.prefix(4))-\(text.dropFirst(4).prefix(4))-\(text.dropFirst(8).prefix(4))-\(text.dropFirst(12))"
         }
-        let row = StoredSecondFactor(
-            account: account, secret: secret, recovery: codes.flatMap { Digest.sha256(Array(Self.bare($0).utf8)) }, step: step,
-            added: now())
-        try await stored { try await storage.setSecondFactor(row, of: account) }
-        return codes
+    }
+
+    /// What is stored of recovery codes.
+    private static func digests(of codes: [String]) -> [UInt8] {
+        codes.flatMap { Digest.sha256(Array(bare($0).utf8)) }
     }
 
     /// Takes an account's second factor away.

@@ -83,7 +83,8 @@ enum CredentialTables {
         ("sessions", "device", "TEXT NOT NULL DEFAULT ''"), ("sessions", "used", "INTEGER NOT NULL DEFAULT 0"),
         ("sessions", "address", "TEXT NOT NULL DEFAULT ''"), ("audit", "before_change", "TEXT NOT NULL DEFAULT ''"),
         ("audit", "after_change", "TEXT NOT NULL DEFAULT ''"), ("console_sessions", "kind", "TEXT NOT NULL DEFAULT 'console'"),
-        ("sessions", "system", "TEXT NOT NULL DEFAULT ''"),
+        ("sessions", "system", "TEXT NOT NULL DEFAULT ''"), ("sync_failures", "session", "TEXT NOT NULL DEFAULT ''"),
+        ("sync_failures", "field", "TEXT NOT NULL DEFAULT ''"), ("sync_failures", "field_type", "TEXT NOT NULL DEFAULT ''"),
     ]
 
     /// Whether the file has all tables and columns.
@@ -127,7 +128,9 @@ enum CredentialTables {
     static func bump(_ db: Database) throws { try db.execute(sql: "UPDATE counters SET revision = revision + 1") }
 
     static func environment(_ row: Row, _ column: String) throws -> StoreEnvironment {
-        guard let environment = StoreEnvironment(rawValue: row[column]) else { throw damaged("environment") }
+        guard let environment = StoreEnvironment(rawValue: try row.decode(forColumn: column)) else {
+            throw damaged("environment")
+        }
         return environment
     }
 
@@ -136,27 +139,33 @@ enum CredentialTables {
 
 extension StoredAPIToken {
     init(_ row: Row) throws {
-        let origins: String = row["origins"]
-        self.init(
-            id: row["id"], digest: Array(row["digest"] as Data), container: row["container"],
-            environment: try CredentialTables.environment(row, "environment"), name: row["name"], redirect: row["redirect"],
-            popup: row["popup"], origins: try JSONDecoder().decode([String].self, from: Data(origins.utf8)), made: row["made"])
+        let origins: String = try row.decode(forColumn: "origins")
+        try self.init(
+            id: row.decode(forColumn: "id"), digest: Array(row.decode(Data.self, forColumn: "digest")),
+            container: row.decode(forColumn: "container"), environment: CredentialTables.environment(row, "environment"),
+            name: row.decode(forColumn: "name"), redirect: row.decode(forColumn: "redirect"),
+            popup: row.decode(forColumn: "popup"), origins: JSONDecoder().decode([String].self, from: Data(origins.utf8)),
+            made: row.decode(forColumn: "made"))
     }
 }
 
 extension StoredServerKey {
     init(_ row: Row) throws {
-        self.init(
-            id: row["id"], container: row["container"], environment: try CredentialTables.environment(row, "environment"),
-            name: row["name"], account: row["account"], publicKey: Array(row["public_key"] as Data), made: row["made"])
+        try self.init(
+            id: row.decode(forColumn: "id"), container: row.decode(forColumn: "container"),
+            environment: CredentialTables.environment(row, "environment"), name: row.decode(forColumn: "name"),
+            account: row.decode(forColumn: "account"), publicKey: Array(row.decode(Data.self, forColumn: "public_key")),
+            made: row.decode(forColumn: "made"))
     }
 }
 
 extension StoredSession {
     init(_ row: Row) throws {
-        self.init(
-            id: Array(row["id"] as Data), account: row["account"], container: row["container"],
-            environment: try CredentialTables.environment(row, "environment"), kind: row["kind"], began: row["began"],
-            kept: row["kept"], device: row["device"], system: row["system"], used: row["used"], address: row["address"])
+        try self.init(
+            id: Array(row.decode(Data.self, forColumn: "id")), account: row.decode(forColumn: "account"),
+            container: row.decode(forColumn: "container"), environment: CredentialTables.environment(row, "environment"),
+            kind: row.decode(forColumn: "kind"), began: row.decode(forColumn: "began"), kept: row.decode(forColumn: "kept"),
+            device: row.decode(forColumn: "device"), system: row.decode(forColumn: "system"),
+            used: row.decode(forColumn: "used"), address: row.decode(forColumn: "address"))
     }
 }

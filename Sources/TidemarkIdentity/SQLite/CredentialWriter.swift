@@ -18,6 +18,9 @@ actor CredentialWriter {
         }
     }
 
+    /// Empties the write-ahead log of the file, where nothing is in the way.
+    func tryToEmptyLog() -> Bool { database.tryToEmptyLog() }
+
     func read<Result: Sendable>(_ body: @Sendable (Database) throws -> Result) throws(CredentialError) -> Result {
         do {
             return try database.reader.read(body)

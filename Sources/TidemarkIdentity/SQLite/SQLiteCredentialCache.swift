@@ -79,8 +79,9 @@ final class SQLiteCredentialCache: Sendable {
     }
 
     private static func load(_ db: Database) throws -> StoredCredentials {
-        let secrets = try Row.fetchAll(db, sql: "SELECT name, content FROM secrets").reduce(into: [String: [UInt8]]()) {
-            $0[$1[0]] = Array($1[1] as Data)
+        var secrets: [String: [UInt8]] = [:]
+        for row in try Row.fetchAll(db, sql: "SELECT name, content FROM secrets") {
+            try secrets[row.decode(String.self, atIndex: 0)] = Array(row.decode(Data.self, atIndex: 1))
         }
         guard let secret = secrets[CredentialTables.secret], secret.count == 32 else { throw CredentialTables.damaged("secret") }
         var previous: (secret: [UInt8], until: Int64)?
@@ -89,7 +90,9 @@ final class SQLiteCredentialCache: Sendable {
             previous = (Array(kept[8...]), Int64(bytesInOrder: kept[..<8]))
         }
         var containers: [String: Int64] = [:]
-        for row in try Row.fetchAll(db, sql: "SELECT name, added FROM containers") { containers[row[0]] = row[1] }
+        for row in try Row.fetchAll(db, sql: "SELECT name, added FROM containers") {
+            try containers[row.decode(String.self, atIndex: 0)] = row.decode(Int64.self, atIndex: 1)
+        }
         return StoredCredentials(
             containers: containers, tokens: try Row.fetchAll(db, sql: "SELECT * FROM tokens").map { try StoredAPIToken($0) },
             keys: try Row.fetchAll(db, sql: "SELECT * FROM keys").map { try StoredServerKey($0) }, secret: secret,

@@ -12,7 +12,7 @@ extension SQLiteCredentialStorage {
         try await writer.read { db in
             try Row.fetchAll(
                 db, sql: "SELECT * FROM identities WHERE account = ? ORDER BY added, issuer, subject", arguments: [account]
-            ).map { StoredIdentity($0) }
+            ).map { try StoredIdentity($0) }
         }
     }
 
@@ -70,10 +70,11 @@ extension SQLiteCredentialStorage {
 }
 
 extension StoredIdentity {
-    fileprivate init(_ row: Row) {
-        self.init(
-            key: IdentityKey(issuer: row["issuer"], subject: row["subject"]), account: row["account"], label: row["label"],
-            added: row["added"])
+    fileprivate init(_ row: Row) throws {
+        try self.init(
+            key: IdentityKey(issuer: row.decode(forColumn: "issuer"), subject: row.decode(forColumn: "subject")),
+            account: row.decode(forColumn: "account"), label: row.decode(forColumn: "label"),
+            added: row.decode(forColumn: "added"))
     }
 
     /// The row of an identity.
@@ -84,6 +85,6 @@ extension StoredIdentity {
             let row = try Row.fetchOne(
                 db, sql: "SELECT * FROM identities WHERE issuer = ? AND subject = ?", arguments: [key.issuer, key.subject])
         else { return nil }
-        self.init(row)
+        try self.init(row)
     }
 }

@@ -119,7 +119,7 @@ extension SQLiteCredentialStorage {
     func secondFactor(of account: String) async throws -> StoredSecondFactor? {
         try await writer.read { db in
             try Row.fetchOne(db, sql: "SELECT * FROM second_factors WHERE account = ?", arguments: [account])
-                .map { StoredSecondFactor($0) }
+                .map { try StoredSecondFactor($0) }
         }
     }
 
@@ -155,26 +155,31 @@ extension SQLiteCredentialStorage {
 
 extension StoredOperator {
     fileprivate init(_ row: Row) throws {
-        let containers: String = row["containers"]
-        self.init(
-            account: row["account"], role: row["role"],
-            containers: try JSONDecoder().decode([String].self, from: Data(containers.utf8)), added: row["added"])
+        let containers: String = try row.decode(forColumn: "containers")
+        try self.init(
+            account: row.decode(forColumn: "account"), role: row.decode(forColumn: "role"),
+            containers: JSONDecoder().decode([String].self, from: Data(containers.utf8)), added: row.decode(forColumn: "added"))
     }
 }
 
 extension StoredSecondFactor {
-    fileprivate init(_ row: Row) {
-        self.init(
-            account: row["account"], secret: Array(row["secret"] as Data), recovery: Array(row["recovery"] as Data),
-            step: row["step"], added: row["added"])
+    fileprivate init(_ row: Row) throws {
+        try self.init(
+            account: row.decode(forColumn: "account"), secret: Array(row.decode(Data.self, forColumn: "secret")),
+            recovery: Array(row.decode(Data.self, forColumn: "recovery")), step: row.decode(forColumn: "step"),
+            added: row.decode(forColumn: "added"))
     }
 }
 
 extension StoredConsoleSession {
     fileprivate init(_ row: Row) throws {
-        guard let kind = Kind(rawValue: row["kind"]) else { throw CredentialTables.damaged("kind of a session") }
-        self.init(
-            id: Array(row["id"] as Data), kind: kind, account: row["account"], began: row["began"], expires: row["expires"],
-            used: row["used"], confirmed: row["confirmed"], device: row["device"], address: row["address"])
+        guard let kind = Kind(rawValue: try row.decode(forColumn: "kind")) else {
+            throw CredentialTables.damaged("kind of a session")
+        }
+        try self.init(
+            id: Array(row.decode(Data.self, forColumn: "id")), kind: kind, account: row.decode(forColumn: "account"),
+            began: row.decode(forColumn: "began"), expires: row.decode(forColumn: "expires"),
+            used: row.decode(forColumn: "used"), confirmed: row.decode(forColumn: "confirmed"),
+            device: row.decode(forColumn: "device"), address: row.decode(forColumn: "address"))
     }
 }

@@ -2,6 +2,7 @@ import Foundation
 import GRDB
 import TidemarkCloudEngine
 import TidemarkModel
+import TidemarkSQLite
 
 /// Passwords, sessions, known addresses and the audit log.
 extension SQLiteCredentialStorage {
@@ -166,6 +167,8 @@ extension SQLiteCredentialStorage {
         }
     }
 
+    func emptyLog() async { await SharedDatabase.emptyLog { [writer] in await writer.tryToEmptyLog() } }
+
     // Known addresses
 
     func addresses(of account: String, keptFrom time: Int64) async throws -> Set<String> {
@@ -224,11 +227,12 @@ extension SQLiteCredentialStorage {
                     "p1": filter.since, "p2": filter.account, "p3": filter.container, "p4": filter.before, "p5": limit,
                 ]
             ).map { row in
-                AuditLogEntry(
-                    number: row[0], at: row[1],
+                try AuditLogEntry(
+                    number: row.decode(atIndex: 0), at: row.decode(atIndex: 1),
                     event: StoredAuditEvent(
-                        action: row[2], actor: row[3], account: row[4], address: row[5], container: row[6], subject: row[7],
-                        outcome: row[8], before: row[9], after: row[10]))
+                        action: row.decode(atIndex: 2), actor: row.decode(atIndex: 3), account: row.decode(atIndex: 4),
+                        address: row.decode(atIndex: 5), container: row.decode(atIndex: 6), subject: row.decode(atIndex: 7),
+                        outcome: row.decode(atIndex: 8), before: row.decode(atIndex: 9), after: row.decode(atIndex: 10)))
             }
         }
     }
@@ -271,7 +275,9 @@ extension StoredPassword {
                 db, sql: "SELECT log_n, r, p, salt, digest FROM passwords WHERE account = ? AND digest <> x''",
                 arguments: [account])
         else { return nil }
-        self.init(logN: row[0], r: row[1], p: row[2], salt: Array(row[3] as Data), digest: Array(row[4] as Data))
+        try self.init(
+            logN: row.decode(atIndex: 0), r: row.decode(atIndex: 1), p: row.decode(atIndex: 2),
+            salt: Array(row.decode(Data.self, atIndex: 3)), digest: Array(row.decode(Data.self, atIndex: 4)))
     }
 
     /// Writes it into the row of an account.

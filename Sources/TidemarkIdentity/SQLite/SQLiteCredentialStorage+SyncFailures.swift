@@ -10,15 +10,16 @@ extension SQLiteCredentialStorage {
                 try db.execute(
                     sql: """
                         INSERT INTO sync_failures AS known (id, container, environment, account, scope, operation, zone, type,
-                            record, code, reason, first_at, at, count) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                            record, code, reason, first_at, at, count, session, field, field_type)
+                            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
                         ON CONFLICT (id) DO UPDATE SET first_at = min(known.first_at, excluded.first_at),
                             at = max(known.at, excluded.at), count = known.count + excluded.count,
-                            reason = CASE WHEN excluded.at >= known.at THEN excluded.reason ELSE known.reason END
+                            \(SyncFailureLimits.newest)
                         """,
                     arguments: [
                         failure.id, failure.container, failure.environment, failure.account, failure.scope?.name ?? "",
                         failure.operation, failure.zone, failure.recordType, failure.record, failure.code, failure.reason,
-                        failure.firstAt, failure.at, failure.count,
+                        failure.firstAt, failure.at, failure.count, failure.sender, failure.field, failure.fieldType,
                     ])
             }
             try Self.removeOldSyncFailures(at: now, db)
@@ -37,20 +38,23 @@ extension SQLiteCredentialStorage {
         try await writer.read { db in
             try Row.fetchAll(
                 db,
-                sql: filter.statement(
-                    "operation, container, environment, account, scope, record, type, zone, code, reason, first_at, at, count"
-                ).replacing("$", with: ":p"),
+                sql: filter.statement(SyncFailureLimits.columns).replacing("$", with: ":p"),
                 arguments: [
                     "p1": filter.since, "p2": filter.container, "p3": filter.environment?.rawValue, "p4": filter.account,
                     "p5": filter.code, "p6": limit,
                 ]
             ).map { row in
-                let scope: String = row[4]
-                var failure = SyncFailure(
-                    at: row[11], operation: row[0], container: row[1], environment: row[2], account: row[3],
-                    scope: DatabaseScope.allCases.first { $0.name == scope }, record: row[5], recordType: row[6], zone: row[7],
-                    code: row[8], reason: row[9], count: row[12])
-                failure.firstAt = row[10]
+                let scope: String = try row.decode(atIndex: 4)
+                var failure = try SyncFailure(
+                    at: row.decode(atIndex: 11), operation: row.decode(atIndex: 0), container: row.decode(atIndex: 1),
+                    environment: row.decode(atIndex: 2), account: row.decode(atIndex: 3),
+                    scope: DatabaseScope.allCases.first { $0.name == scope }, record: row.decode(atIndex: 5),
+                    recordType: row.decode(atIndex: 6), zone: row.decode(atIndex: 7), code: row.decode(atIndex: 8),
+                    reason: row.decode(atIndex: 9), count: row.decode(atIndex: 12))
+                failure.firstAt = try row.decode(atIndex: 10)
+                failure.sender = try row.decode(atIndex: 13)
+                failure.field = try row.decode(atIndex: 14)
+                failure.fieldType = try row.decode(atIndex: 15)
                 return failure
             }
         }
@@ -86,7 +90,9 @@ extension SQLiteCredentialStorage {
             try Row.fetchOne(
                 db, sql: "SELECT account, container FROM audit WHERE action = 'sign-in' AND subject = ? AND outcome = 'done'",
                 arguments: ["session \(session)"]
-            ).map { row in (account: row[0] as String, container: row[1] as String) }
+            ).map { row in
+                (account: try row.decode(String.self, atIndex: 0), container: try row.decode(String.self, atIndex: 1))
+            }
         }
     }
 }

@@ -21,7 +21,8 @@ public struct EditTime: Codable, Hashable, Sendable {
 
     /// The time as it counts where the clock shows `now`: at most five minutes later.
     public func clamped(to now: Int64) -> EditTime {
-        EditTime(microseconds: min(microseconds, now + Self.greatestLead), device: device)
+        let (most, isTooMuch) = now.addingReportingOverflow(Self.greatestLead)
+        return EditTime(microseconds: isTooMuch ? microseconds : min(microseconds, most), device: device)
     }
 }
 

@@ -15,13 +15,15 @@ public enum SchemaChange: Hashable, Sendable {
     case renameType(String, to: String)
     /// Removes a type with its records and their history. Not possible while a cloud has records of it.
     case dropType(String)
-    /// Gives a field another name. For the cloud it is a new field, and the values are sent as edits.
+    /// Gives a field another name. For the cloud it is a new field, and the values are sent as edits. A record that comes from the cloud
+    /// afterwards keeps its value of the old field there: fetch everything first.
     case renameField(String, of: String, to: String)
     /// Removes a field. History keeps the values, and so does the cloud.
     case dropField(String, of: String)
     /// Removes a unique key. Records that agree in its fields are no longer merged.
     case dropUniqueKey([String], of: String)
-    /// Gives a field another type and, if the names differ, another name. Every value must convert.
+    /// Gives a field another type and, if the names differ, another name. Every value must convert. With another name, records that come
+    /// from the cloud afterwards keep their values of the old field there, as with ``renameField(_:of:to:)``.
     case retypeField(String, of: String, to: RecordTypeSchema.Field)
 
     /// The name of the record type that it is about.

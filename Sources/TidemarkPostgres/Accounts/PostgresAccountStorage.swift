@@ -197,6 +197,7 @@ package final class PostgresAccountStorage: AccountStorage {
 
     /// - Parameter place: That of the column `id`.
     private static func account(_ row: PostgresRow, from place: Int = 0) throws(PostgresError) -> StoredAccount {
+        // A name that can't be read counts as missing: the account is of use without it.
         let name: String? = try row.value(place + 3)
         return StoredAccount(
             id: try row.value(place), email: try row.value(place + 1), phone: try row.value(place + 2),

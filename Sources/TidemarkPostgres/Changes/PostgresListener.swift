@@ -22,6 +22,7 @@ package final class PostgresListener: Sendable {
 
     private let configuration: PostgresConfiguration
     private let pace: Duration
+    private let metrics: PostgresMetrics?
     private let state = LockedValue(State())
     private let pipe: WakePipe
 
@@ -32,11 +33,15 @@ package final class PostgresListener: Sendable {
 
     /// Makes a listener. Its thread begins with the first call of ``changes(of:)`` or ``post(_:)``.
     ///
-    /// - Parameter pace: After so long without a notification, all that listen are woken.
-    package init(_ configuration: PostgresConfiguration, pace: Duration = .seconds(15)) throws(PostgresError) {
+    /// - Parameters:
+    ///   - pace: After so long without a notification, all that listen are woken.
+    ///   - metrics: Has a figure of whether there is a connection.
+    package init(
+        _ configuration: PostgresConfiguration, pace: Duration = .seconds(15), metrics: PostgresMetrics? = nil
+    ) throws(PostgresError) {
         var configuration = configuration
         configuration.preparesStatements = true
-        (self.configuration, self.pace) = (configuration, pace)
+        (self.configuration, self.pace, self.metrics) = (configuration, pace, metrics)
         pipe = try WakePipe()
     }
 
@@ -138,6 +143,7 @@ package final class PostgresListener: Sendable {
                 try listen(connection) { backoff.succeed() }
             } catch {
                 state.withLock { $0.isConnected = false }
+                metrics?.listens(false)
                 // Meanwhile whoever listens has to look.
                 wake(nil)
                 pipe.wait(backoff.fail()) { isClosed }
@@ -157,6 +163,7 @@ package final class PostgresListener: Sendable {
         _ = try connection.run([PostgresCommand("SET synchronous_commit = off"), PostgresCommand("LISTEN \(Self.channel)")])
         connected()
         state.withLock { $0.isConnected = true }
+        metrics?.listens(true)
         // What was posted while nobody heard it.
         wake(nil)
         let clock = ContinuousClock()

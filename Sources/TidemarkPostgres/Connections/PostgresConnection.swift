@@ -17,20 +17,7 @@ final class PostgresConnection {
     private let cancelHandle: CancelHandle
     private let clock = ContinuousClock()
 
-    private var statements: [Statement: Prepared] = [:]
-    private var preparedCount = 0
-    private var uses = 0
-
-    /// A text whose parameters have other types is another statement.
-    private struct Statement: Hashable {
-        let sql: String
-        let types: [UInt32]
-    }
-
-    private struct Prepared {
-        let name: String
-        var lastUse: Int
-    }
+    private var statements: PreparedStatements
 
     /// Who uses the connection now, and whether that task was cancelled.
     private struct Use {
@@ -93,6 +80,7 @@ final class PostgresConnection {
         func text(_ pointer: UnsafePointer<CChar>?) -> String { pointer.map { String(cString: $0) } ?? "" }
         self.raw = raw
         self.configuration = configuration
+        statements = PreparedStatements(capacity: configuration.preparedStatements)
         let host = text(PQhost(raw))
         name = "database '\(text(PQdb(raw)))' at \(host.hasPrefix("/") ? host : "\(host):\(text(PQport(raw)))")"
         cancelHandle = CancelHandle(PQgetCancel(raw))
@@ -300,7 +288,7 @@ final class PostgresConnection {
     }
 
     private enum Step {
-        case prepare(Statement)
+        case prepare(PreparedStatements.Statement)
         case deallocate
         /// With its text, and whether it was prepared before.
         case statement(String, isPrepared: Bool)
@@ -310,7 +298,7 @@ final class PostgresConnection {
         var steps: [Step] = []
         for command in commands {
             let isKept = keepsStatements && configuration.preparesStatements
-            let isPrepared = statements[Statement(sql: command.sql, types: command.types)] != nil
+            let isPrepared = statements.contains(.init(command))
             let name = isKept ? try prepare(command, &steps) : nil
             if !isKept { configuration.observesStatement?(command.sql) }
             let isSent = command.withPointers { pointers in
@@ -327,31 +315,22 @@ final class PostgresConnection {
 
     /// The name under which a statement is prepared. What is new is prepared on the way.
     private func prepare(_ command: PostgresCommand, _ steps: inout [Step]) throws(PostgresError) -> String {
-        uses += 1
-        let statement = Statement(sql: command.sql, types: command.types)
-        if let known = statements[statement] {
-            statements[statement]?.lastUse = uses
-            return known.name
-        }
-        if statements.count >= configuration.preparedStatements,
-            let (other, oldest) = statements.min(by: { $0.value.lastUse < $1.value.lastUse })
-        {
-            statements[other] = nil
-            guard PQsendQueryParams(raw, "DEALLOCATE \(oldest.name)", 0, nil, nil, nil, nil, 1) == 1 else { throw lost() }
+        let statement = PreparedStatements.Statement(command)
+        let use = statements.use(statement)
+        if let evicted = use.evicted {
+            guard PQsendQueryParams(raw, "DEALLOCATE \(evicted)", 0, nil, nil, nil, nil, 1) == 1 else { throw lost() }
             steps.append(.deallocate)
         }
+        guard use.isNew else { return use.name }
         configuration.observesStatement?(command.sql)
-        preparedCount += 1
-        let name = "t\(preparedCount)"
-        guard PQsendPrepare(raw, name, command.sql, Int32(command.types.count), command.types) == 1 else { throw lost() }
+        guard PQsendPrepare(raw, use.name, command.sql, Int32(command.types.count), command.types) == 1 else { throw lost() }
         steps.append(.prepare(statement))
-        statements[statement] = Prepared(name: name, lastUse: uses)
-        return name
+        return use.name
     }
 
     /// The server has not prepared what it was to.
     private func forget(_ step: Step) {
-        if case .prepare(let statement) = step { statements[statement] = nil }
+        if case .prepare(let statement) = step { statements.forget(statement) }
     }
 
     // Waiting
@@ -443,22 +422,8 @@ final class PostgresConnection {
             text = statement.sql
         case .deallocate: break
         }
-        let statement = text.split(whereSeparator: \.isWhitespace).joined(separator: " ")
-        let sentence =
-            switch code {
-            case .serialization: "another transaction has changed the same rows of the \(name)"
-            case .deadlock: "two transactions of the \(name) waited for each other"
-            case .lockTimeout: "another transaction of the \(name) holds a lock for longer than \(configuration.lockTimeout)"
-            case .statementTimeout: "a statement of the \(name) has taken longer than \(configuration.statementTimeout)"
-            case .readOnly: "the \(name) takes no writes: it is a standby, or read-only"
-            case .staleStatement: "the tables of the \(name) have changed"
-            case .connectionLost: "the \(name) has ended the connection: \(reason)"
-            case .full: "the \(name) has no room: \(reason)"
-            case .refused: "the \(name) refuses what Tidemark needs: \(reason)"
-            case .damaged: "the \(name) is damaged: \(reason)"
-            default: "the \(name) refuses a statement: \(reason) (SQLSTATE \(state), in '\(statement.prefix(120))')"
-            }
         return PostgresError(
-            code, sentence, state: state, constraint: tide_pg_constraint(result).map { String(cString: $0) })
+            code, reason, state: state, constraint: tide_pg_constraint(result).map { String(cString: $0) }, in: text, of: name,
+            configuration)
     }
 }

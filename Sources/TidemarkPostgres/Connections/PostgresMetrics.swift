@@ -15,6 +15,7 @@ package final class PostgresMetrics: Sendable {
     private let unknownCommits: Counter
     private let lockTime: Timer
     private let lockTimeouts: Counter
+    private let isListening: Meter
 
     /// - Parameter factory: Makes the metrics; `nil` for the one of the process.
     package init(_ factory: (any MetricsFactory)? = nil) {
@@ -29,6 +30,7 @@ package final class PostgresMetrics: Sendable {
         unknownCommits = counter("commits_unknown_total")
         lockTime = Timer(label: "tidemark_database_lock_wait_seconds", factory: factory)
         lockTimeouts = counter("lock_timeouts_total")
+        isListening = meter("listening")
     }
 
     /// What kind of a figure a metric is.
@@ -59,6 +61,10 @@ package final class PostgresMetrics: Sendable {
             "How long writes waited for the locks of their owners, with the round trip that takes them."
         ),
         ("tidemark_database_lock_timeouts_total", .counter, "Times that a lock was held by others for too long."),
+        (
+            "tidemark_database_listening", .gauge,
+            "Whether the server hears of changes by other servers at once (1), or later (0)."
+        ),
     ]
 
     func pool(inUse: Int, idle: Int, waiting: Int) {
@@ -81,4 +87,6 @@ package final class PostgresMetrics: Sendable {
     /// A write has the locks of its owners, or could not have them.
     func locked(after time: Duration) { lockTime.recordNanoseconds(Int64(time / .nanoseconds(1))) }
     func lockTimeout() { lockTimeouts.increment() }
+    /// The connection for notifications is there, or is not.
+    func listens(_ isConnected: Bool) { isListening.set(isConnected ? 1 : 0) }
 }

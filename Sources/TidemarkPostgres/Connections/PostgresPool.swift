@@ -94,6 +94,7 @@ package final class PostgresPool: Sendable {
             end(number, PostgresError(.cancelled, "the task was cancelled while it waited for a connection"))
         }
         let (name, limit) = (configuration.address.name, configuration.waitLimit)
+        // The error is thrown below.
         metrics.waited(began.duration(to: clock.now), isServed: (try? result.get()) != nil)
         report()
         do throws(PostgresError) {

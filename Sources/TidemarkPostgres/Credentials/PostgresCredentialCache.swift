@@ -5,7 +5,8 @@ import TidemarkModel
 /// What every request may ask for, in memory, with the number of its state; and sessions, which are always looked up.
 ///
 /// Requests that ask at once share one statement. It returns the sessions with their accounts, which the requests need next, and the number of
-/// the state: where that is another one, what is in memory is read again before the requests go on.
+/// the state: where that is another one, what is in memory is read again before the requests go on. It also says whether servers of this version
+/// may go on at all (``PostgresVersions``).
 final class PostgresCredentialCache: Sendable {
     private struct State: Sendable {
         let revision: Int64
@@ -39,12 +40,14 @@ final class PostgresCredentialCache: Sendable {
         // One at a time, and each begins after whoever waits for it has seen another state: nothing newer is replaced by what is older.
         reading = PostgresSharedTask { () throws(PostgresError) in memory.replace(by: try await Self.load(database)) }
         self.memory = memory
+        let name = database.configuration.address.name
         lookUp = PostgresLookUp(database) { _, ids in
             PostgresCommand(Self.sessions, [ids.map { Data($0) }])
         } found: { rows throws(PostgresError) in
             guard let first = rows.first else {
                 throw PostgresError(.decoding, "the database has no row in credential_state")
             }
+            if let component = try first.value(19, as: String?.self) { throw PostgresVersions.refusal(component, of: name) }
             var sessions: [[UInt8]: StoredSession] = [:]
             for row in rows where try row.value(1, as: Data?.self) != nil {
                 var session = try PostgresCredentialTables.session(row, from: 1)
@@ -73,7 +76,7 @@ final class PostgresCredentialCache: Sendable {
     /// The number of the state, and each session that there is, with its account: one row at the least.
     private static let sessions = """
         SELECT c.revision, s.id, s.account, s.container, s.environment, s.kind, s.began, s.kept, s.device, s.used, s.address,
-            s.system, a.id, a.email, a.phone, a.name, a.quota, a.status, a.discoverable
+            s.system, a.id, a.email, a.phone, a.name, a.quota, a.status, a.discoverable, \(PostgresVersions.newerComponent)
         FROM credential_state AS c LEFT JOIN sessions AS s ON s.id = ANY($1) LEFT JOIN accounts AS a ON a.id = s.account
         """
 

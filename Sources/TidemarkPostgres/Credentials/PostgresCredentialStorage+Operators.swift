@@ -38,6 +38,13 @@ extension PostgresCredentialStorage {
         }
     }
 
+    /// With the attempts to sign in, which all servers count together.
+    package func countCode(_ rate: SignInRate) async throws -> Double? {
+        try await PostgresSignInRates(database).wait(for: [rate], at: 0) ?? 0
+    }
+
+    package func forgetCodes(_ rate: SignInRate) async throws { try await PostgresSignInRates(database).forget(rate) }
+
     package func add(
         _ session: StoredConsoleSession, ifPasswordIs password: StoredPassword, auditing event: StoredAuditEvent
     ) async throws -> ConsoleSessionAddition {

@@ -34,25 +34,25 @@ extension PostgresCredentialStorage {
         let parameters: [any PostgresParameter] = [
             rows.map { $0.0 }, texts(\.container), texts(\.environment), texts(\.account), texts { $0.scope?.name ?? "" },
             texts(\.operation), texts(\.zone), texts(\.recordType), texts(\.record), texts(\.code), texts(\.reason),
-            numbers(\.firstAt), numbers(\.at), numbers { Int64($0.count) },
+            numbers(\.firstAt), numbers(\.at), numbers { Int64($0.count) }, texts(\.sender), texts(\.field),
+            texts(\.fieldType),
         ]
         return PostgresCommand(
             """
             INSERT INTO sync_failures AS known (id, container, environment, account, scope, operation, zone, type, record, code,
-                reason, first_at, at, count)
-            SELECT * FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
+                reason, first_at, at, count, session, field, field_type)
+            SELECT * FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)
             ON CONFLICT (id) DO UPDATE SET first_at = least(known.first_at, excluded.first_at),
                 at = greatest(known.at, excluded.at), count = known.count + excluded.count,
-                reason = CASE WHEN excluded.at >= known.at THEN excluded.reason ELSE known.reason END
+                \(SyncFailureLimits.newest)
             """, parameters)
     }
 
     package func syncFailures(_ filter: SyncFailureFilter, limit: Int) async throws -> [SyncFailure] {
         guard Self.isStorable(filter) else { return [] }
         return try await database.rows(
-            filter.statement(
-                "operation, container, environment, account, scope, record, type, zone, code, reason, first_at, at, count"),
-            filter.since, filter.container, filter.environment?.rawValue, filter.account, filter.code, Int64(limit)
+            filter.statement(SyncFailureLimits.columns), filter.since, filter.container, filter.environment?.rawValue,
+            filter.account, filter.code, Int64(limit)
         ).map { row in
             let scope: String = try row.value(4)
             var failure = SyncFailure(
@@ -61,6 +61,9 @@ extension PostgresCredentialStorage {
                 recordType: try row.value(6), zone: try row.value(7), code: try row.value(8), reason: try row.value(9),
                 count: Int(try row.value(12, as: Int64.self)))
             failure.firstAt = try row.value(10)
+            failure.sender = try row.value(13)
+            failure.field = try row.value(14)
+            failure.fieldType = try row.value(15)
             return failure
         }
     }

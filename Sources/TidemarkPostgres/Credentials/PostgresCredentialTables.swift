@@ -139,6 +139,11 @@ enum PostgresCredentialTables {
                     "CREATE INDEX sync_failures_by_account ON sync_failures (account, at)",
                     "CREATE INDEX audit_log_of_sign_in ON audit_log (subject) WHERE action = 'sign-in'",
                 ]),
+            PostgresMigration(
+                8, "which device was refused, and which field", oldestUser: 1,
+                ["session", "field", "field_type"].map { column in
+                    "ALTER TABLE sync_failures ADD COLUMN \(column) text NOT NULL DEFAULT ''"
+                }),
         ], of: "credentials")
 
     // Rows

@@ -18,13 +18,24 @@ package struct PostgresSignInRates: SignInRateStorage {
             try transaction.enqueue("SET LOCAL synchronous_commit = off")
             try transaction.enqueue(Self.removal)
             for name in names {
-                // What somebody has typed is not kept: it may be a password.
-                let digest = AssetDigest.asset(of: Data("\(name.kind)\0\(name.name)".utf8)).digest
-                let row = try transaction.query(Self.statement, Data(digest.prefix(32).utf8), name.perSecond, name.burst)[0]
+                let row = try transaction.query(Self.statement, Self.key(of: name), name.perSecond, name.burst)[0]
                 guard try row.value(1) else { return (1 - (try row.value(0) as Double)) / name.perSecond }
             }
             return nil
         }
+    }
+
+    /// Forgets what has come under a name.
+    package func forget(_ name: SignInRate) async throws(CloudError) {
+        try await database.write { transaction in
+            try transaction.enqueue("SET LOCAL synchronous_commit = off")
+            try transaction.enqueue("DELETE FROM sign_in_rates WHERE name = $1", Self.key(of: name))
+        }
+    }
+
+    /// A digest: what somebody has typed is not kept, since it may be a password.
+    private static func key(of name: SignInRate) -> Data {
+        Data(AssetDigest.asset(of: Data("\(name.kind)\0\(name.name)".utf8)).digest.prefix(32).utf8)
     }
 
     /// Takes one from what is left of a name, which grows again with time, where there is one. Returns what is left, and whether one was

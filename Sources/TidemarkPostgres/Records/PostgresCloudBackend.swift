@@ -14,7 +14,7 @@ package final class PostgresCloudBackend: CloudBackend {
     /// - Parameters:
     ///   - listener: Hears what other servers have written.
     ///   - assets: Makes the storage of a container's assets in an environment.
-    /// - Throws: `CloudError` `serviceUnavailable` with `retryAfter`; `internalError`, also for a database that a newer version has migrated.
+    /// - Throws: `CloudError` `serviceUnavailable` with `retryAfter`, also for a database that a newer version has migrated; `internalError`.
     package init(
         _ database: PostgresDatabase, listener: PostgresListener,
         assets: @escaping @Sendable (String, StoreEnvironment) -> any AssetStorage

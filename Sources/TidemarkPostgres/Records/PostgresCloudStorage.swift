@@ -11,7 +11,7 @@ package final class PostgresCloudStorage: CloudStorage {
     package let key: [UInt8]
     package let began: Int64
     package let commonChanges: Int64
-    private let database: PostgresDatabase
+    let database: PostgresDatabase
     /// How many transactions of this storage have written.
     private let writes = LockedValue(0)
     private let zoneRows: PostgresLookUp<PostgresZoneRows.Group, Data, PostgresRows>
@@ -169,7 +169,7 @@ package final class PostgresCloudStorage: CloudStorage {
             // Fewer than a thousand rows tell little of those that come.
             let isKnown: Bool = try await database.query(
                 "SELECT reltuples >= 1000 FROM pg_catalog.pg_class WHERE oid = 'tidemark_records'::regclass")[0].value(0)
-            if !isKnown { _ = try await database.query("ANALYZE tidemark_records") }
+            if !isKnown { _ = try await database.query("ANALYZE tidemark_records, tidemark_found") }
         } catch {
             // What is slower without it is right without it; autovacuum comes.
         }
@@ -236,19 +236,29 @@ package final class PostgresCloudStorage: CloudStorage {
 
 extension PostgresCloudTransaction {
     /// "tide" in ASCII: the first number of the advisory locks of containers. Their second is the container's.
-    private static let lockSpace = 1_953_064_037
+    static let lockSpace = 1_953_064_037
+    /// The second number of the lock that the writes of all containers share: no container has it.
+    static let versionLock = 0
 
     /// Locks what is to be written. It takes one round trip, where the owners are known.
     ///
+    /// The version of the tables is read behind the lock that all writes share, and that a step that older servers can't live with takes alone:
+    /// so a write comes before such a step, or sees it. That lock comes first: a write that waits for it holds no other.
+    ///
     /// - Parameter reads: What is read with it: once the locks are there, nobody else changes it.
+    /// - Throws: `PostgresError` `newerVersion`, or what a statement throws.
     func lock(expecting reads: ExpectedReads? = nil) throws {
         guard let written else { return }
         let mode = written == .all ? "" : "_shared"
-        let all = PostgresCommand("SELECT pg_advisory_xact_lock\(mode)(\(Self.lockSpace), $1::int4)", [container])
-        let first = PostgresCommand(Self.newestIncarnation, [container])
+        let all = PostgresCommand(
+            """
+            SELECT pg_advisory_xact_lock_shared(\(Self.lockSpace), \(Self.versionLock)),
+                pg_advisory_xact_lock\(mode)(\(Self.lockSpace), $1::int4)
+            """, [container])
+        let first = PostgresCommand(Self.newestIncarnationAndVersion, [container])
         let names = written.names?.filter { !$0.isEmpty } ?? []
         guard !names.isEmpty else {
-            state.firstChange = max(context.commonChanges, try db.run([all, first])[1][0].value(0))
+            try readFirstChange(try db.run([all, first])[1][0])
             return
         }
         let keys = names.map(\.key)
@@ -259,7 +269,7 @@ extension PostgresCloudTransaction {
             FROM tidemark_owners o WHERE o.container = $1 AND o.owner = ANY($2) ORDER BY o.owner FOR UPDATE OF o
             """, [container, keys, context.writer])
         var found = try db.run([all, first, owners], ahead: reads.map { commands(of: $0) } ?? [])
-        state.firstChange = max(context.commonChanges, try found[1][0].value(0))
+        try readFirstChange(found[1][0])
         if found[2].count < names.count {
             // Who was not locked may have been changed since.
             db.forgetAhead()
@@ -275,6 +285,20 @@ extension PostgresCloudTransaction {
             state.changes[owner] = try row.value(1)
             if try row.value(2) { state.noted.insert(owner) }
         }
+    }
+
+    private static let newestIncarnationAndVersion = """
+        SELECT coalesce(max(began), 0), \(PostgresVersions.oldestUserOfRecords) FROM tidemark_incarnations WHERE container = $1
+        """
+
+    /// Reads a row of ``newestIncarnationAndVersion``.
+    ///
+    /// - Throws: `PostgresError` `newerVersion`, `decoding`.
+    private func readFirstChange(_ row: PostgresRow) throws(PostgresError) {
+        guard try row.value(1, as: Int64.self) <= Int64(PostgresCloudTables.migrations.count) else {
+            throw PostgresVersions.refusal("records", of: db.name)
+        }
+        state.firstChange = max(context.commonChanges, try row.value(0))
     }
 
     /// SQL of the 8 bytes by which a writer is known: this storage with one start of the database's server, and one database. Rows that were

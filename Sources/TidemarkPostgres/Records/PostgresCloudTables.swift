@@ -10,6 +10,18 @@ package enum PostgresCloudTables {
             1, "records of clouds", oldestUser: 1, containers + records + found + sharing + usage + incarnations),
         // A server from before would give a zone the number of another owner's.
         PostgresMigration(2, "zones and shares have numbers that no other has", oldestUser: 2, numbers),
+        // A server from before would save records without a value that nothing finds.
+        PostgresMigration(3, "records without a value are found in order", oldestUser: 3, excludingWriters + withoutValue),
+        PostgresMigration(4, "one server at a time sweeps assets", oldestUser: 3, sweeps),
+    ]
+
+    /// What a step begins with that older servers can't live with: it waits for all writes that have begun, and keeps others waiting until it is
+    /// committed. Those of older servers see it then, and are refused. No container is made meanwhile.
+    ///
+    /// However many containers there are, it takes one lock: PostgreSQL has room for some thousands, of all transactions.
+    static let excludingWriters = [
+        "LOCK TABLE tidemark_containers IN SHARE ROW EXCLUSIVE MODE",
+        "SELECT pg_advisory_xact_lock(\(PostgresCloudTransaction.lockSpace), \(PostgresCloudTransaction.versionLock))",
     ]
 
     /// Tables that belong to whole containers.
@@ -36,6 +48,8 @@ package enum PostgresCloudTables {
     package static let hasDigest = "digest >= ''"
     /// As these, of the index of ``found`` by values.
     static let hasIndex = "idx >= 0"
+    /// Of the rows of ``found`` of records without a value: their index is the negative number of a sortable index.
+    static let hasNoValue = "idx < 0"
 
     private static let records = [
         """
@@ -114,6 +128,45 @@ package enum PostgresCloudTables {
             ON tidemark_found (container, owner, zone, idx, substring(value, 1, \(PostgresQueryBuilder.indexedBytes)))
             WHERE \(hasIndex)
         """,
+    ]
+
+    /// For each record without a value of a sortable index a row under the negative number of the index. The schema has the indexes of a field
+    /// as a list of kinds, each followed by its number; a value that is a text begins with 2.
+    ///
+    /// A schema that can't be read has no indexes: its container is refused, and the others are served.
+    private static let withoutValue = [
+        "CREATE INDEX tidemark_found_without_value ON tidemark_found (container, owner, zone, idx, name) WHERE \(hasNoValue)",
+        """
+        CREATE FUNCTION tidemark_sortable_indexes(content bytea) RETURNS TABLE (type bytea, number int8) LANGUAGE plpgsql AS $$
+        BEGIN
+            RETURN QUERY SELECT convert_to(t.key, 'UTF8'), (f.value -> 'indexes' ->> k.place::int4)::int8
+            FROM json_each(convert_from(content, 'UTF8')::json -> 'types') t, json_each(t.value -> 'fields') f,
+                json_array_elements_text(f.value -> 'indexes') WITH ORDINALITY k (kind, place)
+            WHERE k.kind = 'sortable';
+        EXCEPTION WHEN OTHERS THEN
+            RETURN;
+        END
+        $$
+        """,
+        """
+        INSERT INTO tidemark_found (container, owner, zone, name, idx, ordinal, value)
+        SELECT r.container, r.owner, r.zone, r.name, -i.number, 0, '\\x02'::bytea || r.name
+        FROM (SELECT DISTINCT s.container, n.type, n.number
+            FROM tidemark_schemas s CROSS JOIN LATERAL tidemark_sortable_indexes(s.content) n) i
+        JOIN tidemark_records r ON r.container = i.container AND r.type = i.type AND NOT r.is_deleted
+        WHERE NOT EXISTS (SELECT FROM tidemark_found v WHERE v.container = r.container AND v.owner = r.owner AND v.zone = r.zone
+            AND v.name = r.name AND v.idx = i.number)
+        ON CONFLICT DO NOTHING
+        """,
+        "DROP FUNCTION tidemark_sortable_indexes(bytea)",
+    ]
+
+    /// When the last turn to sweep began. While one is under way: when its server has said so last, and whose contents it has swept last.
+    private static let sweeps = [
+        """
+        ALTER TABLE tidemark_containers ADD COLUMN IF NOT EXISTS swept int8 NOT NULL DEFAULT 0,
+            ADD COLUMN IF NOT EXISTS sweep_renewed int8, ADD COLUMN IF NOT EXISTS sweep_owner bytea
+        """
     ]
 
     private static let sharing = [

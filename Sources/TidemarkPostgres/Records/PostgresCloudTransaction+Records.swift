@@ -214,29 +214,6 @@ extension PostgresCloudTransaction {
         }
     }
 
-    // Queries
-
-    func find(
-        _ query: IndexQuery, in zone: StoredZone.ID, limit: Int, within budget: QueryBudget
-    ) throws(CloudError) -> FoundRecords {
-        try run {
-            var builder = PostgresQueryBuilder(container: container, zone: zone)
-            let sql = builder.sql(query, columns: Self.recordColumns, limit: limit)
-            let clock = ContinuousClock()
-            let began = clock.now
-            let (rows, isCut) = try db.query(within: budget.time, PostgresCommand(sql, builder.parameters))
-            var found = FoundRecords(isCut: isCut)
-            for row in rows {
-                let keys = try query.order.enumerated().map { place, order in
-                    try IndexValue(row, PostgresQueryBuilder.recordColumnCount + place, of: order)
-                }
-                found.rows.append((try StoredCloudRecord(row, zone.owner), keys))
-            }
-            found.seconds = (clock.now - began) / .seconds(1)
-            return found
-        }
-    }
-
     // All records of a type
 
     /// How many records are looked at together.
@@ -265,7 +242,9 @@ extension PostgresCloudTransaction {
 
     private static let isOfType = "r.type = $6 AND NOT r.is_deleted"
 
-    func reindex(_ type: String, _ indexed: (Data) throws(CloudError) -> [Int64: [IndexValue]]) throws(CloudError) {
+    func reindex(
+        _ type: String, _ indexed: (String, Data) throws(CloudError) -> [Int64: [IndexValue]]
+    ) throws(CloudError) {
         try run {
             try checkWritesAll()
             try forEachPage(of: "r.fields", where: Self.isOfType, type.key) { rows in
@@ -276,7 +255,7 @@ extension PostgresCloudTransaction {
                 var (found, names): ([Place: FoundValues], [Place: [Data]]) = ([:], [:])
                 for row in rows {
                     // What is damaged is not found by what it says.
-                    guard let values = try? indexed(try row.value(3)) else { continue }
+                    guard let values = try? indexed(try row.text(2), try row.value(3)) else { continue }
                     let place = Place(owner: try row.value(0), zone: try row.value(1))
                     let name: Data = try row.value(2)
                     names[place, default: []].append(name)

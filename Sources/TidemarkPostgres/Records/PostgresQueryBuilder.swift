@@ -13,6 +13,12 @@ struct PostgresQueryBuilder {
     private(set) var parameters: [any PostgresParameter]
     /// The parameter with the numbers of the shares to which the query keeps.
     private var shares: String?
+    /// Whether conditions are looked at for each record of a walk, by a query of its own that is not planned with the walk.
+    private var isWalking = false
+    /// Whether the rows are counted that meet one condition.
+    private var isCounting = false
+    /// How many numbers ``counts(_:upTo:)`` has asked for.
+    private(set) var countedColumns = 0
 
     init(container: Int64, zone: StoredZone.ID) { parameters = [container, zone.owner.key, zone.number] }
 
@@ -45,6 +51,87 @@ struct PostgresQueryBuilder {
         let order =
             query.order.enumerated().map { "q.k\($0) \($1.isAscending ? "ASC NULLS FIRST" : "DESC NULLS LAST")" } + ["q.name ASC"]
         return "\(outer) ORDER BY \(order.joined(separator: ", ")) LIMIT \(bind(Int64(limit)))"
+    }
+
+    /// SQL that walks a part of an index in the order of the query: only records that are equal in the first bytes of a value are sorted, and
+    /// what is sorted is small.
+    mutating func walk(
+        _ query: IndexQuery, along index: Int64, _ part: IndexQuery.WalkedPart, columns: String, limit: Int
+    ) -> String {
+        guard let first = query.order.first else { return "" }
+        isWalking = true
+        shares = query.shares.map { bind($0.map(\.number)) }
+        let after = query.place(in: part)
+        var keys = [part == .values ? "f.value" : "NULL::bytea"]
+        for order in query.order.dropFirst() { keys.append(expression(order)) }
+        var inner = "SELECT f.name AS name, \(Self.head) AS head\(keys.enumerated().map { ", \($1) AS k\($0)" }.joined())"
+        inner += """
+             FROM tidemark_found f CROSS JOIN LATERAL (SELECT r.name, r.created, r.created_by, r.modified, r.modified_by, r.parent
+            FROM tidemark_records r WHERE \(Self.inZone("r")) AND r.name = f.name AND r.type = \(bind(query.type.key))
+            AND NOT r.is_deleted OFFSET 0) r WHERE \(Self.inZone("f"))
+            """
+        switch part {
+        case .values:
+            inner += " AND f.idx = \(index) AND f.\(PostgresCloudTables.hasIndex)"
+            if let value = after?.values.first.flatMap({ $0 }) {
+                inner += " AND \(compareFound(first.isAscending ? .greaterOrEqual : .lessOrEqual, value))"
+            }
+            for bound in first.bounds { inner += " AND \(compareFound(bound.comparison, bound.value))" }
+            // Of several values of a record the least one counts, once.
+            inner += """
+                 AND NOT EXISTS (SELECT FROM tidemark_found g WHERE \(Self.inZone("g")) AND g.name = f.name AND g.idx = \(index)
+                AND (g.value, g.ordinal) < (f.value, f.ordinal) OFFSET 0)
+                """
+        case .withoutValue:
+            inner += " AND f.idx = \(-index) AND f.\(PostgresCloudTables.hasNoValue)"
+            if let after, query.order.count == 1 { inner += " AND f.name > \(bind(after.name.key))" }
+        }
+        if let shares {
+            inner += """
+                 AND EXISTS (SELECT FROM tidemark_covered c WHERE \(Self.inZone("c")) AND c.name = r.name
+                AND c.share = ANY(\(shares)) AND NOT c.is_gone OFFSET 0)
+                """
+        }
+        for condition in query.conditions { inner += " AND \(sql(condition, isNegated: true))" }
+        var walked = "SELECT * FROM (\(inner)) q"
+        if let after { walked += " WHERE \(behind(after.values, after.name, query.order))" }
+        let direction = first.isAscending ? "ASC" : "DESC"
+        var order = part == .values ? ["head \(direction)", "k0 \(direction)"] : []
+        for (place, other) in query.order.enumerated().dropFirst() {
+            order.append("k\(place) \(other.isAscending ? "ASC NULLS FIRST" : "DESC NULLS LAST")")
+        }
+        order.append("name ASC")
+        walked += " ORDER BY \(order.map { "q.\($0)" }.joined(separator: ", ")) LIMIT \(bind(Int64(limit)))"
+        return """
+            SELECT \(columns)\(keys.indices.map { ", w.k\($0)" }.joined()) FROM (\(walked)) w
+            CROSS JOIN LATERAL (SELECT * FROM tidemark_records r WHERE \(Self.inZone("r")) AND r.name = w.name OFFSET 0) r
+            ORDER BY \(order.map { "w.\($0)" }.joined(separator: ", "))
+            """
+    }
+
+    /// SQL that counts, up to a number, the records of the query's type, what an index has for each condition, and the records that the
+    /// shares cover. A number that is less tells that few records meet the query.
+    mutating func counts(_ query: IndexQuery, upTo limit: Int) -> String {
+        let most = bind(Int64(limit))
+        var rows = ["tidemark_records r WHERE \(Self.inZone("r")) AND r.type = \(bind(query.type.key)) AND NOT r.is_deleted"]
+        for condition in query.conditions {
+            switch condition {
+            case .compare(.index, _, _), .isOneOf(.index, _), .beginsWith(.index, _):
+                isCounting = true
+                rows.append(sql(condition, isNegated: false))
+                isCounting = false
+            case .compare(.recordName, _, _), .isOneOf(.recordName, _), .compare(.parent, .equal, _), .isOneOf(.parent, _):
+                rows.append("tidemark_records r WHERE \(Self.inZone("r")) AND \(sql(condition, isNegated: false))")
+            default: break
+            }
+        }
+        if let shares = query.shares {
+            let numbers = bind(shares.map(\.number))
+            rows.append("tidemark_covered c WHERE \(Self.inOwner("c")) AND c.share = ANY(\(numbers)) AND NOT c.is_gone")
+        }
+        countedColumns = rows.count
+        let counts = rows.map { "(SELECT count(*) FROM (SELECT FROM \($0) LIMIT \(most)) x)" }
+        return "SELECT \(counts.joined(separator: ", "))"
     }
 
     // Keys
@@ -112,11 +199,12 @@ struct PostgresQueryBuilder {
         case .all(let conditions):
             return "(\((conditions.map { sql($0, isNegated: isNegated) } + ["true"]).joined(separator: " AND ")))"
         case .compare(let key, let comparison, let value):
-            if let column = column(key) { return known(compare(column, comparison, value)) }
+            if let column = column(key) { return known(compare(column, comparison, value), isNegated) }
             return found(key, isNegated, compareFound(comparison, value))
         case .isOneOf(let key, let values):
             if let column = column(key) {
-                return known("(\((values.map { compare(column, .equal, $0) } + ["false"]).joined(separator: " OR ")))")
+                let tests = values.map { compare(column, .equal, $0) } + ["false"]
+                return known("(\(tests.joined(separator: " OR ")))", isNegated)
             }
             let bytes = values.map(\.sortableBytes)
             let heads = bind(bytes.map { $0.prefix(Self.indexedBytes) })
@@ -125,7 +213,7 @@ struct PostgresQueryBuilder {
             if let column = column(key) {
                 guard !column.isNumber else { return "false" }
                 let prefix = bind(text.key)
-                return known("substring(\(column.sql), 1, \(text.utf8.count)) = \(prefix)")
+                return known("substring(\(column.sql), 1, \(text.utf8.count)) = \(prefix)", isNegated)
             }
             let lower = IndexValue.text(text).sortableBytes
             // A byte of UTF-8 is never the last one.
@@ -141,15 +229,15 @@ struct PostgresQueryBuilder {
         }
     }
 
-    /// A comparison with nothing is not met.
-    private func known(_ test: String) -> String { "coalesce(\(test), false)" }
+    /// A comparison with nothing is not met, and so its negation is. Without a negation nothing needs to be said, and an index may be used.
+    private func known(_ test: String, _ isNegated: Bool) -> String { isNegated ? "coalesce(\(test), false)" : "(\(test))" }
 
     /// That one of a record's values under a key passes a test.
     private func found(_ key: IndexQuery.Key, _ isNegated: Bool, _ test: String) -> String {
-        let values = "FROM tidemark_found f WHERE \(Self.inZone("f")) AND f.idx = \(Self.index(key))"
-        return isNegated
-            ? "EXISTS (SELECT \(values) AND f.name = r.name AND \(test))"
-            : "r.name IN (SELECT f.name \(values) AND f.\(PostgresCloudTables.hasIndex) AND \(test))"
+        let rows = "tidemark_found f WHERE \(Self.inZone("f")) AND f.idx = \(Self.index(key))"
+        if isNegated { return "EXISTS (SELECT FROM \(rows) AND f.name = r.name AND \(test)\(isWalking ? " OFFSET 0" : ""))" }
+        let found = "\(rows) AND f.\(PostgresCloudTables.hasIndex) AND \(test)"
+        return isCounting ? found : "r.name IN (SELECT f.name FROM \(found))"
     }
 
     /// As the index of values has it.

@@ -188,6 +188,7 @@ package final class PostgresTransaction {
     /// Ends a transaction that is not to be committed, or that has read only.
     func end() {
         guard hasBegun, let connection, !connection.isBroken else { return }
+        // A connection that can't do so is broken, and the server ends the transaction with it.
         _ = try? connection.run([PostgresCommand("ROLLBACK")])
     }
 }

@@ -70,6 +70,7 @@
 
         private func listFiles(isNews: Bool) {
             let notifiers = container.appendingPathComponent(StoreChangeNotifier.folderName)
+            // A folder that is not there, or is gone, has no files.
             let names = Set((try? FileManager.default.contentsOfDirectory(atPath: notifiers.path)) ?? [])
             for name in files.keys where !names.contains(name) { files.removeValue(forKey: name)?.cancel() }
             var isHeard = false

@@ -206,6 +206,7 @@ extension StoreChangeNotifier {
             let folder = try Folder(at: place.appendingPathComponent(folderName, isDirectory: true))
             var readings: [NotifierReading] = []
             for entry in try folder.entries() where entry.kind == .file {
+                // A file may go with its process at any time.
                 guard let name = NotifierFileName(entry.name), let file = try? folder.openFile(entry.name) else { continue }
                 let record = try? file.read(upToCount: 8 * DatabaseScope.allCases.count)
                 readings.append(

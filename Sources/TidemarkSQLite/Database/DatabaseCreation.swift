@@ -41,7 +41,7 @@ package enum DatabaseCreation {
             }
             try queue.close()
             let file = try folder.openFile(unfinished)
-            guard fsync(file.fileDescriptor) == 0 else { throw Folder.failure("make durable", path) }
+            try DurableFile.synchronize(file, path: path)
             // What an interrupted making of earlier versions has left would be taken for the new file's.
             for name in besides.map({ name + $0 }) { try folder.remove(name) }
             try folder.rename(unfinished, to: name)

@@ -80,8 +80,11 @@ package struct LogExamination {
             try folder.rename(temporary, to: copy.lastPathComponent)
             try folder.synchronize()
         } catch {
+            // The caller gets the first error; a temporary file that stays has a name of its own.
             try? folder.remove(temporary)
             throw StoreError(error, doing: "copy the damaged log \(path)-wal to \(copy.path)")
         }
+        // Locked until it has its name.
+        withExtendedLifetime(file) {}
     }
 }

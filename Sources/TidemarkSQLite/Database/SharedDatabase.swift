@@ -148,6 +148,33 @@ package final class SharedDatabase: @unchecked Sendable {
         return result!
     }
 
+    /// Moves all that has been written from the log into the database, and empties the log: a deleted row is in neither then. Blocks the
+    /// calling thread.
+    ///
+    /// - Returns: `false` where reads or another process are in the way; a later checkpoint does the rest.
+    package func tryToEmptyLog() -> Bool {
+        guard isShared else { return true }
+        return turn.withLock { _ -> Bool in
+            // A lock that can't be had is another's; a write reports what is wrong with it.
+            guard (try? lock?.acquireIfFree()) == true else { return false }
+            defer { lock?.release() }
+            // What can't be moved stays in the log, and a write tells what is wrong.
+            guard (try? WALCheckpointer.checkpoint(writer, truncate: true)) != nil else { return false }
+            var status = stat()
+            return lstat(path + "-wal", &status) != 0 || status.st_size == 0
+        }
+    }
+
+    /// Tries to empty the log of a database for a second at the most. It waits on no thread: who writes meanwhile has the database.
+    ///
+    /// - Parameter attempt: ``tryToEmptyLog()`` where it may block a thread.
+    package static func emptyLog(_ attempt: @Sendable () async -> Bool) async {
+        for number in 0..<20 {
+            if number > 0 { try? await Task.sleep(for: .milliseconds(50)) }
+            if await attempt() { return }
+        }
+    }
+
     /// Whether ``rest()`` would have something to do. By whoever has just written.
     package var isWorthResting: Bool { isShared && turn.withLock { _ in checkpointer.isWorthMoving } }
 
@@ -155,6 +182,7 @@ package final class SharedDatabase: @unchecked Sendable {
     /// when no write waits; does nothing while another process writes. Blocks the calling thread.
     package func rest() {
         turn.withLock { _ in
+            // A lock that can't be had is another's; a write reports what is wrong with it.
             guard isShared, (try? lock?.acquireIfFree()) == true else { return }
             checkpointer.checkpointIfIdle(writer)
             lock?.release()

@@ -177,7 +177,7 @@ extension StoreError {
             let message = error.message.flatMap { $0 == "not an error" ? nil : $0 } ?? error.resultCode.description
             self.init(code, "cannot \(what): \(message)")
         case is RowDecodingError:
-            self.init(.corrupt, "cannot \(what): a value in the store has a wrong form")
+            self.init(.corrupt, "cannot \(what): \(path ?? "the database") is damaged: a row has a value of a wrong form")
         default:
             self.init(.io, "cannot \(what): \(error)")
         }

@@ -47,6 +47,7 @@ package enum DurableFile {
                 try name(temporary, url.lastPathComponent, in: folder)
             }
         } catch {
+            // The caller gets the first error; a temporary file that stays has a name of its own.
             try? folder.remove(temporary)
             throw error
         }
@@ -131,8 +132,13 @@ package enum DurableFile {
         }
     }
 
-    private static func synchronize(_ file: FileHandle, path: String) throws(StoreError) {
-        guard fsync(file.fileDescriptor) == 0 else { throw Folder.failure("make durable", path) }
+    /// Makes the bytes of an open file durable.
+    ///
+    /// - Parameter path: The file's, for the message.
+    /// - Throws: ``StoreError`` `diskFull`, `io`.
+    package static func synchronize(_ file: FileHandle, path: String) throws(StoreError) {
+        // A handle that is used no more may close its descriptor before the call.
+        guard withExtendedLifetime(file, { fsync(file.fileDescriptor) }) == 0 else { throw Folder.failure("make durable", path) }
     }
 
     /// Gives a file a name that nothing may have.

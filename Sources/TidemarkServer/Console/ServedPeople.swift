@@ -1,5 +1,6 @@
 import HTTPTypes
 import Logging
+import TidemarkAdministration
 import TidemarkConsole
 import TidemarkModel
 
@@ -16,6 +17,14 @@ struct ServedPeople: Sendable {
         pages = PeoplePages(
             signIn.cloud, signIn.access, mail: mail, provider: provider, attempt: signIn.countPageAttempt,
             report: { reason in logger.error("a page has failed", metadata: ["error": "\(reason)"]) },
+            reportUnread: { unread in
+                logger.error(
+                    "a container can't be read for a person's page",
+                    metadata: [
+                        "container": "\(unread.container)", "environment": "\(unread.environment.rawValue)",
+                        "part": "\(unread.part.rawValue)", "error": "\(unread.error)",
+                    ])
+            },
             countAttempt: signIn.countOnly)
     }
 

@@ -67,6 +67,7 @@ final class SyncFailureWriter: Sendable {
             }
             guard state.writing == nil else { return }
             state.writing = Task { [weak self, rest] in
+                // A rest that is cut short is over: what waits is written.
                 repeat { try? await rest() } while await self?.writeWaiting() == true
             }
         }
@@ -104,6 +105,7 @@ final class SyncFailureWriter: Sendable {
     func finish(within patience: Duration = .seconds(2)) async {
         let (ends, told) = AsyncStream<Bool>.makeStream()
         let clock = Task {
+            // A sleep that is cut short is over.
             try? await Task.sleep(for: patience)
             told.yield(false)
         }

@@ -91,7 +91,9 @@ class SQLiteMoveSide: MoveSide, @unchecked Sendable {
         guard let queue = try queue("access.sqlite") else { return [:] }
         return try await queue.read { db in
             let rows = try Row.fetchAll(db, sql: "SELECT name, content FROM secrets WHERE name IN ('secret', 'secret.previous')")
-            return Dictionary(uniqueKeysWithValues: rows.map { ($0[0] as String, $0[1] as Data) })
+            return try rows.reduce(into: [:]) { secrets, row in
+                try secrets[row.decode(String.self, atIndex: 0)] = row.decode(Data.self, atIndex: 1)
+            }
         }
     }
 
@@ -115,9 +117,10 @@ class SQLiteMoveSide: MoveSide, @unchecked Sendable {
             while let row = try cursor.next() {
                 rows.append(try table.columns.indices.map { try Self.value(row, $0, table.columns[$0].kind) })
                 guard rows.count == limit else { continue }
-                last = table.sqliteKey.indices.map { index in
+                last = try table.sqliteKey.indices.map { index in
                     let place = table.columns.count + index
-                    return table.hasBytes(table.sqliteKey[index]) ? .bytes(row[place]) : .integer(row[place])
+                    return try table.hasBytes(table.sqliteKey[index])
+                        ? .bytes(row.decode(atIndex: place)) : .integer(row.decode(atIndex: place))
                 }
             }
             return (rows, last)
@@ -161,13 +164,13 @@ class SQLiteMoveSide: MoveSide, @unchecked Sendable {
 
     private static func value(_ row: Row, _ column: Int, _ kind: MovedColumn.Kind) throws -> MovedValue {
         switch kind {
-        case .integer, .flag: return (row[column] as Int64?).map { .integer($0) } ?? .null
-        case .name, .bytes, .owner, .record: return (row[column] as Data?).map { .bytes($0) } ?? .null
+        case .integer, .flag: return try row.decode(Int64?.self, atIndex: column).map { .integer($0) } ?? .null
+        case .name, .bytes, .owner, .record: return try row.decode(Data?.self, atIndex: column).map { .bytes($0) } ?? .null
         case .text:
-            guard let data: Data = row[column] else { return .null }
+            guard let data = try row.decode(Data?.self, atIndex: column) else { return .null }
             // PostgreSQL's texts have no U+0000.
             return .bytes(Data(String(decoding: data, as: UTF8.self).utf8.filter { $0 != 0 }))
-        case .texts: return .bytes(try MovedTexts.canonical(row[column] as Data))
+        case .texts: return .bytes(try MovedTexts.canonical(row.decode(Data.self, atIndex: column)))
         case .found:
             let value: IndexValue? =
                 switch (row[column] as DatabaseValue).storage {

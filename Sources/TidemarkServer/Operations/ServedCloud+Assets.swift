@@ -8,7 +8,7 @@ import TidemarkIdentity
 import TidemarkModel
 import TidemarkWire
 
-/// Assets as the protocol has them: addresses to send a content to, and to fetch one from.
+/// Assets as the protocol has them: addresses to send a content to, and receipts.
 extension ServedCloud {
     /// Says where contents can be sent to.
     func prepareUploads(_ call: Call) async throws -> Reply {
@@ -147,7 +147,7 @@ extension ServedCloud {
     }
 
     /// The database that an address is for, as long as its container is served, and what it was asked for by is good.
-    private func database(_ pass: SignedAssetToken) async throws -> EmbeddedDatabase {
+    func database(_ pass: SignedAssetToken) async throws -> EmbeddedDatabase {
         guard try await access.isGood(pass.credential) else {
             throw CloudError(
                 .permissionFailure, "the session for which the address was given out has ended: sign in, and ask for another one")
@@ -169,17 +169,6 @@ extension ServedCloud {
         // Who has broken off is not there to be answered.
         if let length, count != length { throw BodyFailure(cause: CloudResponder.ConnectionAborted()) }
         return try await upload.finish()
-    }
-
-    /// Sends a content, or a part of it.
-    func download(_ call: Call) async throws -> Reply {
-        try await access.refresh()
-        guard
-            let pass = try access.open(call.parameters["capability"] ?? "", for: SignedAssetToken.download).flatMap(
-                SignedAssetToken.init),
-            let asset = pass.asset
-        else { throw CloudError(.unknownItem, "the address is altered or has expired: fetch the record again") }
-        return try await send(asset, pass.zone, try await database(pass), call)
     }
 
     /// Assets that records name, to be named by others without being sent again.
@@ -245,7 +234,7 @@ extension ServedCloud {
     private static let sizeMost: Int64 = 1 << 53
 
     /// What the path and the query say: `<digest>-<size>`, `zone`, `owner`.
-    private func named(_ call: Call) throws(CloudError) -> (asset: CloudAsset, zone: CloudZoneID) {
+    func named(_ call: Call) throws(CloudError) -> (asset: CloudAsset, zone: CloudZoneID) {
         let parts = (call.parameters["asset"] ?? "").split(separator: "-", maxSplits: 1, omittingEmptySubsequences: false)
         guard parts.count == 2, Hexadecimal.isText(parts[0], ofBytes: 32),
             parts[1].utf8.allSatisfy({ (0x30...0x39).contains($0) }), let size = Int64(parts[1]), size <= Self.sizeMost
@@ -265,63 +254,5 @@ extension ServedCloud {
         let piece = call.body.withUnsafeBufferPointer { Data(buffer: $0) }
         let received = try await database(call).upload(piece, of: asset, at: offset, in: zone)
         return .object { $0.member("received", received) }
-    }
-
-    func getAsset(_ call: Call) async throws -> Reply {
-        let (asset, zone) = try named(call)
-        return try await send(asset, zone, try await database(call), call)
-    }
-
-    /// Bytes that are read at once.
-    private static let piece = 1 << 20
-
-    private func send(
-        _ asset: CloudAsset, _ zone: CloudZoneID, _ database: EmbeddedDatabase, _ call: Call
-    ) async throws -> Reply {
-        guard asset.size >= 0 else { throw CloudError(.assetNotAvailable, "the asset \(asset.digest.prefix(64)) is not there") }
-        let tag = "\"\(asset.digest)\""
-        var reply = Reply(body: .none)
-        reply.headers[.eTag] = tag
-        reply.headers[.acceptRanges] = "bytes"
-        reply.headers[.contentDisposition] = "attachment"
-        reply.headers[.cacheControl] = "private, max-age=3600, immutable"
-        var range: Range<Int64> = 0..<asset.size
-        // With the tag of another content, the range is not one of this one's.
-        if let text = call.headers[.range], call.headers[.ifRange].map({ $0 == tag }) ?? true {
-            switch ByteRange(text, of: asset.size) {
-            case .all: break
-            case .part(let part):
-                range = part
-                reply.status = .partialContent
-                reply.headers[.contentRange] = "bytes \(part.lowerBound)-\(part.upperBound - 1)/\(asset.size)"
-            case .none:
-                reply.status = .rangeNotSatisfiable
-                reply.headers[.contentRange] = "bytes */\(asset.size)"
-                return reply
-            }
-        }
-        // Whoever may not have it is told so before anything is sent.
-        let first = try await database.download(
-            asset, in: zone, from: range.lowerBound, count: min(Self.piece, Int(range.upperBound - range.lowerBound)))
-        guard first.count == min(Self.piece, Int(range.upperBound - range.lowerBound)) else {
-            throw CloudError(.assetNotAvailable, "the asset \(asset.digest) is not \(asset.size) bytes long")
-        }
-        if call.headers[.ifNoneMatch] == tag {
-            reply.status = .notModified
-            return reply
-        }
-        let whole = range
-        reply.body = .stream(type: "application/octet-stream", count: whole.upperBound - whole.lowerBound) { writer in
-            try await writer.write(ByteBuffer(bytes: first))
-            var offset = whole.lowerBound + Int64(first.count)
-            while offset < whole.upperBound {
-                let piece = try await database.download(
-                    asset, in: zone, from: offset, count: min(Self.piece, Int(whole.upperBound - offset)))
-                guard !piece.isEmpty else { throw CloudError(.assetNotAvailable, "the asset \(asset.digest) ends early") }
-                try await writer.write(ByteBuffer(bytes: piece))
-                offset += Int64(piece.count)
-            }
-        }
-        return reply
     }
 }

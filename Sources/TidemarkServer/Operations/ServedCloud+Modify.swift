@@ -20,6 +20,7 @@ extension ServedCloud {
         // Clients of ours have operations for shares: to them the record of a share is one like any other, which can't be changed so.
         let outcomes = try await outcomes(request, isAtomic: isAtomic, hasShares: !call.isExtended, database, call)
         await tell(call, request, outcomes, database)
+        // The records are saved, whatever becomes of the token; without one a client fetches once more.
         var token: CloudToken?
         if call.wantsSyncToken, !request.zone.isDefault { token = try? await database.currentToken(of: request.zone) }
         let dialect = dialect(call, numbersAsStrings: request.numbersAsStrings)
@@ -55,6 +56,9 @@ extension ServedCloud {
                 continue
             }
             (failure.record, failure.recordType) = (item.operation.record.id.recordName, item.operation.record.type)
+            if let mismatch = error.schemaMismatch {
+                (failure.field, failure.fieldType) = (mismatch.field, mismatch.fieldType)
+            }
             failures.append(failure)
         }
         return failures + (conflicts.map { [$0] } ?? [])

@@ -52,6 +52,7 @@ extension ServedCloud {
             do throws(CloudError) {
                 metadata = try await database.acceptLink(token)
             } catch {
+                // The caller gets why the call failed. A log that takes no entries fails the calls that succeed.
                 try? await auditAcceptance(of: nil, error, call)
                 throw error
             }

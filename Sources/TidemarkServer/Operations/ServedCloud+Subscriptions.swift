@@ -255,6 +255,7 @@ extension ServedCloud {
             await withTaskGroup(of: Value?.self) { group in
                 group.addTask { await body() }
                 group.addTask {
+                    // A sleep that is cut short is over.
                     try? await Task.sleep(for: patience)
                     return nil
                 }

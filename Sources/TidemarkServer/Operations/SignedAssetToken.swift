@@ -46,6 +46,7 @@ struct SignedAssetToken: Hashable, Sendable {
     }
 
     init?(_ data: Data) {
+        // What can't be read is no token of this server.
         let read: SignedAssetToken? = try? data.withUnsafeBytes { bytes in
             var input = ByteInput(bytes)
             let (container, environment) = (try input.text(), StoreEnvironment(rawValue: try input.text()))

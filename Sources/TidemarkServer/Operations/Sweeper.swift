@@ -5,7 +5,8 @@ import TidemarkEmbeddedCloud
 import TidemarkIdentity
 import TidemarkModel
 
-/// Takes away what lies in the containers that are served and nobody needs: when it begins, and each hour, until it is told to end.
+/// Takes away what lies in the containers that are served and nobody needs: when it begins, and each hour, until it is told to end. Of servers over
+/// one database, one looks at the contents of assets, once a day.
 final class Sweeper: Sendable {
     private let sweep: @Sendable () async throws -> EmbeddedCloud.Sweep
     private let rest: @Sendable () async throws -> Void
@@ -19,12 +20,22 @@ final class Sweeper: Sendable {
     ) {
         self.init(
             metrics, logger, rest: { try await Task.sleep(for: .seconds(3_600)) },
-            sweep: {
-                await PersonArchive.removeLeftovers()
-                try await subscriptions?.forgetAccounts(goneFrom: cloud)
-                try await access.sweepSyncFailures { try await cloud.account(id: $0) != nil }
-                return try await cloud.sweepLeftovers(of: Set(access.containers()))
-            })
+            sweep: { try await Sweeper.sweepServed(cloud, access, subscriptions) })
+    }
+
+    /// Takes away once what lies in the containers that are served and nobody needs.
+    ///
+    /// - Throws: What a storage throws; `CredentialError`, with nothing removed, where a newer version has migrated the database.
+    static func sweepServed(
+        _ cloud: EmbeddedCloud, _ access: CredentialStore, _ subscriptions: SubscriptionStore? = nil
+    ) async throws -> EmbeddedCloud.Sweep {
+        await PersonArchive.removeLeftovers()
+        // As a request does: a server that is too old for its database changes nothing there.
+        try await access.refresh()
+        try await subscriptions?.forgetAccounts(goneFrom: cloud)
+        try await access.sweepSyncFailures { try await cloud.account(id: $0) != nil }
+        // Nothing goes before a day and an hour, so more often than once a day is of no use where it costs requests to a bucket.
+        return try await cloud.sweepLeftovers(of: Set(access.containers()), every: .seconds(23 * 3_600))
     }
 
     /// - Parameters:

@@ -14,8 +14,8 @@ actor SQLiteSubscriptionStorage: SubscriptionStorage {
     nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
     private let database: SharedDatabase
     private nonisolated let cache: SubscriptionCache
-    /// Subscriptions in the file that can't be read, which nothing is sent for.
-    nonisolated let unreadable: Int
+    /// What the file has and can't be read.
+    nonisolated let unreadable: UnreadableRows
 
     /// - Parameter row: Makes the row of what the file has; `nil` for what can't be read.
     init(at directory: URL, row: (SubscriptionOwner, Data) -> StoredSubscription?) throws {
@@ -24,22 +24,22 @@ actor SQLiteSubscriptionStorage: SubscriptionStorage {
             tables: Self.tables, prepare: { _ in })
         let cache = SubscriptionCache()
         unreadable = try database.reader.read { db in
-            var unreadable = 0
+            var unreadable = UnreadableRows()
             for stored in try Row.fetchAll(db, sql: "SELECT account, container, environment, scope, content FROM subscriptions") {
-                guard let environment = StoreEnvironment(rawValue: stored[2]), let scope = DatabaseScope(rawValue: stored[3]),
-                    let subscription = row(
-                        SubscriptionOwner(account: stored[0], container: stored[1], environment: environment, scope: scope),
-                        stored[4])
+                guard let owner = SubscriptionOwner(stored), let content = Data.fromDatabaseValue(stored[4]),
+                    let subscription = row(owner, content)
                 else {
-                    unreadable += 1
+                    unreadable.subscriptions += 1
                     continue
                 }
                 cache.set(subscription)
             }
             for row in try Row.fetchAll(db, sql: "SELECT token, account, container, environment FROM devices ORDER BY rowid") {
-                guard let environment = StoreEnvironment(rawValue: row[3]) else { continue }
-                cache.add(
-                    NotifiedDevice(token: row[0], account: row[1], container: row[2], environment: environment), instead: nil)
+                guard let device = NotifiedDevice(row) else {
+                    unreadable.devices += 1
+                    continue
+                }
+                cache.add(device, instead: nil)
             }
             return unreadable
         }
@@ -138,7 +138,9 @@ actor SQLiteSubscriptionStorage: SubscriptionStorage {
     func accounts() throws(CloudError) -> [String] {
         do {
             return try database.reader.read { db in
-                try String.fetchAll(db, sql: "SELECT account FROM subscriptions UNION SELECT account FROM devices")
+                // A damaged row may have no account.
+                let sql = "SELECT account FROM subscriptions UNION SELECT account FROM devices"
+                return try String?.fetchAll(db, sql: sql).compactMap(\.self)
             }
         } catch {
             throw CloudError(.internalError, "the subscriptions can't be read: \(error)")
@@ -160,5 +162,27 @@ actor SQLiteSubscriptionStorage: SubscriptionStorage {
         } catch {
             throw CloudError(.internalError, "the subscriptions can't be written: \(error)")
         }
+    }
+}
+
+extension SubscriptionOwner {
+    /// Makes the owner of a row; `nil` where a value can't be read.
+    fileprivate init?(_ row: Row) {
+        guard let account = String.fromDatabaseValue(row[0]), let container = String.fromDatabaseValue(row[1]),
+            let environment = String.fromDatabaseValue(row[2]).flatMap(StoreEnvironment.init(rawValue:)),
+            let scope = Int.fromDatabaseValue(row[3]).flatMap(DatabaseScope.init(rawValue:))
+        else { return nil }
+        self.init(account: account, container: container, environment: environment, scope: scope)
+    }
+}
+
+extension NotifiedDevice {
+    /// Makes the device of a row; `nil` where a value can't be read.
+    fileprivate init?(_ row: Row) {
+        guard let token = String.fromDatabaseValue(row[0]), let account = String.fromDatabaseValue(row[1]),
+            let container = String.fromDatabaseValue(row[2]),
+            let environment = String.fromDatabaseValue(row[3]).flatMap(StoreEnvironment.init(rawValue:))
+        else { return nil }
+        self.init(token: token, account: account, container: container, environment: environment)
     }
 }

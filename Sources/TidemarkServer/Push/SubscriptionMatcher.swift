@@ -7,6 +7,9 @@ import TidemarkModel
 import TidemarkWire
 
 /// Finds out who is to hear of what has changed, and gives it to the mailbox.
+///
+/// A notification is a hint to look. Where something can't be read or stored now, nobody is told, and a device finds the change when it looks
+/// the next time; the log of deliveries says how many were told.
 struct SubscriptionMatcher: Sendable {
     let cloud: EmbeddedCloud
     let subscriptions: SubscriptionStore
@@ -35,7 +38,6 @@ struct SubscriptionMatcher: Sendable {
         // A deletion that doesn't say of what type is for all of them.
         let types = summary.changes.contains { $0.type.isEmpty } ? nil : Set(summary.changes.map(\.type))
         var findings = Findings()
-        // Where nobody can be found, nobody is told: a notification is a hint to look.
         guard let interests = try? await subscriptions.interests(in: summary.changedZone, types: types) else { return }
         for interest in interests {
             let changes = await changes(for: interest, summary, &findings)

@@ -16,8 +16,8 @@ final class SubscriptionStore: Sendable {
     }
 
     private let storage: any SubscriptionStorage
-    /// Subscriptions of the storage that can't be read, which nothing is sent for.
-    let unreadable: Int
+    /// What the storage has and can't be read.
+    let unreadable: UnreadableRows
     /// Each account's in a database; devices of an account in a container.
     static let subscriptionsMost = 100
     static let devicesMost = 100
@@ -26,6 +26,7 @@ final class SubscriptionStore: Sendable {
 
     /// Opens the subscriptions of an embedded cloud.
     init(at directory: URL) throws {
+        // One that can't be read is left out: its device makes it again.
         let storage = try SQLiteSubscriptionStorage(at: directory) { owner, content in
             guard let subscription = try? JSONDecoder().decode(Subscription.self, from: content) else { return nil }
             return Self.row(subscription, owner, content)
@@ -44,7 +45,7 @@ final class SubscriptionStore: Sendable {
         return Self.row(subscription, owner, content).place
     }
 
-    init(_ storage: any SubscriptionStorage) { (self.storage, unreadable) = (storage, 0) }
+    init(_ storage: any SubscriptionStorage) { (self.storage, unreadable) = (storage, UnreadableRows()) }
 
     /// Removes the subscriptions and devices of accounts that are gone.
     ///
@@ -97,7 +98,7 @@ final class SubscriptionStore: Sendable {
     private func read(_ row: StoredSubscription) -> Subscription? {
         decoded.withLock { decoded in
             if let known = decoded[row.content] { return known }
-            // One that can't be read is none: its device makes it again.
+            // One that can't be read is left out: its device makes it again.
             guard let subscription = try? JSONDecoder().decode(Subscription.self, from: row.content) else { return nil }
             decoded[row.content] = subscription
             return subscription

@@ -1,6 +1,7 @@
 import Foundation
 import HTTPTypes
 import TidemarkCloud
+import TidemarkEmbeddedCloud
 import TidemarkIdentity
 import TidemarkModel
 
@@ -48,6 +49,7 @@ struct Admission: Sendable {
     }
 
     let access: CredentialStore
+    let cloud: EmbeddedCloud
 
     static let keyID = HTTPField.Name("X-Apple-CloudKit-Request-KeyID")!
     static let keyDate = HTTPField.Name("X-Apple-CloudKit-Request-ISO8601Date")!
@@ -129,7 +131,25 @@ struct Admission: Sendable {
         _ refusal: Refusal, _ token: String?, _ found: Result<Session, SessionFailure>?
     ) async throws(Refusal) -> Refusal {
         guard let token, case .failure(let failure) = found, failure == .expired || failure == .revoked else { return refusal }
-        return refusal.of(try await read { () throws(CredentialError) in try access.sessionID(of: token) }, failure)
+        let session = try await read { () throws(CredentialError) in try access.sessionID(of: token) }
+        var refusal = refusal
+        // Whoever has the token was let in to the account, and may know that it is gone.
+        if failure == .revoked, refusal.name == Refusal.authenticationFailed().name, let session,
+            let account = try await read({ () async throws(CredentialError) in try await access.account(ofSession: session) }),
+            await isGone(account)
+        {
+            refusal = .authenticationFailed("the account of the session does not exist any more")
+        }
+        return refusal.of(session, failure)
+    }
+
+    /// Whether an account was removed; `false` where that can't be found out now.
+    private func isGone(_ account: String) async -> Bool {
+        do throws(CloudError) {
+            return try await cloud.account(id: account) == nil
+        } catch {
+            return false
+        }
     }
 
     /// Checks what a program has signed, now that the body is there.

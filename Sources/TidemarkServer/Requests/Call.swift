@@ -48,6 +48,8 @@ struct Call: Sendable {
     let isExtended: Bool
     /// `https://host:port`, as the client has reached the server.
     let baseURL: String
+    /// Whether only the head of the answer is wanted.
+    var isHead = false
     /// Is called with an error of a part of the request, of whose reason clients are told less.
     var onInternalReason: (@Sendable (CloudError) -> Void)?
 }
@@ -86,6 +88,8 @@ struct Reply: Sendable {
         /// The session that has ended, by its identifier; empty for none.
         var session = ""
         var count = 1
+        /// What of the schema the record does not fit, as a `SchemaMismatch` has it; empty for nothing.
+        var field = "", fieldType = ""
     }
 
     static func json(_ bytes: [UInt8]) -> Reply { Reply(body: .json(bytes)) }

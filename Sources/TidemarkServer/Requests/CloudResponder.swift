@@ -50,7 +50,7 @@ final class CloudResponder: Sendable {
         self.bodies = bodies
         self.logger = logger
         metrics = signIn.metrics
-        admission = Admission(access: signIn.access)
+        admission = Admission(access: signIn.access, cloud: signIn.cloud)
         routes = Routes(operations)
         watches = operations.map { Self.watching.contains($0.id) }
         isLeftOut = operations.map { operation in
@@ -171,7 +171,7 @@ final class CloudResponder: Sendable {
             operation: operation, uuid: exchange.uuid, caller: exchange.caller, address: exchange.network,
             container: parameters.container, environment: parameters.environment, scope: parameters.scope,
             parameters: parameters.others, query: query, body: body, stream: handed.map { RequestBody(asyncSequence: $0) },
-            headers: request.headers, isExtended: exchange.isExtended, baseURL: exchange.baseURL,
+            headers: request.headers, isExtended: exchange.isExtended, baseURL: exchange.baseURL, isHead: exchange.isHead,
             onInternalReason: { [self] error in
                 // Many items of a request may have failed alike.
                 guard reported.isNew(error.reason) else { return }
@@ -337,6 +337,8 @@ final class CloudResponder: Sendable {
                 recordType: failure.recordType, zone: failure.zone, code: failure.code, reason: failure.reason,
                 count: failure.count)
             row.session = failure.session
+            row.sender = failure.session.isEmpty ? exchange.caller.session ?? "" : failure.session
+            (row.field, row.fieldType) = (failure.field, failure.fieldType)
             // A name may be as large as a request.
             row.fit()
             return row

@@ -44,7 +44,8 @@ struct Refusal: Error {
         Refusal(.unauthorized, "AUTHENTICATION_FAILED", CloudError(.notAuthenticated, reason))
     }
 
-    /// A session that was ended, or is over by its age. The client learns no more than with any other bad credentials.
+    /// A session that was ended, or is over by its age. The client learns no more than with any other bad credentials, unless its account was
+    /// removed.
     func of(_ session: String?, _ failure: SessionFailure) -> Refusal {
         guard let session else { return self }
         var refusal = self

@@ -30,6 +30,8 @@ public final class CloudServer: Service {
     let onMetrics: @Sendable (Int) -> Void
     private let sweeper: Sweeper?
     private let storages: ServedStorages?
+    /// Empties the logs of the databases, once nothing is served any more.
+    private let emptyLogs: @Sendable () async -> Void
     private let onListening: @Sendable (Int) -> Void
 
     var operations: [Operation] { responder.operations }
@@ -55,11 +57,7 @@ public final class CloudServer: Service {
             let storages = try ServedStorages(
                 at: configuration.directory, access: access, metrics: metrics, queries: configuration.limits.queries)
             let served = try ServedCloud(storages, metrics: metrics)
-            if served.subscriptions.unreadable > 0 {
-                logger.warning(
-                    "subscriptions that can't be read send no notifications: devices make them again",
-                    metadata: ["count": "\(served.subscriptions.unreadable)"])
-            }
+            served.subscriptions.unreadable.warn(logger)
             try self.init(
                 configuration, cloud: served.cloud, access: access, operations: served.operations, metrics: metrics,
                 sweeper: Sweeper(served.cloud, access, served.subscriptions, metrics, logger), storages: storages,
@@ -106,23 +104,35 @@ public final class CloudServer: Service {
         signInTime: @escaping @Sendable () -> Double = ServerTime.seconds, logger: Logger,
         onMetrics: @escaping @Sendable (Int) -> Void = { _ in }, onListening: @escaping @Sendable (Int) -> Void = { _ in }
     ) throws(ServerError) {
+        emptyLogs = {
+            await cloud.emptyLogs()
+            await access.emptyLog()
+        }
         let limits = configuration.limits
         let bodies = BodyBudget(limit: limits.bodiesSize, share: limits.bodiesSizeOfAddress)
         let signIn = SignIn(
             cloud: cloud, access: access, metrics: metrics,
             limits: SignInLimits(perMinute: limits.signInAttempts, rates: storages?.signInRates ?? ProcessSignInRates()),
             now: signInTime)
+        func reporting(_ all: String) -> @Sendable (Missing?) -> Void {
+            { missing in
+                guard let missing else { return logger.notice("\(all) can be reached again") }
+                logger.warning("\(missing.part)", metadata: ["reason": "\(missing.reason)"])
+            }
+        }
         let readiness = Readiness(
             check: { () async throws(Missing) in
                 if let storages { return try await storages.check() }
                 try await ServedStorages.check(cloud, access)
-            },
-            onChange: { missing in
-                guard let missing else { return logger.notice("all that is needed can be reached again") }
-                logger.warning("\(missing.part)", metadata: ["reason": "\(missing.reason)"])
-            })
+            }, onChange: reporting("all that is needed"))
+        let recordsReadiness = Readiness(
+            check: { () async throws(Missing) in
+                if let storages { return try await storages.checkRecords() }
+                try await ServedStorages.check(cloud, access)
+            }, onChange: reporting("all that records need"))
         let pages = ServerPages(
-            metrics: metrics, bodies: bodies, readiness: readiness, metricsToken: configuration.metricsToken)
+            metrics: metrics, bodies: bodies, readiness: readiness, recordsReadiness: recordsReadiness,
+            metricsToken: configuration.metricsToken)
         let history = RequestHistory()
         syncFailures = SyncFailureWriter(logger, write: { failures in try await access.record(failures) })
         responder = CloudResponder(
@@ -258,6 +268,7 @@ public final class CloudServer: Service {
             await storages?.close()
             throw error
         }
+        await emptyLogs()
         await storages?.close()
         logger.notice("ended")
     }

@@ -24,11 +24,15 @@ package struct OpenedDatabase: Sendable {
     /// - Throws: ``ServerError`` `options` for an address that is none, `storage` for what can't be reached or used, `noData` for a database
     ///   that has no cloud.
     package init(_ place: ServerConfiguration.Database, makes: Bool = true) async throws(ServerError) {
-        try await self.init(place, makes: makes, metrics: PostgresMetrics())
+        try await self.init(place, makes: makes, metrics: PostgresMetrics(), ofBucket: S3Metrics())
     }
 
-    /// - Parameter metrics: The figures of its connections.
-    init(_ place: ServerConfiguration.Database, makes: Bool = true, metrics: PostgresMetrics) async throws(ServerError) {
+    /// - Parameters:
+    ///   - metrics: The figures of its connections.
+    ///   - bucketMetrics: The figures of the requests to a bucket.
+    init(
+        _ place: ServerConfiguration.Database, makes: Bool = true, metrics: PostgresMetrics, ofBucket bucketMetrics: S3Metrics
+    ) async throws(ServerError) {
         do {
             var configuration = PostgresConfiguration(try PostgresAddress(place.address))
             configuration.connections = place.connections
@@ -45,8 +49,8 @@ package struct OpenedDatabase: Sendable {
                 )
             }
             listener = try PostgresListener(
-                place.listenAddress.map { PostgresConfiguration(try PostgresAddress($0)) } ?? configuration)
-            let assets = try AssetPlace(place.assets)
+                place.listenAddress.map { PostgresConfiguration(try PostgresAddress($0)) } ?? configuration, metrics: metrics)
+            let assets = try AssetPlace(place.assets, reads: place.assetReads, metrics: bucketMetrics)
             checkAssets = assets.check
             try await assets.check()
             backend = try await PostgresCloudBackend(database, listener: listener, assets: assets.make)
@@ -92,19 +96,29 @@ package struct OpenedDatabase: Sendable {
 struct AssetPlace: Sendable {
     /// Makes the storage of a container's assets in an environment.
     let make: @Sendable (String, StoreEnvironment) -> any AssetStorage
-    /// Checks that it can be used.
+    /// Checks that it can be used. It may be called each second.
     let check: @Sendable () async throws -> Void
 
-    init(_ place: ServerConfiguration.Assets) throws(CloudError) {
+    /// - Parameters:
+    ///   - reads: How clients read the contents.
+    ///   - metrics: The figures of the requests to a bucket.
+    init(
+        _ place: ServerConfiguration.Assets, reads: ServerConfiguration.AssetReads = .server, metrics: S3Metrics = S3Metrics()
+    ) throws(CloudError) {
         switch place {
         case .bucket(let bucket, let prefix, let endpoint, let region, let usesPaths):
-            let configuration = try S3Configuration(
+            var configuration = try S3Configuration(
                 bucket: bucket, endpoint: endpoint, region: region, style: usesPaths.map { $0 ? .path : .virtualHost },
                 credentials: .environment())
+            configuration.metrics = metrics
+            if case .signed(let endpoint) = reads { try configuration.signReads(at: endpoint) }
             let probe = S3AssetStorage(configuration, prefix: prefix)
-            make = { S3AssetStorage(configuration, prefix: "\(prefix)\($0)/\($1.rawValue)") }
-            check = { try await probe.check() }
+            make = { [configuration] in S3AssetStorage(configuration, prefix: "\(prefix)\($0)/\($1.rawValue)") }
+            check = { try await probe.checkOften() }
         case .directory(let folder):
+            guard reads == .server else {
+                throw CloudError(.invalidArguments, "a directory has no signed addresses: its assets are read through the server")
+            }
             make = { EmbeddedCloud.sharedAssets(in: folder.appendingPathComponent("\($0)/\($1.rawValue)", isDirectory: true)) }
             check = {
                 guard FileManager.default.isWritableFile(atPath: folder.path) else {

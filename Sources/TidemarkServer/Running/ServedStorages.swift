@@ -17,6 +17,8 @@ struct ServedStorages: Sendable {
     let incoming: URL
     /// Checks that everything can be reached.
     let check: @Sendable () async throws(Missing) -> Void
+    /// Checks that everything can be reached but the contents of assets, without which records go on.
+    let checkRecords: @Sendable () async throws(Missing) -> Void
     /// Lets go of it.
     let close: @Sendable () async -> Void
 
@@ -24,13 +26,20 @@ struct ServedStorages: Sendable {
     init(
         at directory: URL, access: CredentialStore, metrics: ServerMetrics, queries: QueryLimits
     ) throws {
-        let cloud = try EmbeddedCloud(at: directory, limits: ServedCloud.limits, queries: queries)
+        try self.init(
+            at: directory, EmbeddedCloud(at: directory, limits: ServedCloud.limits, queries: queries), access: access,
+            metrics: metrics)
+    }
+
+    /// Opens what else a directory has whose cloud is open.
+    init(at directory: URL, _ cloud: EmbeddedCloud, access: CredentialStore, metrics: ServerMetrics) throws {
         (self.cloud, self.access) = (cloud, access)
         subscriptions = try SubscriptionStore(at: directory)
         mailbox = NotificationMailbox(metrics: metrics)
         signInRates = ProcessSignInRates()
         incoming = directory.appendingPathComponent("incoming", isDirectory: true)
         check = { () async throws(Missing) in try await Self.check(cloud, access) }
+        checkRecords = check
         close = {}
     }
 
@@ -40,7 +49,7 @@ struct ServedStorages: Sendable {
     init(
         in place: ServerConfiguration.Database, folder: URL, metrics: ServerMetrics, limits: ServerLimits
     ) async throws(ServerError) {
-        let opened = try await OpenedDatabase(place, metrics: metrics.ofDatabase())
+        let opened = try await OpenedDatabase(place, metrics: metrics.ofDatabase(), ofBucket: metrics.ofBucket())
         let (database, listener) = (opened.database, opened.listener)
         do {
             cloud = EmbeddedCloud(in: opened.backend, folder: folder, limits: ServedCloud.limits, queries: limits.queries)
@@ -55,8 +64,17 @@ struct ServedStorages: Sendable {
         }
         signInRates = PostgresSignInRates(database)
         incoming = folder.appendingPathComponent("incoming", isDirectory: true)
-        check = { () async throws(Missing) in
+        let checkRecords: @Sendable () async throws(Missing) -> Void = { () async throws(Missing) in
             try await Missing.throwing(.database) { try await database.check() }
+            do throws(PostgresError) {
+                try await database.checkVersion()
+            } catch {
+                throw Missing(versionOf: error)
+            }
+        }
+        self.checkRecords = checkRecords
+        check = { () async throws(Missing) in
+            try await checkRecords()
             try await Missing.throwing(.assets) { try await opened.checkAssets() }
         }
         close = { await opened.close() }
@@ -77,6 +95,7 @@ struct Missing: Error {
     enum Part: String, CustomStringConvertible {
         case directory = "the databases can't be read"
         case database = "the database can't be reached or used"
+        case version = "a newer version of the server has migrated the database"
         case assets = "the place of the assets can't be reached or used"
 
         var description: String { rawValue }
@@ -85,6 +104,13 @@ struct Missing: Error {
     let part: Part
     /// Why, for the log.
     let reason: String
+
+    init(part: Part, reason: String) { (self.part, self.reason) = (part, reason) }
+
+    /// Makes what is missing where a database could not say that servers of this version may use it: it may also be out of reach by now.
+    init(versionOf error: PostgresError) {
+        self.init(part: error.code == .newerVersion ? .version : .database, reason: error.message)
+    }
 
     /// Runs what needs a part.
     static func throwing(_ part: Part, _ body: () async throws -> Void) async throws(Missing) {

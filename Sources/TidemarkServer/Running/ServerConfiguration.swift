@@ -33,6 +33,8 @@ public struct ServerConfiguration: Sendable {
         public var listenAddress: String?
         /// Where the contents of assets are.
         public var assets: Assets
+        /// How clients read the contents of assets.
+        public var assetReads = AssetReads.server
         /// Connections at once.
         public var connections = 16
         /// Whether ``address`` is that of a pooler that gives each transaction another connection, such as PgBouncer in the mode
@@ -51,6 +53,15 @@ public struct ServerConfiguration: Sendable {
         case bucket(name: String, prefix: String, endpoint: String?, region: String, usesPaths: Bool?)
         /// A directory that all servers share.
         case directory(URL)
+    }
+
+    /// How clients read the contents of assets.
+    public enum AssetReads: Hashable, Sendable {
+        /// Through a server, which passes the bytes on.
+        case server
+        /// From the bucket, by addresses that a server signs and that are good for two minutes. The endpoint is where clients reach the bucket;
+        /// `nil` where they reach it as servers do.
+        case signed(endpoint: String?)
     }
 
     /// The directory of the embedded cloud that is served; with a ``database`` a folder of this server alone, for uploads on their way.

@@ -1,6 +1,7 @@
 import Metrics
 import TidemarkModel
 import TidemarkPostgres
+import TidemarkS3
 
 /// Figures of a server, for Prometheus.
 final class ServerMetrics: Sendable {
@@ -52,9 +53,9 @@ final class ServerMetrics: Sendable {
         }
     }
 
-    /// - Parameter hasDatabase: Whether there are figures of a database's connections.
+    /// - Parameter hasDatabase: Whether there are figures of a database's connections, and of a bucket.
     init(hasDatabase: Bool = false) {
-        let exporter = PrometheusExporter(Self.families + (hasDatabase ? Self.databaseFamilies : []))
+        let exporter = PrometheusExporter(Self.families + (hasDatabase ? Self.databaseFamilies + Self.bucketFamilies : []))
         func counter(_ name: String) -> Counter { Counter(label: Self.label(name), factory: exporter) }
         func meter(_ name: String) -> Meter { Meter(label: Self.label(name), factory: exporter) }
         self.exporter = exporter
@@ -71,6 +72,8 @@ final class ServerMetrics: Sendable {
 
     /// The figures of the connections to the database. There have to be some.
     func ofDatabase() -> PostgresMetrics { PostgresMetrics(exporter) }
+    /// The figures of the requests to a bucket, where there is a database.
+    func ofBucket() -> S3Metrics { S3Metrics(exporter) }
 
     /// Names the operations, in their order.
     func name(_ operations: [String]) {
@@ -172,6 +175,10 @@ extension ServerMetrics {
             case .timer: .histogram(bounds: bounds)
             }
         return Family(family.label, kind, family.help)
+    }
+
+    private static let bucketFamilies = S3Metrics.families.map { family in
+        Family(family.label, family.isTimer ? .histogram(bounds: bounds) : .counter, family.help)
     }
 
     /// In the order of the text.

@@ -8,14 +8,17 @@ struct ServerPages: Sendable {
     let metrics: ServerMetrics
     let bodies: BodyBudget
     let readiness: Readiness
+    /// As ``readiness``, but for the contents of assets.
+    let recordsReadiness: Readiness
     /// What who asks for the figures has to show; `nil` shows them to nobody.
     let metricsToken: String?
 
     var operations: [Operation] {
         [
             Operation("health", .get, "/health", body: .none) { _ in Reply(body: .text("ok\n", type: Self.text)) },
-            Operation("ready", .get, "/ready", body: .none) { _ in
-                guard let missing = await readiness.missing() else {
+            Operation("ready", .get, "/ready", body: .none) { call in
+                let asked = call.query["without"] == "assets" ? recordsReadiness : readiness
+                guard let missing = await asked.missing() else {
                     return Reply(body: .text("ready\n", type: Self.text))
                 }
                 return Reply(

@@ -50,6 +50,23 @@ extension AssetFiles {
         }
     }
 
+    /// Whether a file whose SHA-256 was compared, and which has no place yet, is the content of an asset.
+    ///
+    /// - Complexity: Reads the file, but for an identifier that is made of the SHA-256.
+    package static func isContent(_ file: URL, of asset: RemoteAsset) throws(StoreError) -> Bool {
+        guard !AssetIdentifier.isOfDigest(asset.id) else {
+            return asset.id == AssetIdentifier.ofDigest(asset.sha256, size: asset.size)
+        }
+        let content = try Folder(at: file.deletingLastPathComponent()).openFile(file.lastPathComponent)
+        defer { try? content.close() }
+        var error = tide_error()
+        switch tide_blob_verify_file(content.fileDescriptor, asset.id, &error) {
+        case TIDE_OK: return true
+        case TIDE_REJECTED where error.reject == TIDE_REJECT_ASSET_CHANGED: return false
+        default: throw StoreError(.io, "cannot read \(file.path): \(error.text)")
+        }
+    }
+
     /// Gives a content a second name. A file that has it stays if it is whole: contents never change.
     ///
     /// - Returns: Whether the content has that name; not where files can't have two.

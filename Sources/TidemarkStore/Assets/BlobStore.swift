@@ -108,13 +108,23 @@ package final class BlobStore: @unchecked Sendable {
 
     /// Moves a file of the container to the place of a content that is named by its SHA-256, which the caller has compared. It is durable
     /// when this returns.
-    package func adopt(_ file: URL, as id: String) throws(StoreError) {
+    ///
+    /// - Parameter replaces: Whether it takes the place of a file that is there.
+    /// - Returns: Whether it was moved.
+    package func adopt(_ file: URL, as id: String, replaces: Bool) throws(StoreError) -> Bool {
         let place = AssetFiles.url(of: id, in: url.appendingPathComponent("assets", isDirectory: true))
         let content = try Folder(at: file.deletingLastPathComponent()).openFile(file.lastPathComponent)
-        guard fsync(content.fileDescriptor) == 0 else { throw Folder.failure("make durable", file.path) }
+        try DurableFile.synchronize(content, path: file.path)
         try Folder.make(place.deletingLastPathComponent(), mode: 0o700)
-        guard rename(file.path, place.path) == 0 else { throw Folder.failure("make the file", place.path) }
+        if !replaces, link(file.path, place.path) == 0 {
+            unlink(file.path)
+        } else {
+            if !replaces, errno == EEXIST { return false }
+            // Some file systems have no second names.
+            guard rename(file.path, place.path) == 0 else { throw Folder.failure("make the file", place.path) }
+        }
         try Folder(at: place.deletingLastPathComponent()).synchronize()
+        return true
     }
 
     /// Makes all blobs that were ingested so far durable. Nothing may name them in a committed record before.

@@ -26,7 +26,7 @@ struct NamedAssets {
             let sql = "SELECT \(columns.joined(separator: ", ")) FROM \"\(type.table)\" WHERE \(given)"
             let rows = try Row.fetchCursor(db, sql: sql)
             while let row = try rows.next() {
-                for column in columns.indices { Self.remove(namedIn: row[column], from: &ids) }
+                for column in columns.indices { Self.remove(namedIn: row[column] as DatabaseValue, from: &ids) }
                 if ids.isEmpty { return }
             }
         }
@@ -48,7 +48,7 @@ struct NamedAssets {
         for source in sources {
             if ids.isEmpty { return }
             let rows = try Row.fetchCursor(db, sql: source)
-            while let row = try rows.next() { Self.remove(namedIn: row[0], from: &ids) }
+            while let row = try rows.next() { Self.remove(namedIn: row[0] as DatabaseValue, from: &ids) }
         }
     }
 
@@ -66,11 +66,11 @@ struct NamedAssets {
                 "SELECT _zone, _tag IS NULL, _pending, \(columns.joined(separator: ", ")) FROM \"\(type.table)\" WHERE \(given)"
             let rows = try Row.fetchCursor(db, sql: sql)
             while let row = try rows.next() {
-                let (zone, isUnknown, pending): (Int64, Bool, DatabaseValue) = (row[0], row[1], row[2])
+                let zone: Int64 = try row.decode(atIndex: 0)
                 // A record with edits is sent as a whole where the cloud has lost it.
-                let isHeld = isUnknown || !pending.isNull
+                let isHeld = try row.decode(Bool.self, atIndex: 1) || !(row[2] as DatabaseValue).isNull
                 for index in fields.indices {
-                    Self.forEach(namedIn: row[index + 3]) { id in
+                    Self.forEach(namedIn: row[index + 3] as DatabaseValue) { id in
                         if isHeld {
                             standings[id, default: Standing()].isHeld = true
                         } else {
@@ -83,7 +83,7 @@ struct NamedAssets {
         for source in ["SELECT before FROM tide_refused", "SELECT after FROM tide_refused"] {
             let rows = try Row.fetchCursor(db, sql: source)
             while let row = try rows.next() {
-                Self.forEach(namedIn: row[0]) { standings[$0, default: Standing()].isHeld = true }
+                Self.forEach(namedIn: row[0] as DatabaseValue) { standings[$0, default: Standing()].isHeld = true }
             }
         }
         return standings

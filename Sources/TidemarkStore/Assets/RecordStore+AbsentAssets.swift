@@ -96,7 +96,8 @@ extension RecordStore {
                 db, sql: "SELECT id, size FROM tide_assets WHERE sha256 IS NULL AND media < \(StoredMedia.absent)")
             var found: [String] = []
             while let row = try rows.next() {
-                if sizes.contains(row[1]) { found.append(row[0]) }
+                let size: Int64 = try row.decode(atIndex: 1)
+                if sizes.contains(size) { found.append(try row.decode(atIndex: 0)) }
             }
             return found
         }
@@ -107,7 +108,10 @@ extension RecordStore {
         try connection.read("look for assets") { db in
             let select = try db.cachedStatement(sql: "SELECT sha256, size FROM tide_assets WHERE id = ? AND sha256 IS NOT NULL")
             return try ids.sorted().compactMap { id in
-                try Row.fetchOne(select, arguments: [id]).map { RemoteAsset(id: id, sha256: $0[0], size: $0[1]) }
+                try Row.fetchOne(select, arguments: [id]).map { row in
+                    try RemoteAsset(
+                        id: id, sha256: row.stored("sha256", of: "tide_assets"), size: row.stored("size", of: "tide_assets"))
+                }
             }
         }
     }
@@ -148,7 +152,10 @@ extension BlobStore.Blob {
     init?(listed id: String, in db: Database) throws {
         let select = try db.cachedStatement(sql: "SELECT size, media, sha256 FROM tide_assets WHERE id = ?")
         guard let row = try Row.fetchOne(select, arguments: [id]) else { return nil }
-        self.init(id: id, size: row[0], media: row[1], isNew: false, sha256: row[2])
+        let table = "tide_assets"
+        try self.init(
+            id: id, size: row.stored("size", of: table), media: row.stored("media", of: table), isNew: false,
+            sha256: row.stored("sha256", of: table))
     }
 
     /// Lists the asset in a store. A content that is here by now is listed so.

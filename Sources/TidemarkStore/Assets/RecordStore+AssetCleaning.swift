@@ -16,7 +16,9 @@ extension RecordStore {
 
     private func unnamedAssets(_ db: Database) throws -> [String: Int64] {
         let rows = try Row.fetchAll(db, sql: "SELECT id, size FROM tide_assets")
-        let sizes: [String: Int64] = rows.reduce(into: [:]) { $0[$1[0]] = $1[1] }
+        let sizes: [String: Int64] = try rows.reduce(into: [:]) { sizes, row in
+            try sizes[row.decode(String.self, atIndex: 0)] = row.decode(Int64.self, atIndex: 1)
+        }
         var ids = Set(sizes.keys)
         let named = NamedAssets(db: db, types: connection.types)
         try named.removeNamedByRecords(from: &ids)

@@ -45,6 +45,7 @@ package struct UnfinishedFolder: ~Copyable {
         do {
             try body(url)
         } catch {
+            // The caller gets the first error; what stays beside has a name of its own.
             try? drop()
             throw error
         }
@@ -56,6 +57,7 @@ package struct UnfinishedFolder: ~Copyable {
         guard rename(url.path, place.path) == 0 else {
             let failure = Folder.failure("make", place.path)
             let isThere = errno == ENOTEMPTY || errno == EEXIST || errno == ENOTDIR
+            // As above.
             try? drop()
             throw isThere ? StoreError(.cannotMove, "\(place.path) is there already") : failure
         }

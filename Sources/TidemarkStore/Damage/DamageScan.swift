@@ -33,7 +33,8 @@ package enum DamageScan {
                     sql: "SELECT _key, _pending IS NOT NULL FROM \"\(type.table)\" WHERE _id = ?")
                 guard let found = try Row.fetchOne(statement, arguments: [row]) else { return nil }
                 let name = RecordKey.fromDatabaseValue(found[0])?.name ?? "in row \(row)"
-                return DamagedRecord(record: RecordName(type: type.name, name: name), scope: scope, isPending: found[1])
+                return DamagedRecord(
+                    record: RecordName(type: type.name, name: name), scope: scope, isPending: try found.decode(atIndex: 1))
             }
         }
     }

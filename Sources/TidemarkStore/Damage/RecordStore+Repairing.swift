@@ -45,9 +45,10 @@ extension RecordStore {
         let statement = try db.cachedStatement(
             sql: "SELECT _key, _zone, _tag, _pending IS NOT NULL FROM \"\(type.table)\" WHERE _id = ?")
         return try Row.fetchOne(statement, arguments: [row]).map { found in
-            DamagedRow(
+            try DamagedRow(
                 typeID: type.id, row: row, type: type.name, name: RecordKey.fromDatabaseValue(found[0])?.name ?? "in row \(row)",
-                zone: found[1], tag: found[2], isPending: found[3])
+                zone: found.stored("_zone", of: type.table), tag: found.stored("_tag", of: type.table),
+                isPending: found.decode(atIndex: 3))
         }
     }
 
@@ -157,8 +158,8 @@ struct RowRepair {
                 return nil
             }
             return Current(
-                version: version, tag: found[4], pending: found[5], digest: digest, parts: parts, missing: missing,
-                hasTypes: hasTypes)
+                version: version, tag: try found.stored("_tag", of: type.table), pending: found[5] as DatabaseValue,
+                digest: digest, parts: parts, missing: missing, hasTypes: hasTypes)
         }
         return current ?? nil
     }

@@ -21,7 +21,7 @@ package struct StoreCounters {
             """
         guard let row = try Row.fetchOne(db.cachedStatement(sql: sql)) else { return }
         func number(_ index: Int, orElse none: Int64) throws -> Int64 {
-            let value: DatabaseValue = row[index]
+            let value = row[index] as DatabaseValue
             guard !value.isNull else { return none }
             guard let number = Int64.fromDatabaseValue(value) else {
                 throw StoreError(.corrupt, "the table tide_transactions has a last row whose numbers have a wrong form")

@@ -40,11 +40,13 @@ extension HistoryPurge {
     /// - Parameter time: Microseconds since 1970 UTC.
     fileprivate init(_ db: Database, before time: Int64) throws {
         let sql = """
-            SELECT id, last_change FROM tide_transactions
+            SELECT * FROM tide_transactions
             WHERE time < ? AND id < (SELECT max(id) FROM tide_transactions) ORDER BY id DESC LIMIT 1
             """
         guard let last = try Row.fetchOne(db, sql: sql, arguments: [time]) else { return }
-        let floor = HistoryFloor(transaction: (last[0] as Int64) + 1, change: (last[1] as Int64) + 1)
+        let transaction = try HistoryTransaction(last)
+        // A newer transaction is there, so the number behind this one exists.
+        let floor = HistoryFloor(transaction: transaction.id + 1, change: transaction.changes.upperBound)
         // What waits to be sent is known from then on without them; the deletions themselves stay until they are sent.
         try Outbox(db).ingestHistory()
         let forgotten = """

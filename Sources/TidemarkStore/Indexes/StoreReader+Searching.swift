@@ -41,10 +41,10 @@ extension StoreReader {
                     SELECT r._key, bm25(\(table)), snippet(\(table), -1, ?, ?, '…', 16) FROM \(table)
                     JOIN "\(stored.table)" r ON r._id = \(table).rowid WHERE \(table) MATCH ? ORDER BY bm25(\(table)), r._id LIMIT ?
                     """, arguments: [marks.start, marks.end, query, limit])
-            return rows.compactMap { row in
-                RecordKey.fromDatabaseValue(row[0]).map {
-                    FoundText(name: $0.name, score: -(row[1] as Double), excerpt: row[2] ?? "")
-                }
+            return try rows.compactMap { row in
+                guard let key = RecordKey.fromDatabaseValue(row[0]) else { return nil }
+                let (score, excerpt): (Double, String?) = (try row.decode(atIndex: 1), try row.decode(atIndex: 2))
+                return FoundText(name: key.name, score: -score, excerpt: excerpt ?? "")
             }
         }
     }

@@ -71,8 +71,8 @@ extension FormatMigrations {
             let rows = try Row.fetchCursor(select, arguments: [last])
             while let row = try rows.next() {
                 isDone = false
-                last = row[0]
-                let (old, digest): (DatabaseValue, Int64) = (row[3 + index], row[2])
+                last = try row.decode(atIndex: 0)
+                let (old, digest) = (row[3 + index] as DatabaseValue, try row.decode(Int64.self, atIndex: 2))
                 let value = try change(old)
                 guard (value?.stored ?? .null) != old else { continue }
                 // While the statement stands at the row.

@@ -48,10 +48,14 @@ package struct RecordSource: Sendable {
         while true {
             do {
                 return try await database.read { [container, scope] db in
-                    try container.checkFormat(db, of: scope)
-                    let result = try body(db)
-                    try ReadOnlyDatabase.check(db)
-                    return result
+                    do {
+                        try container.checkFormat(db, of: scope)
+                        let result = try body(db)
+                        try ReadOnlyDatabase.check(db)
+                        return result
+                    } catch {
+                        throw db.readError(error, of: container.store(scope).path)
+                    }
                 }
             } catch {
                 // What a snapshot has pinned does not come back.

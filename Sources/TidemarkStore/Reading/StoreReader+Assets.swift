@@ -97,7 +97,7 @@ extension StoreReader {
                     while let row = try rows.next() {
                         guard let key = RecordKey.fromDatabaseValue(row[1]) else { continue }
                         let record = RecordName(type: type.name, name: key.name)
-                        NamedAssets.forEach(namedIn: row[0]) { id in
+                        NamedAssets.forEach(namedIn: row[0] as DatabaseValue) { id in
                             if names[id]?.last != record { names[id, default: []].append(record) }
                         }
                     }

@@ -157,7 +157,7 @@ public struct StoreReader: Sendable {
         do {
             return try read(body)
         } catch {
-            throw StoreError(error, doing: what)
+            throw StoreError(error, doing: what, with: container.store(scope).path)
         }
     }
 

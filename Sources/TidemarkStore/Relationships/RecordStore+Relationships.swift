@@ -150,7 +150,8 @@ private struct RelationshipResolution {
                         changes.lowerBound, changes.upperBound, type.id, zone, "$.\(relationship.field.name)",
                     ])
                 for row in rows {
-                    for name in FieldValue(row[0], type: relationship.field.type)?.referenceNames ?? [] {
+                    let value = FieldValue(row[0] as DatabaseValue, type: relationship.field.type)
+                    for name in value?.referenceNames ?? [] {
                         let record = GoneRecord(type: target.name, name: name, zone: nil)
                         guard known.insert(record).inserted, try transaction.find(name, type: target) == nil,
                             try deletion(of: record, target) != nil
@@ -172,7 +173,9 @@ private struct RelationshipResolution {
             """
         let row = try Row.fetchOne(
             db.cachedStatement(sql: sql), arguments: [keys[0], keys[keys.count - 1], type.id])
-        return row.map { ($0[0], $0[1], $0[2]) }
+        return try row.map { row in
+            (change: try row.decode(atIndex: 0), row: try row.decode(atIndex: 1), zone: try row.decode(atIndex: 2))
+        }
     }
 
     /// The values that a record had before its last deletion; `nil` where history does not have them whole.
@@ -271,7 +274,7 @@ private struct RelationshipResolution {
             """
         return try Row.fetchAll(
             db.cachedStatement(sql: sql), arguments: [changes.lowerBound, changes.upperBound, type.id, zone]
-        ).map { ($0[0], String.fromDatabaseValue($0[1])) }
+        ).map { row in (row: try row.decode(atIndex: 0), name: String.fromDatabaseValue(row[1])) }
     }
 
     // The log

@@ -48,10 +48,11 @@ struct ReferrerSearch {
             let list = String(decoding: try JSONEncoder().encode(part), as: UTF8.self)
             let rows = try Row.fetchCursor(statement, arguments: [list, zone])
             while let row = try rows.next() {
-                guard let key = RecordKey.fromDatabaseValue(row[1]), let value = FieldValue(row[3], type: field.type) else {
-                    continue
-                }
-                found.append(Referrer(row: row[0], name: key.name, zone: row[2], value: value))
+                guard let key = RecordKey.fromDatabaseValue(row[1]),
+                    let value = FieldValue(row[3] as DatabaseValue, type: field.type)
+                else { continue }
+                found.append(
+                    Referrer(row: try row.decode(atIndex: 0), name: key.name, zone: try row.decode(atIndex: 2), value: value))
             }
         }
         return found

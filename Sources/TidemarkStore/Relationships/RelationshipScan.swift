@@ -44,17 +44,19 @@ package enum RelationshipScan {
                 db, sql: "SELECT _key, _zone, \(column), _edited FROM \"\(type.table)\" WHERE \(column) IS NOT NULL ORDER BY _id")
             while found.count < limit, let row = try rows.next() {
                 guard let key = RecordKey.fromDatabaseValue(row[0]),
-                    let value = FieldValue(row[2], type: relationship.field.type)
+                    let value = FieldValue(row[2] as DatabaseValue, type: relationship.field.type)
                 else { continue }
+                let own: Int64 = try row.decode(atIndex: 1)
+                let edited: String? = try row.decode(atIndex: 3)
                 for name in value.referenceNames {
                     let keys = RecordKey.all(name: name)
                     let zone = try place.flatMap { try Int64.fetchOne($0, arguments: [keys[0], keys[keys.count - 1]]) }
                     let reason: Broken.Reason
                     if let zone {
-                        guard relationship.isOwning, shared.contains(zone), !shared.contains(row[1]) else { continue }
+                        guard relationship.isOwning, shared.contains(zone), !shared.contains(own) else { continue }
                         reason = .notInShareOfOwner
                     } else {
-                        guard relationship.isOwning || row[1] == StoreFormat.defaultZone && !hasMoved(row[3]) else { continue }
+                        guard relationship.isOwning || own == StoreFormat.defaultZone && !hasMoved(edited) else { continue }
                         reason = .targetMissing
                     }
                     found.append(

@@ -75,7 +75,7 @@ extension StoreTransaction {
             let statement = try db.cachedStatement(sql: sql)
             for row in try Row.fetchAll(statement, arguments: [changes.lowerBound, changes.upperBound, type.id]) {
                 guard let name = String.fromDatabaseValue(row[2]) else { continue }
-                let (id, zone): (Int64, Int64) = (row[0], row[1])
+                let (id, zone): (Int64, Int64) = (try row.decode(atIndex: 0), try row.decode(atIndex: 1))
                 if connection.scope == .shared, try find(name, type: target, zone: zone) != nil { continue }
                 guard let found = try find(name, type: target), found.zone != zone else { continue }
                 guard connection.scope != .shared else {

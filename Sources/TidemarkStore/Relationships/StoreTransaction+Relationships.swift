@@ -105,7 +105,7 @@ extension StoreTransaction {
                 guard let key = RecordKey.fromDatabaseValue(row[0]) else {
                     throw StoreError(.corrupt, "tide_changes has a deletion whose key cannot be one")
                 }
-                let zone: Int64? = connection.scope == .shared ? row[1] : nil
+                let zone: Int64? = try connection.scope == .shared ? row.decode(Int64.self, atIndex: 1) : nil
                 // It may have moved into another zone, or have been made again.
                 guard try find(key.name, type: type, zone: zone) == nil else { continue }
                 gone.append(GoneRecord(type: type.name, name: key.name, zone: zone))

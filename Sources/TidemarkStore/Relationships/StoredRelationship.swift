@@ -63,7 +63,7 @@ extension StoredType {
     /// - Returns: Whether anything has changed.
     func declare(_ db: Database, relationships declared: [String: RelationshipSchema?]) throws -> Bool {
         guard !relationships.isEmpty || declared.contains(where: { $0.value != nil }) else { return false }
-        var known = Dictionary(uniqueKeysWithValues: relationships.map { ($0.field.name, $0.schema) })
+        var known = Dictionary(relationships.map { ($0.field.name, $0.schema) }) { first, _ in first }
         let before = known
         for (name, relationship) in declared {
             guard let field = fields.first(where: { $0.name == name }) else { continue }

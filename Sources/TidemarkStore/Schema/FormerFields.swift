@@ -17,6 +17,11 @@ struct FormerFields: Equatable {
         let until: Int64
         /// The name that the field has got, where its values stayed as they were.
         var successor: String?
+        /// `true` for a field whose name stayed with another type; otherwise the key is missing.
+        var isRetyped: Bool?
+        /// How many records the cloud had with the value that they had here, when the field went; `nil` where an earlier version has not
+        /// counted them.
+        var records: Int?
     }
 
     /// In the order in which they went.
@@ -55,15 +60,29 @@ struct FormerFields: Equatable {
 
     /// Whether a field of that name was there once.
     func contains(_ name: String) -> Bool { fields.contains { $0.name == name } }
+
+    /// The field that had a name last.
+    func last(named name: String) -> Field? { fields.last { $0.name == name } }
+
+    /// Whether a field of that name and type went without another one in its place, or was the last of the name.
+    func isGone(_ name: String, _ type: FieldType) -> Bool {
+        if let last = last(named: name), FieldType(code: last.code) == type { return true }
+        return fields.contains {
+            $0.name == name && $0.successor == nil && $0.isRetyped != true && FieldType(code: $0.code) == type
+        }
+    }
 }
 
 extension StoreReader {
-    /// Returns the fields whose values in the cloud the store leaves alone: they were renamed, dropped or given another type here.
-    package func ignoredFields() throws(StoreError) -> [(type: String, field: String)] {
+    /// Returns the fields whose values in the cloud the store leaves alone: they were renamed, dropped or given another type here. With each,
+    /// how many records the cloud had with the value that they had here, when that was done; `nil` where it is not known.
+    ///
+    /// - Complexity: O(fields). What other devices have written since is not counted: nobody here has it.
+    package func ignoredFields() throws(StoreError) -> [(type: String, field: String, records: Int?)] {
         try read("read the schema") { db in
             try StoredType.fetchAll(db).flatMap { type in
                 Set(type.formerFields.fields.map(\.name)).filter { type.ignores($0) }.sorted().map {
-                    (type: type.name, field: $0)
+                    (type: type.name, field: $0, records: type.formerFields.last(named: $0)?.records)
                 }
             }
         }
@@ -97,4 +116,16 @@ extension StoredType {
 
     /// Whether what the cloud has of a field is left alone: the field was renamed, dropped or given another type here.
     func ignores(_ field: String) -> Bool { formerFields.contains(field) && !fields.contains { $0.name == field } }
+
+    /// Whether values of a type are left alone that the cloud has of a field. Values of another type than the field had here are those of
+    /// another field: the store never had that one, and takes it up.
+    func ignores(_ field: String, _ type: FieldType) -> Bool {
+        ignores(field) && formerFields.isGone(field, type)
+    }
+
+    /// Whether a value is left alone that the cloud has of a field. A list without elements may be of any type.
+    func ignores(_ field: String, _ value: FieldValue) -> Bool {
+        if case .list(let elements, _) = value, elements.isEmpty { return ignores(field) }
+        return ignores(field, value.type)
+    }
 }

@@ -12,13 +12,17 @@ extension RecordStore {
     /// - Parameters:
     ///   - changes: The changes, one after the other.
     ///   - files: What the paths of files have become, for fields that get the type asset.
+    ///   - cloudTypes: The types that fields have in the cloud, by record type and field, as far as that is known.
+    ///   - cloudValues: The values that deferred records have of fields which have another type here. They stay where a field gets their type,
+    ///     unless an edit here is later that was not sent.
     ///   - isDryRun: Whether the outcome is only found out, and nothing is written.
     /// - Returns: What was done. If the plan has problems, nothing was done.
     /// - Throws: ``StoreError`` `schema` for a name that is taken, in production for anything but
     ///   additions, and where the cloud has what can't change there; `invalid` in a shared store.
     /// - Complexity: O(n) in the records of the types that change; the values of a field that changes are held in memory.
     package func changeSchema(
-        _ changes: [SchemaChange], files: ConvertedFiles = ConvertedFiles(), isDryRun: Bool = false, author: String
+        _ changes: [SchemaChange], files: ConvertedFiles = ConvertedFiles(), cloudTypes: [String: [String: FieldType]] = [:],
+        cloudValues: [CloudFieldValue] = [], isDryRun: Bool = false, author: String
     ) throws -> SchemaChangePlan {
         guard scope == .private else {
             throw StoreError(.invalid, "the record types of shared records are those of their owners, and change as they come")
@@ -28,7 +32,7 @@ extension RecordStore {
             try connection.endLoads()
             var plan = SchemaChangePlan()
             for change in changes {
-                try transaction.apply(change, files: files, plan: &plan)
+                try transaction.apply(change, files: files, cloudTypes: cloudTypes, cloudValues: cloudValues, plan: &plan)
                 // What follows would meet a store that is not changed.
                 if plan.problemCount > 0 { break }
             }

@@ -22,8 +22,8 @@ extension StoreTransaction {
     }
 
     func retypeField(
-        _ name: String, of typeName: String, to target: RecordTypeSchema.Field, _ files: ConvertedFiles, _ change: SchemaChange,
-        _ plan: inout SchemaChangePlan
+        _ name: String, of typeName: String, to target: RecordTypeSchema.Field, _ files: ConvertedFiles, cloudType: FieldType?,
+        cloudValues: [CloudFieldValue], _ change: SchemaChange, _ plan: inout SchemaChangePlan
     ) throws -> SchemaChangePlan.Step {
         guard let type = type(named: typeName), let field = type.fields.first(where: { $0.name == name }) else {
             return .init(change, isDone: true)
@@ -32,10 +32,15 @@ extension StoreTransaction {
             if field.schema.typeName == target.typeName { return .init(change, isDone: true) }
             // Both are int64, also to the cloud.
             if field.type == target.type { return try setBoolean(field, of: type, to: target, change, &plan) }
-            try checkIsNotInCloud(
-                type, "A field keeps its type there: give the field of type \(target.typeName) another name (--name)")
+            // The cloud's type is the one that all devices have to take. What waits in the cloud then comes, and what is here goes.
+            if cloudType != target.type {
+                let another = "give the field of type \(target.typeName) another name (--name)"
+                let remedy = cloudType.map { "'\(name)' is \($0) there: give it that type, or \(another)" }
+                try checkIsNotInCloud(type, remedy ?? "A field keeps its type there: \(another)")
+            }
         }
-        return try convert(field, of: type, to: target, files, change, &plan)
+        let waiting = cloudValues.filter { $0.type == typeName && $0.field == name && $0.fieldType == target.type }
+        return try convert(field, of: type, to: target, files, waiting: waiting, change, &plan)
     }
 
     func dropField(
@@ -62,7 +67,7 @@ extension StoreTransaction {
         let rows = try rows(of: field, type, plan: &plan) { .value($0) }
         guard plan.problemCount == 0 else { return .init(change, records: rows.count, lost: rows.count) }
         try write(rows, type: type) { _ in [(field.schema, nil)] }
-        try remove(field, of: type, successor: nil)
+        try remove(field, of: type, rows, successor: nil)
         return .init(change, records: rows.count, lost: rows.count)
     }
 
@@ -92,9 +97,11 @@ extension StoreTransaction {
     }
 
     /// Gives a field another name, type, or both.
+    ///
+    /// - Parameter waiting: The cloud's values of the new type, which deferred records have.
     private func convert(
         _ field: StoredType.Field, of type: StoredType, to target: RecordTypeSchema.Field, _ files: ConvertedFiles,
-        _ change: SchemaChange, _ plan: inout SchemaChangePlan
+        waiting: [CloudFieldValue] = [], _ change: SchemaChange, _ plan: inout SchemaChangePlan
     ) throws -> SchemaChangePlan.Step {
         guard let conversion = FieldConversion(from: field.schema, to: target, files: files.files) else {
             throw StoreError(
@@ -120,9 +127,11 @@ extension StoreTransaction {
         let first = nextChange
         let successor = field.type == target.type ? target.name : nil
         if field.name == target.name {
+            try keepTarget(of: &rows, type, field.name, waiting)
             try write(rows, type: type) { _ in [(field.schema, nil)] }
-            try remove(field, of: type, successor: nil, replacement: target)
-            try write(rows.filter { $0.value != nil }, type: knownType(named: type.name)) { [(target, $0.value)] }
+            try remove(field, of: type, rows, successor: nil, replacement: target)
+            let written = rows.filter { $0.value != nil && !$0.keepsTarget }
+            try write(written, type: knownType(named: type.name)) { [(target, $0.value)] }
         } else {
             if isNew { try type.addFields(db, [target]) }
             try connection.refreshSchema(db)
@@ -144,7 +153,8 @@ extension StoreTransaction {
                 row.keepsTarget ? [(field.schema, nil)] : [(target, row.value), (field.schema, nil)]
             }
             try remove(
-                grown.fields[field.ordinal], of: grown, successor: successor, replacement: grown.schema.field(named: target.name))
+                grown.fields[field.ordinal], of: grown, rows, successor: successor,
+                replacement: grown.schema.field(named: target.name))
         }
         try renameInTables(field.name, to: target.name, type)
         try refreshChangedSchema()
@@ -155,6 +165,26 @@ extension StoreTransaction {
         return .init(change, records: rows.count, lost: lost)
     }
 
+    /// Notes the rows that get the cloud's value when their deferred records are applied: all but those with a later edit that was not
+    /// sent.
+    private func keepTarget(
+        of rows: inout [FieldRow], _ type: StoredType, _ field: String, _ waiting: [CloudFieldValue]
+    ) throws {
+        guard !waiting.isEmpty else { return }
+        var values: [Int64: [String: CloudFieldValue]] = [:]
+        for value in waiting { values[value.zone, default: [:]][value.record] = value }
+        for index in rows.indices {
+            let row = rows[index]
+            guard let value = values[row.zone]?[row.name] else { continue }
+            if row.isPending {
+                guard let inCloud = value.edited?.clamped(to: time) else { continue }
+                let times = try editTimes(type: type, row: row.id, since: 0)
+                if let here = times[field], here > inCloud { continue }
+            }
+            rows[index].keepsTarget = true
+        }
+    }
+
     // The rows
 
     /// A record with a value in the field that changes.
@@ -163,6 +193,8 @@ extension StoreTransaction {
         let name: String
         let zone: Int64
         let value: FieldValue?
+        /// Whether the cloud does not have the value.
+        let isPending: Bool
         var keepsTarget = false
     }
 
@@ -201,7 +233,8 @@ extension StoreTransaction {
             switch try convert(value) {
             case .value(let converted):
                 guard let zone = try Int64.fetchOne(zone, arguments: [row.id]) else { continue }
-                found.append(FieldRow(id: row.id, name: row.name, zone: zone, value: converted))
+                let isPending = row.isPending(field.ordinal)
+                found.append(FieldRow(id: row.id, name: row.name, zone: zone, value: converted, isPending: isPending))
             case .refused(let reason):
                 plan.note(.init(record: record, field: field.name, value: String(value.logText.prefix(100)), reason: reason))
             }
@@ -235,15 +268,17 @@ extension StoreTransaction {
     /// Removes a field, which no record has a value of any more: its column, its bit in what is to be sent, and its place among the fields.
     ///
     /// - Parameters:
+    ///   - rows: The records that had a value.
     ///   - successor: The field that has its values as they were.
     ///   - replacement: The field that takes its place in indexes; it is made if its name is the same.
     private func remove(
-        _ field: StoredType.Field, of type: StoredType, successor: String?, replacement: RecordTypeSchema.Field? = nil
+        _ field: StoredType.Field, of type: StoredType, _ rows: [FieldRow], successor: String?,
+        replacement: RecordTypeSchema.Field? = nil
     ) throws {
         try FormerFields.add(
             .init(
-                type: type.id, name: field.name, code: field.schema.code.rawValue, until: nextChange - 1, successor: successor),
-            db)
+                type: type.id, name: field.name, code: field.schema.code.rawValue, until: nextChange - 1, successor: successor,
+                isRetyped: replacement?.name == field.name ? true : nil, records: rows.count { !$0.isPending }), db)
         try shiftPending(behind: field.ordinal, type)
         let declared = try takeIndexes(of: type, naming: field.name)
         let indexes = try type.indexes(db, naming: field.column)
@@ -284,7 +319,10 @@ extension StoreTransaction {
         for key in keys {
             try db.execute(
                 sql: "INSERT INTO tide_unique_keys (type_id, ordinal, fields) VALUES (?, ?, ?)",
-                arguments: [type.id, key[0] as Int64, key[1] as String])
+                arguments: [
+                    type.id, try key.stored("ordinal", of: "tide_unique_keys") as Int64,
+                    try key.stored("fields", of: "tide_unique_keys") as String,
+                ])
         }
     }
 
@@ -302,10 +340,10 @@ extension StoreTransaction {
         var last = Int64.min
         while true {
             let rows = try Row.fetchAll(select, arguments: [last])
-            guard let end = rows.last else { return }
-            last = end[0]
+            guard !rows.isEmpty else { return }
             for row in rows {
-                let (id, mask): (Int64, Data) = (row[0], row[1])
+                let (id, mask): (Int64, Data) = (try row.decode(atIndex: 0), try row.decode(atIndex: 1))
+                last = id
                 let shifted = Self.shift(mask, behind: ordinal)
                 if shifted == mask { continue }
                 if shifted.isEmpty { try clean.execute(arguments: [id]) } else { try update.execute(arguments: [shifted, id]) }

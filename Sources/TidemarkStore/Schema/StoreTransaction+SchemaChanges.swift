@@ -12,11 +12,35 @@ package struct ConvertedFiles: Sendable {
     package init() {}
 }
 
+/// A value that the cloud has of a field which has another type here: a deferred record has it.
+package struct CloudFieldValue: Hashable, Sendable {
+    /// The name of the record type.
+    package let type: String
+    /// The name of the field.
+    package let field: String
+    /// The name of the record.
+    package let record: String
+    /// The number in the store of the record's zone.
+    package let zone: Int64
+    /// The type of the value.
+    package let fieldType: FieldType
+    /// When the field was edited; `nil` where that is not known.
+    package let edited: EditTime?
+
+    package init(type: String, field: String, record: String, zone: Int64, fieldType: FieldType, edited: EditTime?) {
+        (self.type, self.field, self.record) = (type, field, record)
+        (self.zone, self.fieldType, self.edited) = (zone, fieldType, edited)
+    }
+}
+
 extension StoreTransaction {
     /// Makes a change of the schema, unless values stand in its way: these are noted in the plan, and the transaction is to be abandoned.
     ///
     /// - Throws: ``StoreError`` `schema` or `invalid` for a change that is not possible, with what helps.
-    func apply(_ change: SchemaChange, files: ConvertedFiles, plan: inout SchemaChangePlan) throws {
+    func apply(
+        _ change: SchemaChange, files: ConvertedFiles, cloudTypes: [String: [String: FieldType]], cloudValues: [CloudFieldValue],
+        plan: inout SchemaChangePlan
+    ) throws {
         let step: SchemaChangePlan.Step
         switch change {
         case .add(let schema): step = try add(schema, change)
@@ -26,7 +50,9 @@ extension StoreTransaction {
         case .dropField(let field, let typeName): step = try dropField(field, of: typeName, change, &plan)
         case .dropUniqueKey(let key, let typeName): step = try dropUniqueKey(key, of: typeName, change)
         case .retypeField(let field, let typeName, let new):
-            step = try retypeField(field, of: typeName, to: new, files, change, &plan)
+            step = try retypeField(
+                field, of: typeName, to: new, files, cloudType: cloudTypes[typeName]?[field], cloudValues: cloudValues, change,
+                &plan)
         }
         // The transaction is rolled back.
         guard change.isAddition || step.isDone || connection.container.description.environment == .development else {
@@ -181,7 +207,8 @@ extension StoredType {
     /// - Parameter column: One that they name; `nil` for all indexes.
     func indexes(_ db: Database, naming column: String?) throws -> [Index] {
         let sql = "SELECT name, sql FROM sqlite_master WHERE type = 'index' AND tbl_name = ? AND sql IS NOT NULL ORDER BY name"
-        return try Row.fetchAll(db, sql: sql, arguments: [table]).map { Index(name: $0[0], sql: $0[1]) }.filter { index in
+        let rows = try Row.fetchAll(db, sql: sql, arguments: [table])
+        return try rows.map { row in try Index(name: row.decode(atIndex: 0), sql: row.decode(atIndex: 1)) }.filter { index in
             guard let column, let open = index.sql.firstIndex(of: "(") else { return column == nil }
             return index.sql[open...].contains("\"\(column)\"")
         }

@@ -6,6 +6,7 @@ package struct StoredScalar: Decodable {
     package let value: DatabaseValue
 
     package init(from decoder: any Decoder) throws {
+        // One type after the other: only a try shows which it is.
         let container = try decoder.singleValueContainer()
         if container.decodeNil() {
             value = .null

@@ -73,6 +73,7 @@ package enum StoredText {
 
     private static func decoded(_ text: String, _ scalar: FieldType.Scalar) -> [FieldValue]? {
         func list<Element: Decodable>(_ value: (Element) -> FieldValue) -> [FieldValue]? {
+            // A text that is no such list has no elements: the callers report the value as damaged.
             (try? JSONDecoder().decode([Element].self, from: Data(text.utf8)))?.map(value)
         }
         return switch scalar {

@@ -43,6 +43,27 @@ struct RefusedSaves {
         try Row.fetchAll(db, sql: "SELECT \(Self.columns) FROM tide_refused ORDER BY id").map { Array($0.databaseValues) }
     }
 
+    /// Rows of another store with the identifiers that their contents have here.
+    ///
+    /// - Parameter schemas: The types of that store.
+    static func naming(
+        _ copies: [[DatabaseValue]], _ assets: RestoredAssets, _ schemas: [RecordTypeSchema]
+    ) -> [[DatabaseValue]] {
+        let names = columns.components(separatedBy: ", ")
+        var fields: [String: [String]] = [:]
+        for schema in schemas { fields[schema.name] = schema.fields.filter { $0.type.scalar == .asset }.map(\.name) }
+        return copies.map { copy in
+            var named = copy
+            let type = names.firstIndex(of: "type").flatMap { String.fromDatabaseValue(copy[$0]) }
+            guard let type, let assetFields = fields[type] else { return copy }
+            for (index, name) in names.enumerated() where name == "before" || name == "after" {
+                guard let text = String.fromDatabaseValue(copy[index]) else { continue }
+                named[index] = assets.noted(text, assetFields).databaseValue
+            }
+            return named
+        }
+    }
+
     /// Adds rows of another store that are not there.
     func add(copies: [[DatabaseValue]]) throws {
         let names = Self.columns.split(separator: ", ")

@@ -57,7 +57,8 @@ final class SharedPermissions {
             else {
                 continue
             }
-            try check(operation, RecordName(type: type.name, name: key.name), zone: found[1])
+            try check(
+                operation, RecordName(type: type.name, name: key.name), zone: found.stored("_zone", of: type.table))
         }
     }
 }

@@ -13,8 +13,15 @@ public struct StoreZone: Hashable, Sendable {
 }
 
 extension StoreZone {
+    /// - Throws: ``StoreError`` `corrupt` unless the numbers of the zones rise.
     static func fetchAll(_ db: Database) throws -> [StoreZone] {
-        try Row.fetchAll(db.cachedStatement(sql: "SELECT id, owner, name FROM tide_zones ORDER BY id")).map { try StoreZone($0) }
+        let zones = try Row.fetchAll(db.cachedStatement(sql: "SELECT id, owner, name FROM tide_zones ORDER BY id"))
+            .map { try StoreZone($0) }
+        // A damaged table may have a row twice.
+        guard zip(zones, zones.dropFirst()).allSatisfy({ $0.id < $1.id }) else {
+            throw StoreError(.corrupt, "the table tide_zones has two zones of one number")
+        }
+        return zones
     }
 
     static func fetch(_ db: Database, id: Int64) throws -> StoreZone? {

@@ -66,9 +66,11 @@ struct ZoneRemoval {
                 WHERE r._zone = ?2 AND r._tag IS NULL AND r._pending IS NOT NULL ORDER BY r._id
                 """
             var moved: Set<Int64> = []
-            for row in try Row.fetchAll(db, sql: sql, arguments: [type.id, zone]) where moved.insert(row[0]).inserted {
-                let (home, edited): (Int64, String?) = (row[1], row[2])
-                let there = try transaction.move(row[0], type: type, to: home, edited: transaction.noted(moveOf: edited))
+            for row in try Row.fetchAll(db, sql: sql, arguments: [type.id, zone]) {
+                let (id, home): (Int64, Int64) = (try row.decode(atIndex: 0), try row.decode(atIndex: 1))
+                guard moved.insert(id).inserted else { continue }
+                let edited: String? = try row.decode(atIndex: 2)
+                let there = try transaction.move(id, type: type, to: home, edited: transaction.noted(moveOf: edited))
                 try Outbox(db, zone: home).add(.save, type: type.id, row: there.row, change: transaction.nextChange - 1)
             }
         }

@@ -54,9 +54,11 @@ struct ExportReading {
         let sql = "SELECT id, type_id, kind, first_row, last_row FROM tide_outbox WHERE zone = ? AND lane = ? ORDER BY id"
         let entries = try Row.fetchCursor(db.cachedStatement(sql: sql), arguments: [zone, lane.rawValue])
         while let entry = try entries.next() {
-            let (id, typeID, kind, last): (Int64, Int64, Int, Int64) = (entry[0], entry[1], entry[2], entry[4])
+            let (id, typeID, kind): (Int64, Int64, Int) = (
+                try entry.decode(atIndex: 0), try entry.decode(atIndex: 1), try entry.decode(atIndex: 2)
+            )
             if deletesOnly, kind != ExportKind.delete.rawValue { continue }
-            let begin: Int64 = entry[3]
+            let (begin, last): (Int64, Int64) = (try entry.decode(atIndex: 3), try entry.decode(atIndex: 4))
             var first = begin
             if let next = resume[id] {
                 guard next <= last else { continue }
@@ -84,7 +86,7 @@ struct ExportReading {
             "SELECT id, key, tag FROM tide_changes WHERE type_id = ? AND first_row = ? AND kind = \(ChangeKind.delete.rawValue)"
         // A record that the cloud never had need not be deleted there.
         guard let change = try Row.fetchOne(db.cachedStatement(sql: sql), arguments: [type.id, row]),
-            let tag: String = change[2], let nameKey = RecordKey.fromDatabaseValue(change[1])
+            let tag = try change.decode(String?.self, atIndex: 2), let nameKey = RecordKey.fromDatabaseValue(change[1])
         else {
             batch.obsolete.append(outbox)
             return .goOn
@@ -97,8 +99,8 @@ struct ExportReading {
         bytes += name.utf8.count
         batch.items.append(
             ExportItem(
-                key: key, type: type.name, name: name, version: change[0], tag: tag, values: [:], cleared: [], edited: EditTimes()
-            ))
+                key: key, type: type.name, name: name, version: try change.decode(atIndex: 0), tag: tag, values: [:], cleared: [],
+                edited: EditTimes()))
         return .goOn
     }
 
@@ -196,10 +198,13 @@ struct ExportReading {
     /// Whether the change was refused, and the time of its next try has not come.
     private func isBlocked(_ key: ExportItem.Key) throws -> Bool {
         guard hasSyncIssues else { return false }
-        let sql = "SELECT next_try FROM tide_sync_issues WHERE type_id = ? AND row = ? AND kind = ?"
+        let sql = "SELECT next_try, time FROM tide_sync_issues WHERE type_id = ? AND row = ? AND kind = ?"
         guard let row = try Row.fetchOne(db.cachedStatement(sql: sql), arguments: [key.typeID, key.row, key.kind.rawValue])
         else { return false }
-        return (row[0] as Int64?).map { $0 > now } ?? true
+        guard let nextTry = try row.decode(Int64?.self, atIndex: 0) else { return true }
+        // If the clock was set back since, nobody knows how long ago the change was refused.
+        let isSetBack = try row.decode(Int64?.self, atIndex: 1).map { $0 > now } ?? false
+        return nextTry > now && !isSetBack
     }
 
     /// When the fields of a record were edited, those that the cloud knows among them.

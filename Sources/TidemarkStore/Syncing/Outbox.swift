@@ -128,6 +128,12 @@ struct Outbox {
         let tag: String?
         let base: Int64?
 
+        /// - Parameter row: Columns `type_id`, `first_row`, `id`, `tag` and `base` of `tide_changes`, in this order.
+        init(_ row: Row) throws {
+            (typeID, self.row, change) = (try row.decode(atIndex: 0), try row.decode(atIndex: 1), try row.decode(atIndex: 2))
+            (tag, base) = (try row.decode(atIndex: 3), try row.decode(atIndex: 4))
+        }
+
         /// Whether the deletion belongs to a move and is no person's wish: the record has moved into another zone and is there, or the
         /// cloud has deleted it there.
         func isOfMove(_ db: Database) throws -> Bool {
@@ -142,8 +148,8 @@ struct Outbox {
             while let row = try Int64.fetchOne(db.cachedStatement(sql: insert), arguments: [last]) {
                 guard let next = try Row.fetchOne(db.cachedStatement(sql: delete), arguments: [typeID, row]) else { return true }
                 // The transaction at hand is noted when it ends. Its origin is the cloud.
-                let origin: String? = next[1]
-                (last, isFromCloud) = (next[0], origin.map { $0 == HistoryOrigin.cloud.rawValue } ?? true)
+                let origin: String? = try next.decode(atIndex: 1)
+                (last, isFromCloud) = (try next.decode(atIndex: 0), origin.map { $0 == HistoryOrigin.cloud.rawValue } ?? true)
             }
             return last != change && isFromCloud
         }
@@ -156,9 +162,7 @@ struct Outbox {
             WHERE c.kind = \(ChangeKind.delete.rawValue) AND c.key = ? AND c.tag IS NOT NULL AND coalesce(c.zone, \(StoreFormat.defaultZone)) = ?
             ORDER BY c.id DESC LIMIT 1
             """
-        return try Row.fetchOne(db.cachedStatement(sql: sql), arguments: [key, zone]).map {
-            WaitingDeletion(typeID: $0[0], row: $0[1], change: $0[2], tag: $0[3], base: $0[4])
-        }
+        return try Row.fetchOne(db.cachedStatement(sql: sql), arguments: [key, zone]).map { try WaitingDeletion($0) }
     }
 
     /// SQL that holds for a change `c` that is an unsent deletion, whether the outbox has it or only history.

@@ -73,14 +73,14 @@ struct PendingRow {
             throw StoreError(
                 .corrupt, "the row \(row[0] as DatabaseValue) of the table \(type.table) has no key or version that can be one")
         }
-        id = row[0]
+        id = try row.decode(atIndex: 0)
         self.key = key
         name = key.name
         self.version = version
-        tag = row[3]
-        base = row[4]
-        edited = row[5]
-        let pending: DatabaseValue = row[6]
+        tag = try row.decode(atIndex: 3)
+        base = try row.decode(atIndex: 4)
+        edited = try row.decode(atIndex: 5)
+        let pending = row[6] as DatabaseValue
         isPending = !pending.isNull
         if case .blob(let data) = pending.storage { self.pending = data } else { self.pending = nil }
         var holdsAll = true

@@ -47,11 +47,11 @@ struct RecordChain {
                 next = before < id ? before : nil
                 continue
             }
-            let origin: String? = row["origin"]
+            let origin: String? = try row.stored("origin", of: "tide_transactions")
             let noted = try NotedValues(row.stored("before", of: "tide_changes"), change: id)
             let link = Link(
-                id: id, kind: kind, isFromCloud: id >= cloudBegins || origin == HistoryOrigin.cloud.rawValue, time: row["time"],
-                before: noted.fields, isDamaged: noted.isDamaged)
+                id: id, kind: kind, isFromCloud: id >= cloudBegins || origin == HistoryOrigin.cloud.rawValue,
+                time: try row.stored("time", of: "tide_transactions"), before: noted.fields, isDamaged: noted.isDamaged)
             guard try body(link) else { return false }
             // Numbers rise; a chain that goes up would have no end.
             next = previous.flatMap { $0 < id ? $0 : nil }

@@ -66,7 +66,7 @@ extension RecordStore {
         for range in batch.ranges {
             let statement = try db.cachedStatement(sql: "SELECT first_row, last_row FROM tide_outbox WHERE id = ?")
             guard let row = try Row.fetchOne(statement, arguments: [range.outbox]) else { continue }
-            let (first, last): (Int64, Int64) = (row[0], row[1])
+            let (first, last): (Int64, Int64) = (try row.decode(atIndex: 0), try row.decode(atIndex: 1))
             if range.next > last {
                 try db.cachedStatement(sql: "DELETE FROM tide_outbox WHERE id = ?").execute(arguments: [range.outbox])
             } else if range.next > first {
@@ -118,7 +118,7 @@ extension RecordStore {
             var requests: [SentRequest] = []
             let sql = "SELECT token, items FROM tide_requests WHERE zone = ? ORDER BY token"
             for row in try Row.fetchAll(db, sql: sql, arguments: [zone]) {
-                let (token, text): (String, String) = (row[0], row[1])
+                let (token, text): (String, String) = (try row.decode(atIndex: 0), try row.decode(atIndex: 1))
                 let stored = StoredRequest.items(of: text)
                 let items = try stored.compactMap { try self.item($0, db) }
                 if !items.isEmpty, items.count == stored.count {

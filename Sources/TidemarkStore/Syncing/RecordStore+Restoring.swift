@@ -27,7 +27,12 @@ extension RecordStore {
         let blobs = try reader.blobs(named)
         let assets = try BlobStore(container: container)
         // What is in the cloud only, comes from there when it is asked for.
-        let here = blobs.filter { $0.media < StoredMedia.absent || AssetFiles.isHere($0.id, in: source.assets) }
+        let present = blobs.filter { $0.media < StoredMedia.absent || AssetFiles.isHere($0.id, in: source.assets) }
+        let restored = try RestoredAssets(
+            present.map(\.id), from: source.assets, into: container.assets, ingestingBy: assets)
+        let here = present.filter { restored.names[$0.id] == nil }
+        let edits = restored.names.isEmpty ? setAside.edits : setAside.edits.map { $0.naming(restored) }
+        let refused = RefusedSaves.naming(setAside.refused, restored, setAside.schemas)
         try AssetCopying(from: source.assets, to: container.assets, mayLink: true)
             .copy(here.map(\.id)) { _ in }
         if !here.isEmpty { try AssetCopying(from: source.assets, to: container.assets, mayLink: true).synchronize() }
@@ -38,15 +43,17 @@ extension RecordStore {
             for schema in setAside.schemas {
                 try transaction.declare(schema, environment: container.description.environment)
             }
-            try RefusedSaves(transaction.db).add(copies: setAside.refused)
+            try RefusedSaves(transaction.db).add(copies: refused)
             let copied = Set(here.map(\.id))
             return try transaction.restore(
-                setAside.edits,
-                blobs: blobs.map { blob in
-                    BlobStore.Blob(
-                        id: blob.id, size: blob.size, media: copied.contains(blob.id) ? StoredMedia.kind(blob.media) : blob.media,
-                        isNew: false, sha256: blob.sha256)
-                }, policy: policy)
+                edits,
+                blobs: restored.ingested
+                    + blobs.filter { restored.names[$0.id] == nil }.map { blob in
+                        BlobStore.Blob(
+                            id: blob.id, size: blob.size,
+                            media: copied.contains(blob.id) ? StoredMedia.kind(blob.media) : blob.media,
+                            isNew: false, sha256: blob.sha256)
+                    }, policy: policy)
         }
         assets.close()
         return outcome
@@ -70,8 +77,8 @@ private struct SetAsideEdit {
     let zone: ZoneName
     /// The kind of the ``RefusedSave``, if the edit can't be made again.
     let kind: ChangeKind
-    let before: [String: FieldValue?]
-    let after: [String: FieldValue?]
+    private(set) var before: [String: FieldValue?]
+    private(set) var after: [String: FieldValue?]
 
     /// An insert, or an update of the cloud's record.
     init(
@@ -92,6 +99,18 @@ private struct SetAsideEdit {
     init(_ edit: RecordEdit, zone: ZoneName, was: [String: FieldValue]) {
         (self.edit, self.zone) = (edit, zone)
         (kind, before, after) = (.delete, was.mapValues { $0 }, [:])
+    }
+
+    /// The edit with the identifiers that its contents have here.
+    func naming(_ assets: RestoredAssets) -> SetAsideEdit {
+        var named = self
+        if let values = edit.values { named.edit.values = assets.values(values) }
+        if case .loaded(let version, let values) = edit.base {
+            named.edit.base = .loaded(version: version, values: assets.values(values))
+        }
+        named.before = before.mapValues { $0.map { assets.value($0) } }
+        named.after = after.mapValues { $0.map { assets.value($0) } }
+        return named
     }
 }
 
@@ -199,13 +218,14 @@ extension StoreReader {
                         SELECT 1 FROM "\(type.table)" r WHERE r._key = c.key AND r._zone <> coalesce(c.zone, \(StoreFormat.defaultZone))))
                     """
                 for row in try Row.fetchAll(db, sql: sql, arguments: [type.id]) {
-                    guard let name = RecordKey.fromDatabaseValue(row[1])?.name, let base: Int64 = row[2],
-                        let ancestor = try RecordChain(db, row: row[0]).values(at: base, from: [:], type: type)
+                    let (id, base): (Int64, Int64?) = (try row.decode(atIndex: 0), try row.decode(atIndex: 2))
+                    guard let name = RecordKey.fromDatabaseValue(row[1])?.name, let base,
+                        let ancestor = try RecordChain(db, row: id).values(at: base, from: [:], type: type)
                     else { continue }
                     let edit = RecordEdit(
                         record: RecordName(type: type.name, name: name), base: .loaded(version: 0, values: ancestor), values: nil,
                         fields: [])
-                    found.edits.append(SetAsideEdit(edit, zone: try zone(row[3]), was: ancestor))
+                    found.edits.append(SetAsideEdit(edit, zone: try zone(row.decode(atIndex: 3)), was: ancestor))
                 }
             }
             return found

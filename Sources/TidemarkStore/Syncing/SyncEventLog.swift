@@ -78,13 +78,14 @@ extension StoreReader {
                     throw StoreError(.corrupt, "tide_events has a row whose identifier or type cannot be one")
                 }
                 var event = ContainerEvent(id: id, store: store, kind: kind, start: try row.stored("start", of: table))
-                event.end = row["end"]
-                event.failure = (row["code"] as Int?).map { .init(code: $0, reason: row["reason"] ?? "") }
+                event.end = try row.stored("end", of: table)
+                let (code, reason): (Int?, String?) = (try row.stored("code", of: table), try row.stored("reason", of: table))
+                event.failure = code.map { .init(code: $0, reason: reason ?? "") }
                 event.records = try row.stored("records", of: table)
                 event.bytes = try row.stored("bytes", of: table)
                 event.conflicts = try row.stored("conflicts", of: table)
-                event.totalRecords = row["total_records"]
-                event.totalBytes = row["total_bytes"]
+                event.totalRecords = try row.stored("total_records", of: table)
+                event.totalBytes = try row.stored("total_bytes", of: table)
                 return LoggedEvent(number: try row.stored("id", of: table), event: event)
             }
         }

@@ -24,10 +24,16 @@ public struct SyncIssue: Hashable, Sendable {
     /// Microseconds since 1970 UTC; when the change was last refused or held back.
     public let lastTry: Int64?
     /// Microseconds since 1970 UTC; when the change is sent again. `nil` with a `code`: it is sent again when the record is changed, or
-    /// when the record that it waits for has reached the cloud. `nil` without a `code`: it is sent as soon as its turn comes.
+    /// when the record that it waits for has reached the cloud. `nil` without a `code`: it is sent as soon as its turn comes. `nil` if
+    /// ``isAwaitingRetry``.
     public let nextTry: Int64?
     /// The name of the record that has to reach the cloud first.
     public let waitsFor: String?
+    /// Whether the change was refused or held back, and waits to be tried again as soon as its turn comes: what was wrong may be over.
+    public let isAwaitingRetry: Bool
+
+    /// `next_try` of a change that is tried again as soon as its turn comes.
+    fileprivate static let retryTime: Int64 = 0
 
     /// The reason why a damaged record is not sent, with the remedy.
     static let damageReason = "its values here are not what its digest says; \(StoreError.damageRemedy)"
@@ -51,7 +57,7 @@ public struct SyncIssue: Hashable, Sendable {
 public struct OutboxSummary: Hashable, Sendable {
     /// Changes that wait to be sent, blocked ones among them.
     public var pending = 0
-    /// Changes that the cloud has refused, or that wait for a refused one.
+    /// Changes that the cloud has refused, or that wait for a refused one. One that waits to be tried again counts until it was sent.
     public var blocked = 0
     /// The earliest time at which a blocked change is sent again, in microseconds since 1970 UTC; `nil` when none has such a time.
     public var nextTry: Int64?
@@ -62,9 +68,10 @@ public struct OutboxSummary: Hashable, Sendable {
     init(_ db: Database, types: [StoredType]) throws {
         let waiting = try WaitingRows(db)
         for type in types { pending += try waiting.count(of: type, db) }
-        let row = try Row.fetchOne(db, sql: "SELECT count(*), min(next_try) FROM tide_sync_issues")
-        blocked = row?[0] ?? 0
-        nextTry = row?[1]
+        let sql = "SELECT count(*), min(nullif(next_try, \(SyncIssue.retryTime))) FROM tide_sync_issues"
+        guard let row = try Row.fetchOne(db, sql: sql) else { return }
+        blocked = try row.decode(atIndex: 0)
+        nextTry = try row.decode(atIndex: 1)
     }
 }
 
@@ -107,8 +114,8 @@ extension StoreReader {
                     guard let row = try Row.fetchOne(save, arguments: [type.id, id]),
                         let name = RecordKey.fromDatabaseValue(row[1])?.name
                     else { continue }
-                    entries.append(
-                        try SyncIssue(row, db, type: type, record: name, kind: .save, fields: type.fields(ofPending: row[4])))
+                    let fields = type.fields(ofPending: row[4] as DatabaseValue)
+                    entries.append(try SyncIssue(row, db, type: type, record: name, kind: .save, fields: fields))
                 }
                 // Deleted records that the cloud has.
                 let deletions =
@@ -143,12 +150,16 @@ extension SyncIssue {
     fileprivate init(
         _ row: Row, _ db: Database, type: StoredType, record: String, kind: ExportKind, fields: [String]
     ) throws {
-        let (version, base): (Int64, Int64?) = (row[2], row[3])
-        self.init(
+        let table = "tide_sync_issues"
+        let (version, base): (Int64, Int64?) = (try row.decode(atIndex: 2), try row.decode(atIndex: 3))
+        let (nextTry, attempts): (Int64?, Int?) = (try row.stored("next_try", of: table), try row.stored("attempts", of: table))
+        let isAwaitingRetry = nextTry == Self.retryTime
+        try self.init(
             type: type.name, record: record, kind: kind, fields: fields,
-            pendingSince: try Self.since(db, version: version, base: base ?? 0),
-            attempts: row["attempts"] ?? 0, code: row["code"], reason: row["reason"], lastTry: row["time"],
-            nextTry: row["next_try"], waitsFor: row["waits_for"])
+            pendingSince: Self.since(db, version: version, base: base ?? 0), attempts: attempts ?? 0,
+            code: row.stored("code", of: table), reason: row.stored("reason", of: table),
+            lastTry: row.stored("time", of: table), nextTry: isAwaitingRetry ? nil : nextTry,
+            waitsFor: row.stored("waits_for", of: table), isAwaitingRetry: isAwaitingRetry)
     }
 
     /// The time of the first change after the cloud's version.
@@ -174,10 +185,21 @@ extension RecordStore {
 }
 
 extension RecordStore {
-    /// Lets changes that were refused for these reasons be tried again at once.
+    /// Lets changes that were refused for these reasons be tried again at once. Their sync issues stay until they are sent, or are refused
+    /// again.
     package func tryAgain(_ codes: [String]) throws(StoreError) {
         try connection.locked("try again what was refused") { db in
-            for code in codes { try db.execute(sql: "DELETE FROM tide_sync_issues WHERE code = ?", arguments: [code]) }
+            try connection.refreshSchema(db)
+            // Nothing is left to send of a record that was merged into another one, or that the cloud has by now.
+            for type in connection.types {
+                let sql = """
+                    DELETE FROM tide_sync_issues WHERE type_id = ? AND kind = \(ExportKind.save.rawValue) AND NOT EXISTS (
+                        SELECT 1 FROM "\(type.table)" r WHERE r._id = tide_sync_issues.row AND r._pending IS NOT NULL)
+                    """
+                try db.execute(sql: sql, arguments: [type.id])
+            }
+            let sql = "UPDATE tide_sync_issues SET next_try = \(SyncIssue.retryTime) WHERE code = ? AND waits_for IS NULL"
+            for code in codes { try db.execute(sql: sql, arguments: [code]) }
             return ((), .commit)
         }
     }

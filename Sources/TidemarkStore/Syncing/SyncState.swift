@@ -30,6 +30,9 @@ package struct SyncState: Hashable, Sendable {
     /// The last change up to which the relationships of what has come are kept.
     package var resolvedChange: Int64?
 
+    /// The limits that the cloud announced at the last set-up, as text; `nil` if none are known.
+    package var limits: String?
+
     /// Whether no page of the zone has come since the device began, or began again: then it does not know the cloud's incarnation.
     package var awaitsFirstPage: Bool { token == nil }
 
@@ -38,7 +41,7 @@ package struct SyncState: Hashable, Sendable {
     private static let keys = [
         "token", "zone_is_made", "initial_import_is_complete", "is_refetching", "is_purged", "kept_generation",
         "has_new_changes", "incarnation", "is_comparing", "compared_change",
-        "resolved_change",
+        "resolved_change", "limits",
     ]
 
     /// A parameter for each key.
@@ -50,7 +53,7 @@ package struct SyncState: Hashable, Sendable {
         let rows = try Row.fetchAll(
             db.cachedStatement(sql: sql), arguments: StatementArguments(Self.keys.map { prefix + $0 }))
         let values = try rows.reduce(into: [String: DatabaseValue]()) { values, row in
-            values[try row.decode(atIndex: 0)] = row[1]
+            values[try row.decode(atIndex: 0)] = row[1] as DatabaseValue
         }
         func value<Value: DatabaseValueConvertible>(_ key: String) -> Value? {
             values[prefix + key].flatMap(Value.fromDatabaseValue)
@@ -67,6 +70,7 @@ package struct SyncState: Hashable, Sendable {
         isComparing = value("is_comparing") ?? false
         comparedChange = value("compared_change")
         resolvedChange = value("resolved_change")
+        limits = value("limits")
     }
 
     /// The prefix of a zone's keys: its number. The keys of the default zone have none.
@@ -94,6 +98,7 @@ package struct SyncState: Hashable, Sendable {
         try note(prefix + "is_comparing", isComparing != old.isComparing, isComparing)
         try note(prefix + "compared_change", comparedChange != old.comparedChange, comparedChange)
         try note(prefix + "resolved_change", resolvedChange != old.resolvedChange, resolvedChange)
+        try note(prefix + "limits", limits != old.limits, limits)
     }
 
     /// Removes the state of a zone.

@@ -19,8 +19,11 @@ struct WaitingRows {
             """
         let rows = try Row.fetchCursor(db.cachedStatement(sql: sql))
         while let row = try rows.next() {
-            let (type, first, last): (Int64, Int64, Int64) = (row[0], row[1], row[2])
-            guard first <= last else { continue }
+            let (type, first, last): (Int64, Int64, Int64) = (
+                try row.decode(atIndex: 0), try row.decode(atIndex: 1), try row.decode(atIndex: 2)
+            )
+            // Rows count from 1.
+            guard first > 0, first <= last else { continue }
             ranges[type, default: []].append(first...last)
         }
         ranges = ranges.mapValues(Self.joined)

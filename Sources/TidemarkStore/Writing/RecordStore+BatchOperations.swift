@@ -108,7 +108,7 @@ extension StoreTransaction {
                 throw StoreError(
                     .corrupt, "the row \(row[0] as DatabaseValue) of the table \(type.table) has no key that can be one")
             }
-            rows.append(MatchedRow(id: row[0], name: key.name, zone: row[2]))
+            rows.append(MatchedRow(id: try row.decode(atIndex: 0), name: key.name, zone: try row.decode(atIndex: 2)))
         }
         return (type, rows)
     }

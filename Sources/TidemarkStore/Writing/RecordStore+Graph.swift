@@ -151,13 +151,14 @@ private struct GraphSearch {
             // As it is stored.
             let record = RecordName(type: type.name, name: RecordKey.fromDatabaseValue(row[1])?.name ?? name)
             guard found[record] == nil else { continue }
-            guard let zone = zones[row[0]] else { throw StoreError.noZone(row[0], of: record) }
+            let number: Int64 = try row.stored("_zone", of: type.table)
+            guard let zone = zones[number] else { throw StoreError.noZone(number, of: record) }
             let placed = PlacedRecord(record: record, zone: zone)
             found[record] = placed
             order.append(placed)
             frontier.insert(record.name)
             for (index, field) in columns.enumerated() {
-                guard let text: String = row[index + 2] else { continue }
+                guard let text = String.fromDatabaseValue(row[index + 2]) else { continue }
                 var targets = [text]
                 if field.type.isList {
                     guard let elements = StoredText.elements(of: text, .string) else { throw StoreError.damaged(record) }

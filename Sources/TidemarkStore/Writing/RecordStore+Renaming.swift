@@ -111,13 +111,14 @@ extension StoreTransaction {
                 """
             for row in try Row.fetchAll(db, sql: sql, arguments: [zone] + StatementArguments(old)) {
                 guard let value = FieldValue(row[1] as DatabaseValue, type: field.type) else { continue }
+                let id: Int64 = try row.stored("_id", of: type.table)
                 switch value {
-                case .reference: found[row[0], default: [:]][field.name] = .reference(name)
+                case .reference: found[id, default: [:]][field.name] = .reference(name)
                 case .list(let elements, let scalar):
                     let renamed = elements.map { element in
                         if case .reference(let old) = element, isOld(old) { FieldValue.reference(name) } else { element }
                     }
-                    found[row[0], default: [:]][field.name] = .list(renamed, of: scalar)
+                    found[id, default: [:]][field.name] = .list(renamed, of: scalar)
                 case .string, .int64, .double, .timestamp, .bytes, .location, .asset: continue
                 }
             }

@@ -102,7 +102,7 @@ public actor RecordStore {
         now: @escaping @Sendable () -> Int64 = Timestamp.now
     ) throws(StoreError) {
         self.executor = executor
-        clock = LockedValue(now)
+        clock = LockedValue(Timestamp.bounded(now))
         let connection = try StoreConnection(
             container: container, scope: scope, lockTimeout: lockTimeout, readsConcurrently: readsConcurrently, base: base)
         do {
@@ -175,12 +175,15 @@ public actor RecordStore {
         } catch let error as CancellationError {
             throw error
         } catch {
-            throw StoreError(error, doing: what)
+            throw StoreError(error, doing: what, with: container.store(scope).path)
         }
     }
 
     /// Replaces the clock, which a test of a synchronisation gives: microseconds since 1970 UTC.
-    package nonisolated func setClock(_ now: @escaping @Sendable () -> Int64) { clock.withLock { $0 = now } }
+    package nonisolated func setClock(_ now: @escaping @Sendable () -> Int64) {
+        let bounded = Timestamp.bounded(now)
+        clock.withLock { $0 = bounded }
+    }
 
     /// Closes the connections of the store. Reads and writes throw ``StoreError`` `closed` afterwards.
     package func close() throws(StoreError) { try connection.close() }

@@ -310,11 +310,12 @@ extension StoreTransaction {
     func editTimes(type: StoredType, row: Int64, since version: Int64) throws -> [String: EditTime] {
         let statement = try db.cachedStatement(sql: "SELECT _version, _edited FROM \"\(type.table)\" WHERE _id = ?")
         guard let found = try Row.fetchOne(statement, arguments: [row]) else { return [:] }
-        let known = (found[1] as String?).map { EditTimes($0) }
+        let edited: String? = try found.stored("_edited", of: type.table)
+        let known = edited.map { EditTimes($0) }
         let device = connection.identity.device.uuidString
         var times: [String: EditTime] = [:]
-        try RecordChain(db, row: found[0], cloudBegins: isFromCloud ? firstChange : .max).forEach(after: max(version, 0)) {
-            link in
+        let last: Int64 = try found.stored("_version", of: type.table)
+        try RecordChain(db, row: last, cloudBegins: isFromCloud ? firstChange : .max).forEach(after: max(version, 0)) { link in
             let at = EditTime(microseconds: link.time ?? time, device: device)
             let fields = link.kind == .insert ? type.fields.map(\.name) : link.before.map(\.0)
             for field in fields where times[field] == nil {

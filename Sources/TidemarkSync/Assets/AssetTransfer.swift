@@ -257,22 +257,32 @@ actor AssetTransfer {
         )
     }
 
-    /// Puts a content that has come to its place.
+    /// Puts a content that has come to its place. Its SHA-256 was compared: a content of the same identifier's XXH3-128 may be another one. That
+    /// it is what its identifier says is examined before it has its name, under which others read it.
     private func place(_ file: URL, as content: RemoteAsset) async throws {
+        guard try AssetFiles.isContent(file, of: content) else {
+            unlink(file.path)
+            throw StoreError(.corrupt, "what came as the content of the asset \(content.id) is not what its identifier says")
+        }
         let blobs = try BlobStore(container: store.container)
-        if AssetIdentifier.isOfDigest(content.id) {
-            try blobs.adopt(file, as: content.id)
-        } else {
-            let blob = try IngestWorkers(store: blobs, root: folder, count: 1).ingest(file: file.lastPathComponent)
-            try blobs.sync()
-            guard blob.id == content.id else {
-                blobs.close()
-                throw StoreError(.corrupt, "the content of the asset \(content.id) has come, and is that of \(blob.id)")
+        if try !blobs.adopt(file, as: content.id, replaces: false) {
+            // A file has come there meanwhile, or is damaged.
+            let there = AssetFiles.url(of: content.id, in: store.container.assets)
+            if (try? Self.digest(of: there)) == CloudAsset(digest: content.sha256, size: content.size) {
+                unlink(file.path)
+            } else {
+                guard AssetFiles.examine(content.id, in: store.container.assets) != .whole else {
+                    blobs.close()
+                    throw StoreError(
+                        .corrupt,
+                        "another content is here under the identifier \(content.id) of the asset. Save the asset again on a device that has it"
+                    )
+                }
+                _ = try blobs.adopt(file, as: content.id, replaces: true)
             }
         }
         try await store.notePresent([content.id: try media(of: content)])
         blobs.close()
-        unlink(file.path)
     }
 
     private func media(of content: RemoteAsset) throws -> Int {

@@ -77,7 +77,7 @@ public struct SyncStatus: Hashable, Sendable {
         if state.user != nil, !obstacles.contains(.notFetched(scope)),
             try zones.map({ try reader.syncState(zone: $0.id) }).contains(where: {
                 $0.hasNewChanges || $0.isRefetching || $0.awaitsFirstPage
-            })
+            }) || reader.awaitsRemadeFields()
         {
             obstacles.append(.changesToFetch(scope))
         }

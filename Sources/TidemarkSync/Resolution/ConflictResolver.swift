@@ -74,6 +74,13 @@ actor ConflictResolver {
         return try await apply(changes, limits: limits, occasion: .deferred, state: { $0.deferredGeneration = generation })
     }
 
+    /// Whether records wait that the store lacked a field or a type for, and the schema has changed since they were tried.
+    func hasRecordsToRetry() async throws -> Bool {
+        let generation = try await store.schemaGeneration() * generationSign
+        guard try await store.syncState(zone: mapping.number).deferredGeneration != generation else { return false }
+        return try await !store.deferredRecords([.schema], zone: mapping.number).isEmpty
+    }
+
     /// Applies records as they are now.
     ///
     /// - Parameter found: The result of looking up each name.
@@ -105,6 +112,7 @@ actor ConflictResolver {
     func repair(
         _ rows: [DamagedRow], lookedUp found: [Result<CloudRecord, CloudError>], limits: CloudLimits
     ) async throws -> [RepairReport.Repaired] {
+        // A record that the cloud does not give stays damaged, and is reported so.
         let records = found.compactMap { try? $0.get() }
         let names = try await assets.download(
             RecordMapping.assets(records), zone: mapping.zone, limits: limits, progress: { _ in })

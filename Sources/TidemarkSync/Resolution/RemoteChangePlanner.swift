@@ -21,7 +21,7 @@ package struct RemoteChangePlanner: RemoteChangePlanning {
     package func plan(for row: RemoteChangePlan.KnownRow, tag: String, occasion: ImportOccasion) -> RemoteChangePlan.Row {
         if row.comparesAll, row.tag != nil || row.isPending { return .compare }
         switch occasion {
-        case .page, .answer: if row.tag == tag { return .skip }
+        case .page, .answer: if row.tag == tag, !row.lacksValues { return .skip }
         // The version that was deferred is not the newest any more.
         case .deferred: if row.tag != tag { return .lookUp }
         case .lookUp, .resolved: break

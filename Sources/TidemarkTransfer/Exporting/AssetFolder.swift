@@ -126,13 +126,14 @@ final class AssetFolder {
             try source.seek(toOffset: 0)
             while let bytes = try source.read(upToCount: Self.chunk), !bytes.isEmpty { try copy.write(contentsOf: bytes) }
             try copy.synchronize()
-            // It is locked until it has its name.
             try folder.rename(temporary, to: name)
         } catch {
             // What went wrong first is what is told; a temporary file that stays has a name of its own.
             try? folder.remove(temporary)
             throw error
         }
+        // Locked until it has its name.
+        withExtendedLifetime(copy) {}
     }
 
     private static let chunk = 1 << 20

@@ -3,7 +3,6 @@
 import os
 import pathlib
 import signal
-import subprocess
 import sys
 import time
 
@@ -92,8 +91,7 @@ class InDatabase(Served):
         folder = self.postgres.folder
         # Its children end when they notice; until then the data are in use.
         for _ in range(100):
-            self.postgres.process = subprocess.Popen(
-                self.postgres.words("postgres", "-D", folder / "data"), stdout=open(folder / "log", "a"), stderr=subprocess.STDOUT)
+            self.postgres.launch()
             time.sleep(0.1)
             if self.postgres.process.poll() is None:
                 return

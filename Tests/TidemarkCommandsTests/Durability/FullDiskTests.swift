@@ -4,7 +4,7 @@ import Testing
 
 /// Goal: a synchronisation that could not store what it downloaded says so, and the next one brings it. Method: the tool as separate processes,
 /// over one cloud; one of them may write no file as long as the content is.
-@Suite(.timeLimit(.minutes(10))) struct FullDiskTests {
+@Suite(.timeLimit(.minutes(30))) struct FullDiskTests {
     @Test func `a download that can't be stored ends the synchronisation, with the file`() async throws {
         let (scratch, tool) = (try Scratch(), try Tool())
         func run(_ arguments: String...) async throws -> Tool.Result {

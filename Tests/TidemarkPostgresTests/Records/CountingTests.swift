@@ -40,8 +40,30 @@ struct CountingTests {
             let administered = try await cloud.administeredDatabase(.private, of: name, environment: .development, account: anna)
             #expect(try await administered.recordCounts(in: zone) == ["City": 2, "Day": 1])
             #expect(try await administered.recordCounts(in: .default) == [:])
+            #expect(try await administered.hasRecords(in: zone))
+            #expect(try await !administered.hasRecords(in: .default))
+            // What is left of deleted records is none.
+            let emptied = CloudZoneID("Emptied")
+            try await database.modifyZones(saving: [emptied], deleting: [])
+            #expect(try await !administered.hasRecords(in: emptied))
+            let last = CloudRecord(CloudRecordID("z", in: emptied), type: "City", fields: [:])
+            for operation in [RecordOperation.save(last), .delete(last.id)] {
+                _ = try await database.modify(ModifyRecordsRequest(zone: emptied, operations: [operation]))
+            }
+            #expect(try await !administered.hasRecords(in: emptied))
             let totals = try await cloud.totals(of: name, environment: .development)
             #expect(totals == StoredTotals(records: 3, assets: 0, assetBytes: 0, owners: 1))
+            // Those of the public database are of no account.
+            let shared = try cloud.database(.public, of: name, account: anna.id)
+            let city = CloudRecord(CloudRecordID("e", in: .default), type: "City", fields: ["m": .int64(1)])
+            for case .failed(let error) in try await shared.modify(
+                ModifyRecordsRequest(zone: .default, operations: [.save(city)]))
+            { throw error }
+            let spread = try await cloud.recordSpread(of: "City", having: nil, in: name)
+            #expect(spread == RecordSpread(["": 1, "anna": 2], publicOwner: ""))
+            #expect(try await cloud.recordSpread(of: "City", having: "n", in: name) == RecordSpread(["anna": 2], publicOwner: ""))
+            #expect(try await cloud.recordSpread(of: "City", having: "m", in: name) == RecordSpread(["": 1], publicOwner: ""))
+            #expect(try await cloud.recordSpread(of: "Lake", having: nil, in: name).records == 0)
         }
     }
 }

@@ -11,7 +11,7 @@ import TidemarkTesting
 
 /// Goal: a write whose COMMIT is not answered is done once, and its caller learns what has become of it. Method: a proxy that swallows the
 /// answer of COMMIT, or COMMIT itself, and then cuts the connection.
-@Suite(.enabled(if: PostgresServer.isInstalled, "\(PostgresServer.whyNot)"), .timeLimit(.minutes(10)))
+@Suite(.enabled(if: PostgresServer.isInstalled, "\(PostgresServer.whyNot)"), .timeLimit(.minutes(30)))
 struct PostgresCommitTests {
     private let proxy: TCPProxy
     private let records: RecordsFixture

@@ -5,12 +5,19 @@ import TidemarkCloudEngine
 import TidemarkTesting
 
 /// Goal: a cloud whose rows are in PostgreSQL is a cloud. Method: all checks of the contract, each in a container of its own.
-@Suite(.enabled(if: PostgresServer.isInstalled, "\(PostgresServer.whyNot)"), .timeLimit(.minutes(10)))
+@Suite(.enabled(if: PostgresServer.isInstalled, "\(PostgresServer.whyNot)"), .timeLimit(.minutes(30)))
 struct PostgresContractTests {
     @Test(arguments: CloudContract.checks)
     func `a cloud over PostgreSQL fulfils the contract`(check: CloudContract.Check) async throws {
         let (fixture, name) = try await SharedRecords.shared.next()
         try await check.run(try await EmbeddedCloudSubject(postgres: fixture, name: name))
+    }
+
+    @Test(arguments: [1, 50, 5_000])
+    func `the pages of sorted queries are what sorting gives, in PostgreSQL`(frequent: Int) async throws {
+        let (fixture, name) = try await SharedRecords.shared.next()
+        let storage = try await fixture.storage(of: name)
+        try await SortedQueries(frequent: frequent) { _, _ in storage }.run()
     }
 
     @Test(arguments: AnswerStorageContract.all)

@@ -148,6 +148,25 @@ struct PostgresHostileTests {
         #expect(try await Self.count(storage, zone) == 300)
     }
 
+    @Test(arguments: [true, false])
+    func `wherever in a request its connection breaks, the request is done once`(isPassedOn: Bool) async throws {
+        let proxy = try TCPProxy(to: try await apart { try PostgresServer.shared() }.port)
+        let records = try await RecordsFixture()
+        let storage = try await records.storage(on: try records.fixture.other(port: proxy.port))
+        let zone = try await Self.makeZone(storage)
+        var number = 0
+        repeat {
+            // The server does not get this piece of the request, or its answer does not come.
+            proxy.cut(afterPieces: number, passingLast: isPassedOn)
+            try await Self.save(3, "request \(number)", on: storage, in: zone)
+            number += 1
+        } while proxy.hasCut
+        // The last one came to its end without a cut. A request has its locks, what it reads, what it writes, and COMMIT.
+        #expect(number >= 5, "\(number)")
+        #expect(try await Self.count(storage, zone) == 3 * number)
+        proxy.end()
+    }
+
     /// Rows that were put back come with another start of the server: who goes on must not give out a number as the writer that gave it out before.
     @Test func `after a restart of its database a server is another writer`() async throws {
         let server = try await apart { try PostgresServer() }
@@ -181,14 +200,18 @@ struct PostgresHostileTests {
         let error = await failure {
             _ = try await PostgresCloudBackend(database, listener: listener) { _, _ in fatalError("no assets are asked for") }
         }
-        #expect(error?.code == .internalError)
+        #expect(error?.code == .serviceUnavailable)
         #expect(
             error?.reason.contains("was migrated to version 99 of its records by a newer Tidemark") == true,
             "\(error?.reason ?? "")")
-        // A server that has begun before goes on: only its successor has to be of the newer version.
+        // Nor does a server go on that has begun before.
+        let late = await failure { try await Self.save(10, "b", on: storage, in: zone) }
+        #expect(late?.code == .serviceUnavailable)
+        #expect(late?.retryAfter != nil)
+        #expect(try await Self.count(storage, zone) == 10)
+        try await records.fixture.sql("DELETE FROM tidemark_migrations WHERE number = 99")
         try await Self.save(10, "b", on: storage, in: zone)
         #expect(try await Self.count(storage, zone) == 20)
-        try await records.fixture.sql("DELETE FROM tidemark_migrations WHERE number = 99")
         _ = try await PostgresCloudBackend(database, listener: listener) { _, _ in fatalError("no assets are asked for") }
     }
 

@@ -9,7 +9,7 @@ import TidemarkModel
 @testable import TidemarkPostgres
 
 /// Goal: rows are what was written, and queries order and find as the protocol says.
-@Suite(.enabled(if: PostgresServer.isInstalled, "\(PostgresServer.whyNot)"), .timeLimit(.minutes(10)))
+@Suite(.enabled(if: PostgresServer.isInstalled, "\(PostgresServer.whyNot)"), .timeLimit(.minutes(30)))
 struct PostgresRecordRowsTests {
     private static func record(
         _ name: String, in zone: StoredZone.ID, at change: Int64, _ indexed: [Int64: [IndexValue]] = [:]

@@ -12,7 +12,7 @@ import TidemarkTesting
 
 /// Goal: requests that share round trips get each its own answer, as new as the request. Method: look-ups that come at once, beside writes of
 /// another server, and a look at the statements.
-@Suite(.enabled(if: PostgresServer.isInstalled, "\(PostgresServer.whyNot)"), .timeLimit(.minutes(10)))
+@Suite(.enabled(if: PostgresServer.isInstalled, "\(PostgresServer.whyNot)"), .timeLimit(.minutes(30)))
 struct PostgresTogetherTests {
     private static func place(_ owner: String, _ zone: String = "Zone") -> StoredZone.Place {
         .init(scope: .private, owner: owner, name: zone)

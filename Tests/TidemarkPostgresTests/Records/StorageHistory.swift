@@ -49,10 +49,14 @@ final class StorageHistory {
         let accounts = try await Self.makeAccounts(in: scratch["first"])
         try FileManager.default.copyItem(at: scratch["first"], to: scratch["second"])
         let storage = try await storage()
+        // One sorts what the other meets along an index.
+        var (one, other) = (QueryLimits(), QueryLimits())
+        if seed % 2 == 0 { one.frequent = 1 } else { other.frequent = 1 }
         let first = try EmbeddedCloud(
-            at: scratch["first"], removesByItself: false, now: clock, random: Self.bytes(seed))
+            at: scratch["first"], queries: one, removesByItself: false, now: clock, random: Self.bytes(seed))
         let second = try EmbeddedCloud(
-            at: scratch["second"], removesByItself: false, now: clock, random: Self.bytes(seed), storage: { _, _ in storage })
+            at: scratch["second"], queries: other, removesByItself: false, now: clock, random: Self.bytes(seed),
+            storage: { _, _ in storage })
         sides = [Side(first), Side(second)]
         for side in sides {
             side.accounts = accounts

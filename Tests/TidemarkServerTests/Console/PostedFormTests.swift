@@ -5,7 +5,7 @@ import Testing
 
 /// Goal: a form has the values that a browser has put in, whichever way it posts them, and what is no form has none. Method: bodies as browsers make them,
 /// and broken ones.
-@Suite(.timeLimit(.minutes(1))) struct PostedFormTests {
+@Suite(.timeLimit(.minutes(30))) struct PostedFormTests {
     private static let type = "multipart/form-data; boundary=----WebKitFormBoundaryAbC123"
 
     private func parts(_ parts: [(head: String, content: [UInt8])], isEnded: Bool = true) -> [UInt8] {

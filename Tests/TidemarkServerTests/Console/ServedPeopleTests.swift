@@ -46,6 +46,38 @@ import TidemarkModel
         }
     }
 
+    @Test func `a container that can't be read is named on an account's page, and in the log with the reason`() async throws {
+        try await StubbedServer.with { server in
+            let cookie = try #require(try await signIn(server).headers.first(name: "Set-Cookie"))
+            let headers: HTTPHeaders = ["Cookie": String(cookie.prefix { $0 != ";" })]
+            func page() async throws -> String {
+                let reply = try await server.send(.GET, "/account", headers: headers)
+                #expect(reply.status == 200)
+                return reply.text
+            }
+            func lines() -> [Substring] {
+                server.logged.split(separator: "\n").filter { $0.contains("a container can't be read for a person's page") }
+            }
+            #expect(try await !page().contains("can&#39;t be read now") && lines().isEmpty)
+            let damaged = server.directory.appendingPathComponent("containers/iCloud.org.example.other/production")
+            try FileManager.default.createDirectory(at: damaged, withIntermediateDirectories: true)
+            try Data(repeating: 7, count: 10_000).write(to: damaged.appendingPathComponent("records.sqlite"))
+            let text = try await page()
+            #expect(text.contains("What is shared in iCloud.org.example.other (production) can&#39;t be read now."))
+            #expect(text.contains("What you have in iCloud.org.example.other can&#39;t be read now"))
+            // Where the file is, is for the log alone.
+            #expect(!text.contains("records.sqlite") && !text.contains(server.directory.path))
+            let logged = lines()
+            #expect(logged.count == 2, "\(logged)")
+            for (part, line) in zip(["shares", "usage"], logged) {
+                #expect(line.contains(" level=error ") && line.contains(" part=\(part)"), "\(line)")
+                #expect(line.contains(" container=iCloud.org.example.other environment=production error=\""), "\(line)")
+                // Whose page it was, it does not say.
+                #expect(!line.contains("anna@example.org"))
+            }
+        }
+    }
+
     @Test func `a browser that opens the server's address comes to the account, and a program hears that nothing is there`()
         async throws
     {

@@ -13,7 +13,7 @@ import TidemarkModel
 
 /// Goal: what devices are refused is kept beside the requests, with its account, in bounds, and read back by whatever process. Method: a
 /// writer whose rests the test ends, and a server over a connection, whose storage is read by another opening.
-@Suite(.timeLimit(.minutes(10))) struct SyncFailureTests {
+@Suite(.timeLimit(.minutes(30))) struct SyncFailureTests {
     private static let container = StubbedServer.container
 
     private static func failure(_ record: String, of account: String = "anna", at time: Int64 = 1) -> SyncFailure {
@@ -150,7 +150,8 @@ import TidemarkModel
             var reply = Reply.json(Array("{}".utf8))
             reply.failures = [
                 Reply.Failure(
-                    code: "BAD_REQUEST", reason: "'Trip' has no field 'note'", record: "p1", recordType: "Trip", zone: "Z"),
+                    code: "BAD_REQUEST", reason: "'Trip' has no field 'note'", record: "p1", recordType: "Trip", zone: "Z",
+                    field: "note", fieldType: "string"),
                 Reply.Failure(
                     code: "BAD_REQUEST", reason: String(repeating: "x", count: 5_000), record: "p2", recordType: "Trip", zone: "Z"
                 ),
@@ -193,8 +194,12 @@ import TidemarkModel
             #expect(found.count == 6, "\(found)")
             let records = found.filter { $0.operation == "records.modify" }.sorted { $0.record < $1.record }
             #expect(records.map { "\($0.recordType):\($0.record) \($0.zone) \($0.count)" } == ["Trip:p1 Z 2", "Trip:p2 Z 2"])
+            // Which field it was, and the session of the device.
+            #expect(records.map { "\($0.field) \($0.fieldType)" } == ["note string", " "])
+            #expect(records.allSatisfy { $0.sender.count == 32 } && Set(records.map(\.sender)).count == 1)
             #expect(records.allSatisfy { $0.account == anna.id && $0.scope == .private && $0.environment == "development" })
             let sessions = found.filter { $0.operation == "changes.database" && !$0.account.isEmpty }
+            #expect(sessions.map(\.sender) == [records.first?.sender])
             #expect(sessions.map(\.account) == [anna.id] && sessions.first?.reason == SessionFailure.revoked.reason)
             // What was altered leads to nobody, whatever session it names; so does a session elsewhere.
             #expect(found.count { $0.operation == "changes.database" && $0.account.isEmpty } == 3)

@@ -3,6 +3,7 @@ import NIOHTTP1
 import TestSupport
 import Testing
 import TidemarkModel
+import TidemarkPostgres
 import TidemarkWire
 
 @testable import TidemarkServer
@@ -101,6 +102,13 @@ import TidemarkWire
         #expect(await isReady(at: 12.2))
         #expect(databases.looks == 3)
         #expect(databases.told == [.database, nil])
+    }
+
+    @Test func `a database that can't be asked for its version is not called one of a newer version`() {
+        #expect(Missing(versionOf: PostgresError(.newerVersion, "a newer Tidemark has migrated it")).part == .version)
+        for code in [.connectionLost, .poolExhausted, .statement] as [PostgresError.Code] {
+            #expect(Missing(versionOf: PostgresError(code, "it has ended the connection")).part == .database)
+        }
     }
 
     @Test func `many who ask at once wait for one look, which is as new as its end`() async {

@@ -1,3 +1,4 @@
+import Foundation
 import NIOHTTP1
 import TestSupport
 import Testing
@@ -35,6 +36,19 @@ import TidemarkCloud
         await mailbox.putBack([1], for: box)
         #expect(has(metrics, "tidemark_notifications_total 5") && has(metrics, "tidemark_notifications_dropped_total 4"))
         #expect(await mailbox.take(for: box) == [3])
+    }
+
+    @Test(arguments: ["Deployment/prometheus-rules.yaml", "Documentation/Guides/Cluster.md"])
+    func `each figure that an alert asks for is one that a server has`(_ file: String) throws {
+        let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent("../../..")
+        let text = try String(contentsOf: folder.appendingPathComponent(file).standardizedFileURL, encoding: .utf8)
+        let told = ServerMetrics(hasDatabase: true).text(bodies: 0)
+        let names = Set(text.matches(of: /\btidemark_[a-z_]+/).map { String($0.output) })
+        #expect(names.count >= 10, "\(names.sorted())")
+        for name in names {
+            let family = name.replacing(/_(?:bucket|sum|count)$/, with: "")
+            #expect(told.contains("\n# TYPE \(family) "), "\(name)")
+        }
     }
 
     @Test func `who waits is counted for as long as they do`() throws {

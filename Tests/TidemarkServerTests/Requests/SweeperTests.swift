@@ -1,5 +1,6 @@
 import Foundation
 import Logging
+import TestServers
 import TestSupport
 import Testing
 import TidemarkCloud
@@ -82,5 +83,22 @@ import TidemarkModel
         #expect(try await eventually { !FileManager.default.fileExists(atPath: served) })
         #expect(FileManager.default.fileExists(atPath: other))
         withExtendedLifetime(server) {}
+    }
+
+    @Test(.enabled(if: PostgresServer.isInstalled, "\(PostgresServer.whyNot)"))
+    func `a server that is too old for its database removes nothing`() async throws {
+        let (scratch, postgres) = (try Scratch(), try PostgresServer.shared())
+        try FileManager.default.createDirectory(at: scratch["assets"], withIntermediateDirectories: true)
+        let name = try postgres.makeDatabase()
+        let opened = try await OpenedDatabase(
+            ServerConfiguration.Database(address: postgres.address(name), assets: .directory(scratch["assets"])))
+        let (cloud, access) = try opened.administered()
+        #expect(try await Sweeper.sweepServed(cloud, access).failure == nil)
+        try postgres.sql(
+            "INSERT INTO tidemark_migrations (component, number, name, oldest_user) VALUES ('records', 99, 'of later', 99)",
+            in: name)
+        let error = await #expect(throws: CredentialError.self) { _ = try await Sweeper.sweepServed(cloud, access) }
+        #expect(error?.message.contains("a newer Tidemark has migrated the records") == true, "\(error?.message ?? "")")
+        await opened.close()
     }
 }

@@ -1,4 +1,5 @@
 import Foundation
+import GRDB
 import TestSupport
 import Testing
 import TidemarkCloud
@@ -324,6 +325,32 @@ import TidemarkSync
         try await devices.access.download([id], priority: .userInitiated, progress: nil)
         #expect(try devices.content(id) == LazyDevices.picture(1))
         _ = try devices.verified()
+    }
+
+    @Test func `a content that is not what its identifier says never has its name`() async throws {
+        let devices = try await LazyDevices()
+        let contents = [Data(repeating: 1, count: 5_000), Data(repeating: 2, count: 5_000)]
+        for (number, content) in contents.enumerated() {
+            try await LazyDevices.save(content, as: "r\(number)", on: devices.maker)
+        }
+        #expect(try await devices.maker.engine.sync().isComplete)
+        let id = try devices.asset("r0", on: devices.maker)
+        let access = AssetAccess(devices.maker.container, engines: [devices.maker.engine], stores: [devices.maker.store])
+        #expect(try await access.evict([id]).assets == 1)
+        // The store's list is damaged: the content has the SHA-256 of the other one.
+        let other = AssetDigest.asset(of: contents[1]).digest
+        try await DatabaseQueue(path: devices.maker.container.store(.private).path).write { db in
+            try db.execute(sql: "UPDATE tide_assets SET sha256 = ? WHERE id = ?", arguments: [other, id])
+        }
+        let folder = AssetFiles.url(of: id, in: devices.maker.container.assets).deletingLastPathComponent()
+        rmdir(folder.path)
+        #expect(!FileManager.default.fileExists(atPath: folder.path))
+        await #expect(throws: StoreError(.corrupt, "")) {
+            try await access.download([id], priority: .userInitiated, progress: nil)
+        }
+        // Its folder was not even made.
+        #expect(!FileManager.default.fileExists(atPath: folder.path))
+        #expect(!AssetFiles.isHere(id, in: devices.maker.container.assets))
     }
 
     @Test func `a backup has what is here, and tells nothing of the rest as damage`() async throws {

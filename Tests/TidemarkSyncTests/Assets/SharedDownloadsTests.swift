@@ -11,7 +11,7 @@ import TidemarkTransfer
 
 /// Goal: the transfers of a container's two stores don't take the folder of downloads from each other. Method: both transfers by themselves, in an
 /// order that is given.
-@Suite(.timeLimit(.minutes(5))) struct SharedDownloadsTests {
+@Suite(.timeLimit(.minutes(30))) struct SharedDownloadsTests {
     private let scratch: Scratch
     private let cloud: TestCloud
     private let container: ContainerDirectory

@@ -49,6 +49,29 @@ import Tidemark
         #expect(try entries(scratch.container) == ["notes.txt"])
     }
 
+    @Test func `a link in the place of a container's folder is not followed when the container is destroyed`() async throws {
+        let scratch = try Scratch()
+        try await scratch.journal().close()
+        try scratch.write("mine", to: "elsewhere/notes.txt")
+        let downloads = scratch["Test.tidemark/downloads"]
+        try? FileManager.default.removeItem(at: downloads)
+        try FileManager.default.createSymbolicLink(at: downloads, withDestinationURL: scratch["elsewhere"])
+        try ContainerDirectory.destroy(at: scratch.container)
+        #expect(try entries(scratch["elsewhere"]) == ["notes.txt"])
+        #expect(try entries(scratch.container) == ["downloads"])
+    }
+
+    // Root may open everything.
+    @Test(.enabled(if: geteuid() != 0)) func `a folder that can't be opened ends the deletion with an error`() async throws {
+        let scratch = try Scratch()
+        try await scratch.journal().close()
+        try scratch.write("half", to: "Test.tidemark/downloads/half.part")
+        chmod(scratch["Test.tidemark/downloads"].path, 0)
+        defer { chmod(scratch["Test.tidemark/downloads"].path, 0o700) }
+        let error = #expect(throws: StoreError.self) { try ContainerDirectory.destroy(at: scratch.container) }
+        #expect(error?.message.contains("downloads") == true)
+    }
+
     @Test func `a temporary container does what others do, and leaves nothing when it is closed or released`() async throws {
         let scratch = try Scratch()
         do {

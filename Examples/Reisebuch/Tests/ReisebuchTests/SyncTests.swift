@@ -22,7 +22,8 @@ import TidemarkTesting
 
     /// The line, as soon as it is this: the cloud may tell of what was just sent, and that is fetched first.
     private func line(of container: PersistentContainer, becomes wanted: String) async throws -> String {
-        for _ in 0..<6_000 where SyncLine.text(try container.syncStatus()) != wanted {
+        for _ in 0..<6_000 {
+            if SyncLine.text(try container.syncStatus()) == wanted { break }
             try await Task.sleep(for: .milliseconds(10))
         }
         return SyncLine.text(try container.syncStatus())
@@ -41,6 +42,11 @@ import TidemarkTesting
         #expect(try await line(of: test.container, becomes: "2 Änderungen warten") == "2 Änderungen warten")
         clock.advance(by: .milliseconds(500))
         #expect(await next(events) { $0.kind == .export && $0.records > 0 }?.records == 2)
+        // The monitor hears of it a moment later.
+        for _ in 0..<6_000 {
+            if monitor.isInSync { break }
+            try await Task.sleep(for: .milliseconds(10))
+        }
         #expect(monitor.isInSync && monitor.accountNews == ["Angemeldet"])
         await test.container.stopSyncing()
     }

@@ -19,6 +19,7 @@ struct Since: ExpressibleByArgument {
             return
         }
         let style = Date.ISO8601FormatStyle()
+        // A text of neither form is no time.
         let date = (try? style.parse(argument)) ?? (try? style.year().month().day().parse(argument))
         guard let date else { return nil }
         time = Int64(date.timeIntervalSince1970 * 1_000_000)

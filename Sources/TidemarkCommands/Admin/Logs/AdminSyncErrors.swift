@@ -9,8 +9,8 @@ struct AdminSyncErrors: AsyncParsableCommand {
         discussion: """
             Each line has the time, the operation, the container, the account, the record, the error, how often it was answered, and the \
             reason. Equal errors are one line, with the time and the reason of the last. CONFLICT is no fault: the device merges and sends \
-            again. The cloud keeps the newest 500 of accounts in an environment of a container, 50 of each, and 100 of requests without an \
-            account, for 7 days; a server writes them once a second.
+            again. An error whose record the account has saved since says so. The cloud keeps the newest 500 of accounts in an environment \
+            of a container, 50 of each, and 100 of requests without an account, for 7 days; a server writes them once a second.
 
             Examples:
               tidemark admin sync-errors --data ~/cloud
@@ -42,6 +42,7 @@ struct AdminSyncErrors: AsyncParsableCommand {
         let account, database, zone, recordType, record: String?
         let code, reason: String
         let count: Int
+        let savedSince, session, device: String?
 
         init(_ known: Administration.KnownSyncFailure) {
             func text(_ text: String) -> String? { text.isEmpty ? nil : text }
@@ -51,10 +52,22 @@ struct AdminSyncErrors: AsyncParsableCommand {
             (account, database, zone) = (text(known.account), failure.scope?.name, text(failure.zone))
             (recordType, record) = (text(failure.recordType), text(failure.record))
             (code, reason, count) = (failure.code, failure.reason, failure.count)
+            (session, device) = (known.device?.session, text(known.device?.name ?? ""))
+            if case .savedSince(let time) = known.record {
+                savedSince = Timestamp.text(microseconds: time)
+            } else {
+                savedSince = nil
+            }
         }
 
-        /// The record with its type, as the console has it.
-        var named: String { [recordType, record].compactMap(\.self).joined(separator: ":") }
+        /// The reason, and whether it is over.
+        var told: String { savedSince.map { "saved since, at \($0): \(reason)" } ?? reason }
+
+        /// The record with its type, which is named once where the record's name begins with it.
+        var named: String {
+            guard let recordType, let record else { return recordType ?? record ?? "" }
+            return "\(recordType):\(RecordName(type: recordType, name: record).shortName)"
+        }
     }
 
     func validate() throws {
@@ -74,7 +87,7 @@ struct AdminSyncErrors: AsyncParsableCommand {
             ) { line in
                 [
                     line.at, line.operation, "\(line.container)/\(line.environment)", line.account ?? "", line.named, line.code,
-                    Wording.count(line.count), line.reason,
+                    Wording.count(line.count), line.told,
                 ]
             }
         }

@@ -40,9 +40,11 @@ struct AdminSchemaRemove: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "remove", abstract: "Removes a record type or a field from the development schema.",
         discussion: """
-            The next saved record that has the field defines its type, so removing a field is the way to change its type. If records \
-            have the type or field, the command needs --force; the records then keep their values, but queries no longer find them by \
-            the field. Deployed types and fields stay in production.
+            The next saved record that has the field defines its type, so removing a field is the way to change its type while no record has \
+            it. If records have the type or field, the command removes nothing unless --force is given. With --force, the records keep their \
+            values, but queries no longer find them by the field, and devices that hold values of the old type are refused once another type \
+            is defined. Where one device has a field of another type than the cloud, change that device: 'tidemark schema retype' or \
+            'tidemark schema rename'. Deployed types and fields stay in production.
 
             Examples:
               tidemark admin schema remove --container journal --type Destination --field stars --data ~/cloud
@@ -58,7 +60,10 @@ struct AdminSchemaRemove: AsyncParsableCommand {
     @Option(help: ArgumentHelp("The field. (default: the whole type)", valueName: "name"))
     var field: String?
 
-    @Flag(help: "Removes the type or field even if records have it.")
+    @Flag(
+        help:
+            "Removes the type or field even if records have it. They keep their values; devices that hold the old type may be refused."
+    )
     var force = false
 
     @OptionGroup var outcome: Outcome
@@ -71,6 +76,11 @@ struct AdminSchemaRemove: AsyncParsableCommand {
                 type: type, field: field, of: container, isForced: force)
             let what = field.map { "\($0) of \(type)" } ?? type
             let kept = count == 0 ? "" : "; \(Wording.count(count, "record")) kept what they have"
+            if count > 0 {
+                Output.error(
+                    "note: the next record that is saved decides the type; devices that hold values of another one are refused then"
+                )
+            }
             try outcome.tell(
                 "admin schema remove", ["container": container, "type": type, "field": field, "records": count],
                 text: "removed \(what) from the development schema of \(container)\(kept)")

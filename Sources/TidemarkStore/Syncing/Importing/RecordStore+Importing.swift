@@ -28,7 +28,7 @@ extension RecordStore {
             let db = transaction.db
             guard try StoreZone.isThere(db, id: zone) else { return ImportOutcome() }
             try Outbox(db).ingestHistory()
-            for schema in schemas { try transaction.grow(schema) }
+            for schema in schemas { try transaction.grow(schema, for: changes) }
             var applier = try RemoteChangeApplier(
                 transaction: transaction, zone: zone, planner: planner, occasion: occasion)
             try applier.run(changes)
@@ -75,13 +75,42 @@ extension RecordStore {
         try connection.locked("begin to fetch everything again") { db in
             guard try StoreZone.isThere(db, id: zone) else { return ((), .commit) }
             try connection.refreshSchema(db)
-            try SeenRows.forget(db, types: connection.types, zone: zone)
-            let old = try SyncState(db, zone: zone)
-            var state = old
-            state.token = nil
-            state.isRefetching = try old.isComparing || SeenRows.areNeeded(db, types: connection.types, zone: zone)
-            try state.store(db, insteadOf: old, zone: zone)
+            try beginRefetch(db, zone: zone)
             return ((), .commit)
+        }
+    }
+
+    /// - Parameter isReported: Whether the zone is fetched also where the cloud reports no changes of it.
+    private func beginRefetch(_ db: Database, zone: Int64, isReported: Bool = false) throws {
+        try SeenRows.forget(db, types: connection.types, zone: zone)
+        let old = try SyncState(db, zone: zone)
+        var state = old
+        state.token = nil
+        state.isRefetching = try old.isComparing || SeenRows.areNeeded(db, types: connection.types, zone: zone)
+        if isReported { state.hasNewChanges = true }
+        try state.store(db, insteadOf: old, zone: zone)
+    }
+
+    /// Begins to fetch everything again, in all zones, where a field is there again whose values in the cloud were passed over meanwhile.
+    ///
+    /// - Returns: Whether it has begun.
+    package func beginRefetchOfRemadeFields() throws(StoreError) -> Bool {
+        let areNew = try connection.read("look for fields that are there again") { db in
+            try connection.refreshSchema(db)
+            return try !RemadeFields(db, types: connection.types).new.isEmpty
+        }
+        guard areNew else { return false }
+        return try connection.locked("begin to fetch everything again") { db in
+            try connection.refreshSchema(db)
+            let remade = try RemadeFields(db, types: connection.types)
+            let begins = try remade.awaitsFetch(db)
+            if begins {
+                for zone in try StoreZone.fetchAll(db) { try beginRefetch(db, zone: zone.id, isReported: true) }
+                // The cloud names all zones again, and not only those that have changed.
+                try db.execute(sql: "DELETE FROM tide_sync WHERE key = 'database_token'")
+            }
+            try remade.note(db)
+            return (begins, .commit)
         }
     }
 
@@ -187,9 +216,11 @@ extension DeferredRecord {
             SELECT name, type, tag, reason, fields, zone FROM tide_deferred WHERE ?1 IS NULL OR zone = ?1 ORDER BY zone, name
             """
         return try Row.fetchAll(db, sql: sql, arguments: [zone]).compactMap { row in
-            Reason(rawValue: row[3]).map {
-                DeferredRecord(name: row[0], type: row[1], zone: row[5], tag: row[2], reason: $0, whole: row[4])
-            }
+            let table = "tide_deferred"
+            guard let reason = Reason(rawValue: try row.stored("reason", of: table)) else { return nil }
+            return try DeferredRecord(
+                name: row.stored("name", of: table), type: row.stored("type", of: table), zone: row.stored("zone", of: table),
+                tag: row.stored("tag", of: table), reason: reason, whole: row.stored("fields", of: table))
         }
     }
 }
@@ -197,8 +228,9 @@ extension DeferredRecord {
 extension StoreTransaction {
     /// Makes the types and fields of a schema that the store lacks, as far as it can have them. Names that are no identifiers, names that
     /// differ from others by the case of letters only, and fields that are there with another type are left out: their records are deferred.
-    /// Fields that were renamed or dropped here do not come back.
-    fileprivate func grow(_ schema: RecordTypeSchema) throws {
+    /// Fields that were renamed or dropped here do not come back, unless they have another type in the cloud. Lists without elements do not
+    /// tell that: they may be of any type.
+    fileprivate func grow(_ schema: RecordTypeSchema, for changes: [RemoteChange]) throws {
         guard StoredType.isIdentifier(schema.name),
             !connection.types.contains(where: { NameCollision.collide($0.name, schema.name) })
         else { return }
@@ -206,10 +238,25 @@ extension StoreTransaction {
         var spellings = Set((known?.fields ?? []).map { $0.name.lowercased() })
         // A field that there is no room for is deferred, like one that has another type here.
         let new = schema.fields.filter { field in
-            StoredType.isIdentifier(field.name) && known?.ignores(field.name) != true
-                && spellings.insert(field.name.lowercased()).inserted
+            guard StoredType.isIdentifier(field.name), known?.ignores(field.name, field.type) != true else { return false }
+            if field.type.isList, known?.ignores(field.name) == true, !changes.haveElements(field.name, of: schema.name) {
+                return false
+            }
+            return spellings.insert(field.name.lowercased()).inserted
         }.prefix(max(0, RecordTypeSchema.fieldLimit - (known?.fields.count ?? 0)))
         guard known == nil || !new.isEmpty else { return }
         try declare(RecordTypeSchema(name: schema.name, fields: Array(new)), environment: .development)
+    }
+}
+
+extension [RemoteChange] {
+    /// Whether a record has a list with elements in a field.
+    fileprivate func haveElements(_ field: String, of type: String) -> Bool {
+        contains { change in
+            guard case .saved(let record) = change, record.type == type,
+                case .list(let elements, _)? = record.values[field]
+            else { return false }
+            return !elements.isEmpty
+        }
     }
 }

@@ -53,9 +53,7 @@ struct RejectedChanges {
     func waitingDeletion(_ type: StoredType, row: Int64) throws -> Outbox.WaitingDeletion? {
         let sql =
             "SELECT type_id, first_row, id, tag, base FROM tide_changes WHERE type_id = ? AND first_row = ? AND kind = \(ChangeKind.delete.rawValue)"
-        return try Row.fetchOne(db.cachedStatement(sql: sql), arguments: [type.id, row]).map {
-            Outbox.WaitingDeletion(typeID: $0[0], row: $0[1], change: $0[2], tag: $0[3], base: $0[4])
-        }
+        return try Row.fetchOne(db.cachedStatement(sql: sql), arguments: [type.id, row]).map { try Outbox.WaitingDeletion($0) }
     }
 
     /// The cloud's version of a record that was deleted here; the local version, if history does not reach back to it.

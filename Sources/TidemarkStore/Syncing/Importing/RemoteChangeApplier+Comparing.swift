@@ -39,9 +39,9 @@ extension RemoteChangeApplier {
             ORDER BY c.id DESC LIMIT 1
             """
         guard let row = try Row.fetchOne(db.cachedStatement(sql: sql), arguments: [key, last, zone]),
-            let time: Int64 = row[5], planner.deletesAgain(record.edited, deleted: time)
+            planner.deletesAgain(record.edited, deleted: try row.stored("time", of: "tide_transactions"))
         else { return false }
-        let deletion = Outbox.WaitingDeletion(typeID: row[0], row: row[1], change: row[2], tag: row[3], base: row[4])
+        let deletion = try Outbox.WaitingDeletion(row)
         if mayMove, try deletion.isOfMove(db) { return false }
         try db.cachedStatement(sql: "UPDATE tide_changes SET tag = ? WHERE id = ?").execute(arguments: [
             record.tag, deletion.change,

@@ -2,7 +2,7 @@ import GRDB
 import TidemarkModel
 import TidemarkSQLite
 
-/// Records that were deleted in the cloud.
+/// Records that were deleted in the cloud, and records of the cloud that were deleted here.
 extension RemoteChangeApplier {
     mutating func apply(deletionOf name: String) throws {
         let key = RecordKey(name: name)
@@ -68,6 +68,56 @@ extension RemoteChangeApplier {
         ).execute(arguments: [edited.description, mine.id])
     }
 
+    /// Whether a record stays although it was deleted here and the deletion is not sent yet.
+    mutating func isRestored(
+        _ record: RemoteRecord, deletedBy deletion: Outbox.WaitingDeletion, type: StoredType
+    ) throws -> Bool {
+        let known = RemoteChangePlan.KnownDeletion(tag: deletion.tag, isOfType: deletion.typeID == type.id, mayMove: mayMove)
+        switch try planner.plan(for: known, tag: record.tag, occasion: occasion, isMove: { try deletion.isOfMove(db) }) {
+        case .keep: return false
+        case .lookUp:
+            try deferredRows.deferUntilReply(record.name)
+            return false
+        case .restore:
+            try outbox.remove(.delete, type: deletion.typeID, row: deletion.row)
+            return true
+        case .merge: break
+        }
+        let fields = type.fields.map(\.name)
+        var ancestor: [FieldValue?]?
+        if let base = deletion.base {
+            // If history does not reach that far, nothing tells whether the record has changed.
+            let values = try chain(deletion.change).values(at: base, from: [:], type: type) ?? [:]
+            ancestor = fields.map { values[$0] }
+        }
+        let name = RecordName(type: type.name, name: record.name)
+        switch try planner.plan(forDeleted: name, fields: fields, ancestor: ancestor, edited: remote(record, type)) {
+        case .restore(let conflicts):
+            transaction.log(conflicts)
+            try outbox.remove(.delete, type: deletion.typeID, row: deletion.row)
+            return true
+        case .deleteAgain(let conflicts):
+            transaction.log(conflicts)
+            // The next try deletes the cloud's present version.
+            hasNewExports = true
+            try db.cachedStatement(sql: "UPDATE tide_changes SET tag = ? WHERE id = ?").execute(arguments: [
+                record.tag, deletion.change,
+            ])
+            try db.cachedStatement(
+                sql: "DELETE FROM tide_sync_issues WHERE type_id = ? AND row = ? AND kind = \(ExportKind.delete.rawValue)"
+            )
+            .execute(arguments: [deletion.typeID, deletion.row])
+        case .unresolved:
+            try deferredRows.add(record, .conflict)
+            try SyncIssue.note(
+                db, .init(typeID: deletion.typeID, row: deletion.row, kind: .delete), version: deletion.change, code: "conflict",
+                reason:
+                    "it was deleted here and edited elsewhere, and the merge policy is to ask. Resolve it with another policy",
+                at: transaction.time, nextTry: nil, waitsFor: nil)
+        }
+        return false
+    }
+
     func delete(_ rows: [Int64], typeID: Int64) throws {
         guard let type = transaction.connection.types.first(where: { $0.id == typeID }) else { return }
         try transaction.deleteUnsent(rows, type: type, zone: zone)
@@ -84,5 +134,19 @@ extension RemoteChangeApplier {
         // Deferred records may be gone in the cloud, too, which would never report it.
         for name in try seen.missingDeferred(transaction.connection.types) { try deferredRows.deferUntilReply(name) }
         try SeenRows.forget(db, types: transaction.connection.types, zone: zone)
+    }
+}
+
+extension StoreTransaction {
+    /// Deletes rows of a zone without sending their deletion.
+    func deleteUnsent(_ rows: [Int64], type: StoredType, zone: Int64) throws {
+        // The cloud has nothing to delete of a row without a tag.
+        let clear = try db.cachedStatement(sql: "UPDATE \"\(type.table)\" SET _tag = NULL, _base = NULL WHERE _id = ?")
+        let outbox = Outbox(db, zone: zone)
+        for row in rows {
+            try clear.execute(arguments: [row])
+            try outbox.remove(.save, type: type.id, row: row)
+        }
+        try delete(rows.sorted(), type: type)
     }
 }

@@ -18,7 +18,7 @@ extension RemoteChangeApplier {
             let statement = try db.cachedStatement(
                 sql: "SELECT _id, _zone FROM \"\(type.table)\" WHERE _key = ? AND _zone <> ? ORDER BY _zone")
             if let row = try Row.fetchOne(statement, arguments: [key, zone]) {
-                return Copy(type: type, row: row[0], zone: row[1])
+                return Copy(type: type, row: try row.decode(atIndex: 0), zone: try row.decode(atIndex: 1))
             }
         }
         return nil
@@ -134,7 +134,7 @@ extension RemoteChangeApplier {
             WHERE kind = \(ChangeKind.delete.rawValue) AND key = ? AND type_id = ? AND coalesce(zone, \(StoreFormat.defaultZone)) = ? ORDER BY id DESC LIMIT 1
             """
         return try Row.fetchOne(db.cachedStatement(sql: sql), arguments: [key, type.id, zone]).map {
-            Outbox.WaitingDeletion(typeID: $0[0], row: $0[1], change: $0[2], tag: $0[3], base: $0[4])
+            try Outbox.WaitingDeletion($0)
         }
     }
 }

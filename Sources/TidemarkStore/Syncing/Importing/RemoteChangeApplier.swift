@@ -71,10 +71,12 @@ struct RemoteChangeApplier {
         /// Finds the row of a name: its number, its tag, and whether it has changes to send.
         let find: Statement
         let others: [StoredType]
+        /// The fields that are there again under the name of a former one. What came of them meanwhile was passed over.
+        let remade: [StoredType.Field]
 
         /// Whether the type can hold all values.
         func holds(_ record: RemoteRecord) -> Bool {
-            record.values.allSatisfy { fields[$0] == $1.type || fields[$0] == nil && type.ignores($0) }
+            record.values.allSatisfy { fields[$0] == $1.type || fields[$0] == nil && type.ignores($0, $1) }
         }
     }
 
@@ -88,7 +90,7 @@ struct RemoteChangeApplier {
         let place = Place(
             type: type, fields: Dictionary(type.fields.map { ($0.name, $0.type) }, uniquingKeysWith: { one, _ in one }),
             find: try db.cachedStatement(sql: sql),
-            others: transaction.connection.types.filter { $0.id != type.id })
+            others: transaction.connection.types.filter { $0.id != type.id }, remade: type.remadeFields)
         places[typeName] = place
         return place
     }
@@ -165,13 +167,17 @@ struct RemoteChangeApplier {
             plain[type.id, default: []].append(record)
             return
         }
-        let (id, tag, isPending): (Int64, String?, Bool) = (row[0], row[1], row[2])
+        let (id, tag, isPending): (Int64, String?, Bool) = (
+            try row.decode(atIndex: 0), try row.decode(atIndex: 1), try row.decode(atIndex: 2)
+        )
         try seen.add(id, type)
         // The record was deleted here and made again: the version that comes belongs to the deleted one.
         if tag == nil, let deletion = try deletion(of: key) {
             guard try isRestored(record, deletedBy: deletion, type: type) else { return }
         }
-        let known = RemoteChangePlan.KnownRow(tag: tag, isPending: isPending, comparesAll: compares)
+        let lacksValues = try lacksValues(record, row: id, place)
+        let known = RemoteChangePlan.KnownRow(
+            tag: tag, isPending: isPending, comparesAll: compares, lacksValues: lacksValues)
         switch planner.plan(for: known, tag: record.tag, occasion: occasion) {
         case .skip: return
         case .lookUp: try deferredRows.deferUntilReply(record.name)
@@ -184,6 +190,15 @@ struct RemoteChangeApplier {
             let isNew = mine.tag == nil && mine.base != nil
             let isCopy = isNew && (occasion == .resolved || mine.isLost(type))
             try rebase(mine, onto: record, type: type, as: isCopy ? .copy(isEdited: true) : .edit)
+        }
+    }
+
+    /// Whether a row has no value in a field that is there again, and the cloud has one: the row's tag does not say that it has come.
+    private func lacksValues(_ record: RemoteRecord, row: Int64, _ place: Place) throws -> Bool {
+        try place.remade.contains { field in
+            guard record.values[field.name]?.type == field.type else { return false }
+            let sql = "SELECT \"\(field.column)\" IS NULL FROM \"\(place.type.table)\" WHERE _id = ?"
+            return try Bool.fetchOne(db.cachedStatement(sql: sql), arguments: [row]) ?? false
         }
     }
 
@@ -213,177 +228,6 @@ struct RemoteChangeApplier {
         batch.digest(seed: transaction.connection.identity.digestSeed)
         try transaction.write(batch, type: type, zone: zone, uniquePolicy: nil)
         for record in records { try seen.add(record.name, [type]) }
-    }
-
-    // Records that were edited here
-
-    func chain(_ version: Int64) -> RecordChain {
-        RecordChain(db, row: version, cloudBegins: transaction.firstChange)
-    }
-
-    func localTimes(_ mine: PendingRow) throws -> EditTimes {
-        try chain(mine.version).editTimes(
-            since: mine.base ?? 0, known: mine.edited.map { EditTimes($0) },
-            device: transaction.connection.identity.device.uuidString, until: transaction.time)
-    }
-
-    /// The cloud's last known version; `nil` if the cloud had none. If history does not reach back to it, only the fields that were not
-    /// edited here are known.
-    func ancestor(of mine: PendingRow, _ type: StoredType) throws -> [String: FieldValue]? {
-        guard let base = mine.base else { return nil }
-        let current = mine.state(type)
-        if let known = try chain(mine.version).values(at: base, from: current, type: type) { return known }
-        let edited = Set(type.fields(ofPending: mine.pending?.databaseValue ?? Int64(-1).databaseValue))
-        return current.filter { !edited.contains($0.key) }
-    }
-
-    /// A row's record, as a merge needs it.
-    ///
-    /// - Parameter ancestor: The version that both sides began with, by field.
-    func local(_ mine: PendingRow, _ type: StoredType, ancestor: [String: FieldValue]?) throws -> LocalRecord {
-        LocalRecord(
-            type: type.name, name: mine.name, fields: type.fields.map(\.name), values: mine.values,
-            isPending: type.fields.map { mine.isPending($0.ordinal) }, tag: mine.tag, stored: mine.edited.map { RowTimes($0) },
-            times: try localTimes(mine), ancestor: ancestor.map { known in type.fields.map { known[$0.name] } })
-    }
-
-    var context: RemoteChangeContext {
-        RemoteChangeContext(
-            device: transaction.connection.identity.device.uuidString, time: transaction.time, mayMove: mayMove)
-    }
-
-    /// Writes the cloud's version of the record, and then the merged one, so that history has the version that both sides began with. The
-    /// local times and the ancestor are read before anything is written: afterwards history ends with the cloud's version.
-    mutating func rebase(
-        _ mine: PendingRow, onto record: RemoteRecord, type: StoredType, as relation: RemoteChangePlan.Relation = .edit
-    ) throws {
-        let local = try local(mine, type, ancestor: ancestor(of: mine, type))
-        let merged: RemoteChangePlan.Merged
-        switch try planner.merge(local, with: remote(record, type), as: relation, in: context) {
-        case .unresolved(let fields): return try leave(mine, record, type, fields: fields)
-        case .write(let plan): merged = plan
-        }
-        transaction.log(merged.conflicts)
-        try write([record], type: type)
-        try forget(mine.id, type)
-        let (edits, renewals) = (merged.edits, merged.renewals)
-        guard !edits.isEmpty || !renewals.isEmpty else { return }
-        let renewed = type.pendingMask(of: Set(renewals.map { type.fields[$0].name }))
-        try db.cachedStatement(sql: "UPDATE \"\(type.table)\" SET _edited = ?, _pending = ? WHERE _id = ?").execute(arguments: [
-            merged.edited.description, renewed, mine.id,
-        ])
-        if !edits.isEmpty {
-            let batch = try RecordBatch(rowLimit: .max, byteLimit: .max)
-            let fields = type.schema.fields
-            try batch.add(name: record.name, values: edits.map { (fields[$0.field], $0.value) })
-            batch.digest(seed: transaction.connection.identity.digestSeed)
-            try transaction.write(batch, type: type, zone: zone, uniquePolicy: nil)
-        }
-        try outbox.add(.save, type: type.id, row: mine.id, change: transaction.nextChange - 1)
-        hasNewExports = true
-    }
-
-    /// The cloud's version, with the values that the type can hold.
-    func remote(_ record: RemoteRecord, _ type: StoredType) -> RemoteVersion {
-        let values = type.fields.map { field in record.values[field.name].flatMap { $0.type == field.type ? $0 : nil } }
-        let known = record.values.count { !type.ignores($0.key) }
-        let isWhole = !record.isPartial && known == values.count { $0 != nil }
-        return RemoteVersion(tag: record.tag, values: values, edited: record.edited, isWhole: isWhole)
-    }
-
-    /// Removes the sync issues of a row, which were about its old version.
-    func forget(_ row: Int64, _ type: StoredType) throws {
-        try db.cachedStatement(sql: "DELETE FROM tide_sync_issues WHERE type_id = ? AND row = ?").execute(arguments: [
-            type.id, row,
-        ])
-    }
-
-    /// Ends a conflict: a person has nothing left to decide, and nothing is left to delete.
-    mutating func endConflict(of mine: PendingRow, _ type: StoredType) throws {
-        try db.cachedStatement(sql: "DELETE FROM tide_sync_issues WHERE type_id = ? AND row = ? AND code = 'conflict'")
-            .execute(arguments: [type.id, mine.id])
-        // The record was deleted here before it was made again.
-        if let deletion = try deletion(of: mine.key) {
-            try outbox.remove(.delete, type: deletion.typeID, row: deletion.row)
-        }
-        hasNewExports = true
-    }
-
-    /// Leaves a conflict to a person.
-    private mutating func leave(_ mine: PendingRow, _ record: RemoteRecord, _ type: StoredType, fields: [String]) throws {
-        try deferredRows.add(record, .conflict)
-        // The row's tag is from a time that the cloud has lost: later edits must not be sent as changes of that version.
-        if compares { try renewAll(mine, type) }
-        try note(conflictOf: mine, type, "both sides changed \(fields.joined(separator: ", "))")
-    }
-
-    /// Defers the cloud's version of a record that is damaged here and has edits to be sent: nothing is merged with values that nobody
-    /// wrote. When the record is repaired, the deferred version is applied again.
-    mutating func leave(damaged mine: PendingRow, _ record: RemoteRecord, _ type: StoredType) throws {
-        try deferredRows.add(record, .damaged)
-        // The export repairs the record, or notes it as damaged.
-        try outbox.add(.save, type: type.id, row: mine.id, change: mine.version)
-        hasNewExports = true
-    }
-
-    func note(conflictOf mine: PendingRow, _ type: StoredType, _ what: String) throws {
-        try outbox.add(.save, type: type.id, row: mine.id, change: mine.version)
-        try SyncIssue.note(
-            db, .init(typeID: type.id, row: mine.id, kind: .save), version: mine.version, code: "conflict",
-            reason: "\(what), and the merge policy is to ask. Resolve it with another policy", at: transaction.time, nextTry: nil,
-            waitsFor: nil)
-    }
-
-    // Records that were deleted here
-
-    /// Whether a record stays although it was deleted here and the deletion is not sent yet.
-    private mutating func isRestored(
-        _ record: RemoteRecord, deletedBy deletion: Outbox.WaitingDeletion, type: StoredType
-    ) throws -> Bool {
-        let known = RemoteChangePlan.KnownDeletion(tag: deletion.tag, isOfType: deletion.typeID == type.id, mayMove: mayMove)
-        switch try planner.plan(for: known, tag: record.tag, occasion: occasion, isMove: { try deletion.isOfMove(db) }) {
-        case .keep: return false
-        case .lookUp:
-            try deferredRows.deferUntilReply(record.name)
-            return false
-        case .restore:
-            try outbox.remove(.delete, type: deletion.typeID, row: deletion.row)
-            return true
-        case .merge: break
-        }
-        let fields = type.fields.map(\.name)
-        var ancestor: [FieldValue?]?
-        if let base = deletion.base {
-            // If history does not reach that far, nothing tells whether the record has changed.
-            let values = try chain(deletion.change).values(at: base, from: [:], type: type) ?? [:]
-            ancestor = fields.map { values[$0] }
-        }
-        let name = RecordName(type: type.name, name: record.name)
-        switch try planner.plan(forDeleted: name, fields: fields, ancestor: ancestor, edited: remote(record, type)) {
-        case .restore(let conflicts):
-            transaction.log(conflicts)
-            try outbox.remove(.delete, type: deletion.typeID, row: deletion.row)
-            return true
-        case .deleteAgain(let conflicts):
-            transaction.log(conflicts)
-            // The next try deletes the cloud's present version.
-            hasNewExports = true
-            try db.cachedStatement(sql: "UPDATE tide_changes SET tag = ? WHERE id = ?").execute(arguments: [
-                record.tag, deletion.change,
-            ])
-            try db.cachedStatement(
-                sql: "DELETE FROM tide_sync_issues WHERE type_id = ? AND row = ? AND kind = \(ExportKind.delete.rawValue)"
-            )
-            .execute(arguments: [deletion.typeID, deletion.row])
-        case .unresolved:
-            try deferredRows.add(record, .conflict)
-            try SyncIssue.note(
-                db, .init(typeID: deletion.typeID, row: deletion.row, kind: .delete), version: deletion.change, code: "conflict",
-                reason:
-                    "it was deleted here and edited elsewhere, and the merge policy is to ask. Resolve it with another policy",
-                at: transaction.time, nextTry: nil, waitsFor: nil)
-        }
-        return false
     }
 
     /// Adds the changes of this transaction from a number on to the outbox.
@@ -429,19 +273,5 @@ struct RemoteChangeApplier {
             // The record that was deleted here is not the record that is there now.
             try outbox.remove(.delete, type: deletion.typeID, row: deletion.row)
         }
-    }
-}
-
-extension StoreTransaction {
-    /// Deletes rows of a zone without sending their deletion.
-    func deleteUnsent(_ rows: [Int64], type: StoredType, zone: Int64) throws {
-        // The cloud has nothing to delete of a row without a tag.
-        let clear = try db.cachedStatement(sql: "UPDATE \"\(type.table)\" SET _tag = NULL, _base = NULL WHERE _id = ?")
-        let outbox = Outbox(db, zone: zone)
-        for row in rows {
-            try clear.execute(arguments: [row])
-            try outbox.remove(.save, type: type.id, row: row)
-        }
-        try delete(rows.sorted(), type: type)
     }
 }

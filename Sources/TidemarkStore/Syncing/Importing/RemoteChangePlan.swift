@@ -75,9 +75,14 @@ package enum RemoteChangePlan {
         package let comparesAll: Bool
         /// Whether the cloud has never had the record in this zone: it was made here, or moved here from another zone.
         package let isNew: Bool
+        /// Whether the row lacks a value of the version that it has, since the store had no field for it when that version came.
+        package let lacksValues: Bool
 
-        package init(tag: String?, isPending: Bool, comparesAll: Bool = false, isNew: Bool = false) {
+        package init(
+            tag: String?, isPending: Bool, comparesAll: Bool = false, isNew: Bool = false, lacksValues: Bool = false
+        ) {
             (self.tag, self.isPending, self.comparesAll, self.isNew) = (tag, isPending, comparesAll, isNew)
+            self.lacksValues = lacksValues
         }
     }
 

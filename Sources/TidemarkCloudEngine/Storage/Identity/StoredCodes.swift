@@ -56,6 +56,7 @@ extension StoredParticipant {
     ) {
         self.init(
             id: id, share: .init(owner: zone.owner, number: share), zone: zone, user: user,
+            // A name that can't be read counts as missing: the person is known by the address.
             name: name.flatMap { try? JSONDecoder().decode(PersonName.self, from: Data($0.utf8)) },
             lookUp: UserLookUp(storedKind: address.kind, value: address.value),
             role: .init(rawValue: Int(codes.role)) ?? .unknown, permission: .init(rawValue: Int(codes.permission)) ?? .unknown,

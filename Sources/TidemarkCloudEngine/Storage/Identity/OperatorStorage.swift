@@ -39,6 +39,21 @@ package protocol OperatorStorage: Sendable {
     ///
     /// - Returns: `false` where it is another one by now.
     func replaceSecondFactor(_ old: StoredSecondFactor, by new: StoredSecondFactor) async throws -> Bool
+    /// Counts a code of a second factor for all servers that share the storage. The default implementation counts nothing.
+    ///
+    /// - Parameter rate: The account's name, and how many codes of it may come.
+    /// - Returns: Seconds until one may be tried, 0 where this one may; `nil` where each process counts by itself.
+    func countCode(_ rate: SignInRate) async throws -> Double?
+    /// Forgets codes that were counted: one was right. The default implementation does nothing.
+    func forgetCodes(_ rate: SignInRate) async throws
+}
+
+extension OperatorStorage {
+    /// Returns `nil`.
+    package func countCode(_ rate: SignInRate) async throws -> Double? { nil }
+
+    /// Does nothing.
+    package func forgetCodes(_ rate: SignInRate) async throws {}
 }
 
 /// A row of a second factor: codes that a device makes of a secret and the time, as RFC 6238 has it.

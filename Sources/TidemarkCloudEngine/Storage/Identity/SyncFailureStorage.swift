@@ -50,6 +50,10 @@ package struct SyncFailure: Hashable, Sendable {
     package var reason: String
     /// How many times it was answered.
     package var count: Int
+    /// The session that was refused last, by its identifier; empty for none.
+    package var sender = ""
+    /// What of the schema the record does not fit, as a `SchemaMismatch` has it; empty for nothing.
+    package var field = "", fieldType = ""
 
     package init(
         at: Int64, operation: String, container: String, environment: String, account: String, scope: DatabaseScope?,
@@ -61,17 +65,20 @@ package struct SyncFailure: Hashable, Sendable {
         (self.code, self.reason, self.count) = (code, reason, count)
     }
 
-    /// What was refused, without the reason, when and how often: equal failures have one. Reasons have sizes, times and versions, which differ
-    /// with each attempt.
+    /// What was refused, without the reason, by whom, when and how often: equal failures have one. Reasons have sizes, times and versions, which
+    /// differ with each attempt.
     package var kind: SyncFailure {
         var kind = self
         (kind.firstAt, kind.at, kind.count, kind.reason) = (0, 0, 0, "")
+        (kind.sender, kind.field, kind.fieldType) = ("", "", "")
         return kind
     }
 
-    /// Adds another one of the same ``kind``. The newest reason stays.
+    /// Adds another one of the same ``kind``. The newest reason stays, and what goes with it.
     package mutating func add(_ other: SyncFailure) {
-        if other.at >= at { reason = other.reason }
+        if other.at >= at {
+            (reason, sender, field, fieldType) = (other.reason, other.sender, other.field, other.fieldType)
+        }
         (firstAt, at) = (min(firstAt, other.firstAt), max(at, other.at))
         count += other.count
     }
@@ -94,6 +101,7 @@ package struct SyncFailure: Hashable, Sendable {
     package mutating func fit() {
         (container, operation, code) = (Self.cut(container, 255), Self.cut(operation, 255), Self.cut(code, 100))
         (record, recordType, zone) = (Self.cut(record, 255), Self.cut(recordType, 255), Self.cut(zone, 255))
+        (field, fieldType, sender) = (Self.cut(field, 255), Self.cut(fieldType, 255), Self.cut(sender, 255))
         reason = Self.cut(reason, 1_000)
         if code == Self.conflict { zone = "" }
     }
@@ -195,6 +203,17 @@ package enum SyncFailureLimits {
             SELECT at FROM sync_failures WHERE account \(comparison) '' ORDER BY at DESC LIMIT 1 OFFSET $1)
         """
     }
+
+    /// The columns of a row that are read, in their order.
+    package static let columns = """
+        operation, container, environment, account, scope, record, type, zone, code, reason, first_at, at, count, session, field, \
+        field_type
+        """
+
+    /// What a row takes over from the newest failure when equal ones become one: assignments of `ON CONFLICT`, where the row is called `known`.
+    package static let newest = ["reason", "session", "field", "field_type"].map { column in
+        "\(column) = CASE WHEN excluded.at >= known.at THEN excluded.\(column) ELSE known.\(column) END"
+    }.joined(separator: ", ")
 
     /// Where failures are, each place once.
     package static func places(of failures: [SyncFailure]) -> Set<[String]> {

@@ -8,12 +8,13 @@ import TidemarkStore
 /// Sends local changes to the cloud, one batch after the other. A batch whose arrival is in doubt is sent again as it was, so that its
 /// outcome becomes known.
 actor ExportScheduler {
-    private let store: RecordStore
-    private let database: any CloudDatabase
+    let store: RecordStore
+    let database: any CloudDatabase
     private let assets: AssetTransfer
-    private let resolver: ConflictResolver
-    private let mapping: RecordMapping
+    let resolver: ConflictResolver
+    let mapping: RecordMapping
     private let environment: SyncEnvironment
+    private let reaction: ExportReaction
     /// The share of the limits of a request that is used. It is halved when the cloud refuses a request as too large, and doubled when a
     /// request succeeds.
     private var share = 1.0
@@ -24,13 +25,14 @@ actor ExportScheduler {
     private var hasRoom = true
     /// The request that goes next: it is noted as sent, and is not sent yet.
     private var next: Prepared?
+    private var failures = RecordFailures()
 
     /// A request that was gathered while the one before was on its way.
     private struct Prepared: Sendable {
         let request: SentRequest
         let batch: ExportBatch
         /// `nil` where assets have to go up first.
-        let operations: Operations?
+        let operations: RequestOperations?
     }
 
     init(
@@ -44,6 +46,7 @@ actor ExportScheduler {
         self.resolver = resolver
         self.mapping = mapping
         self.environment = environment
+        reaction = ExportReaction(mapping: mapping, environment: environment)
     }
 
     /// Discards the gathered request, because the account or the state of its cloud may have changed. If the request was noted as sent, the
@@ -67,10 +70,6 @@ actor ExportScheduler {
 
     /// The limit for bytes of assets in a batch. They go up before their records, and a person's edit waits for no more than that.
     private static let assetBytes: Int64 = 16_000_000
-    /// The pause of a record that was refused for a reason that may pass.
-    private static let pause: Int64 = 60_000_000
-    /// The pause of a record for which a person has to act.
-    private static let longPause: Int64 = 600_000_000
 
     /// Sends a batch, or sends the last one again if its outcome is unknown.
     ///
@@ -115,34 +114,6 @@ actor ExportScheduler {
         return outcome
     }
 
-    /// Repairs records that were found damaged when they were to be sent.
-    ///
-    /// - Returns: Whether a record was repaired, and is to be sent.
-    private func repair(_ found: [ExportBatch.Damaged], limits: CloudLimits) async throws -> Bool {
-        let rows = try await store.damagedRows(found)
-        do {
-            _ = try await repair(rows, limits: limits)
-        } catch let error as StoreError {
-            throw error
-        } catch {
-            // The cloud can't be reached, or does not have the records. Records that need it for their repair stay in the sync issues.
-        }
-        return try await store.stillDamaged(rows).count < rows.count
-    }
-
-    /// Repairs damaged records of the zone from the store, and otherwise from the cloud's versions.
-    func repair(_ rows: [DamagedRow], limits: CloudLimits) async throws -> [RepairReport.Repaired] {
-        var repaired = try await store.repair(rows)
-        var left = try await store.stillDamaged(rows).filter { $0.tag != nil }[...]
-        while !left.isEmpty {
-            let some = Array(left.prefix(max(1, limits.operationsPerRequest)))
-            let found = try await database.lookup(some.map(\.name), in: mapping.zone, desiredKeys: nil)
-            repaired += try await resolver.repair(some, lookedUp: found, limits: limits)
-            left = left.dropFirst(some.count)
-        }
-        return repaired
-    }
-
     /// Looks up records that came from the cloud while the outcome of their own requests was unknown.
     ///
     /// - Returns: The number of conflicts.
@@ -177,7 +148,8 @@ actor ExportScheduler {
         let request = SentRequest(token: environment.identifier().uuidString, items: next.items)
         // Operations that need the cloud, or the store again, are made when their turn comes.
         let isWhole = next.items.allSatisfy { $0.assets.isEmpty && $0.cleared.isEmpty }
-        return Prepared(request: request, batch: next, operations: isWhole ? operations(request, assets: [:], foreign: [:]) : nil)
+        let operations = isWhole ? RequestOperations(request, mapping: mapping, environment: environment) : nil
+        return Prepared(request: request, batch: next, operations: operations)
     }
 
     /// - Parameter begun: The prepared request, if it is noted as sent already.
@@ -188,7 +160,7 @@ actor ExportScheduler {
         let wasOutstanding = outstanding != nil
         var outcome = Outcome(didWork: true)
         do throws(CloudError) {
-            var operations = Operations()
+            let operations: RequestOperations
             if let made = begun?.operations {
                 operations = made
             } else if wasOutstanding, let known = try await named(request) {
@@ -218,7 +190,7 @@ actor ExportScheduler {
             let outcomes = try await database.modify(
                 ModifyRecordsRequest(
                     zone: mapping.zone, operations: operations.all, isAtomic: true, clientToken: request.token, desiredKeys: []))
-            guard Self.isAnswer(outcomes, to: request) else {
+            guard ExportReaction.isAnswer(outcomes, to: request) else {
                 throw CloudError(.internalError, "the cloud's reply does not match the request")
             }
             outstanding = nil
@@ -250,7 +222,7 @@ actor ExportScheduler {
                 try await refuse(request, of: batch, error, nextTry: nil)
                 outcome.error = nil
             case .ask:
-                try await refuse(request, of: batch, error, nextTry: environment.now() + Self.longPause)
+                try await refuse(request, of: batch, error, nextTry: environment.now() + ExportReaction.longPause)
             case .report where error.code != .internalError:
                 try await split(request, of: batch, error)
                 outcome.error = request.items.count > 1 ? nil : error
@@ -261,36 +233,17 @@ actor ExportScheduler {
         return outcome
     }
 
-    /// Whether a reply has an outcome of the right kind for each item.
-    private static func isAnswer(_ outcomes: [RecordOutcome], to request: SentRequest) -> Bool {
-        outcomes.count == request.items.count
-            && zip(request.items, outcomes).allSatisfy { item, outcome in
-                switch outcome {
-                case .saved: item.key.kind == .save
-                case .deleted: item.key.kind == .delete
-                case .failed: true
-                }
-            }
-    }
-
-    private struct Operations: Sendable {
-        var all: [RecordOperation] = []
-        /// The results to note instead of sending, if some operations could not be made.
-        var refused: [ExportResult]?
-    }
-
     /// Sends the assets that a request names, and makes its operations.
     private func upload(
         _ request: SentRequest, limits: CloudLimits, progress: @Sendable (Int64) async -> Void
-    ) async throws(CloudError) -> Operations {
+    ) async throws(CloudError) -> RequestOperations {
         do {
             let names = try await assets.upload(request.items, zone: mapping.zone, limits: limits, progress: progress)
-            return operations(
-                request, assets: names, foreign: try await foreignFields(request.items), whole: try await damaged(request.items))
+            return try await operations(request, assets: names)
         } catch let error as CloudError where mapping.isRefusal(error) {
-            return Operations(
+            return RequestOperations(
                 refused: request.items.map { item in
-                    item.assets.isEmpty ? .undone : .rejected(code: error.code.rawValue, reason: Self.reason(error))
+                    item.assets.isEmpty ? .undone : .rejected(code: error.code.rawValue, reason: ExportReaction.reason(error))
                 })
         } catch {
             throw CloudError(transfer: error)
@@ -298,14 +251,19 @@ actor ExportScheduler {
     }
 
     /// The operations of a request whose assets are known, without sending these.
-    private func named(_ request: SentRequest) async throws(CloudError) -> Operations? {
+    private func named(_ request: SentRequest) async throws(CloudError) -> RequestOperations? {
         do {
             guard let names = try await assets.names(in: request.items) else { return nil }
-            return operations(
-                request, assets: names, foreign: try await foreignFields(request.items), whole: try await damaged(request.items))
+            return try await operations(request, assets: names)
         } catch {
             throw CloudError(transfer: error)
         }
+    }
+
+    private func operations(_ request: SentRequest, assets: [String: CloudAsset]) async throws -> RequestOperations {
+        RequestOperations(
+            request, mapping: mapping, environment: environment, assets: assets,
+            foreign: try await foreignFields(request.items), whole: try await damaged(request.items))
     }
 
     /// Fields, by record, that are empty here only because the store can't hold the cloud's values. They must not be emptied in the cloud.
@@ -326,63 +284,30 @@ actor ExportScheduler {
         }
     }
 
-    /// Records that are damaged in the cloud and whole here: they replace the cloud's versions.
-    private func damaged(_ items: [ExportItem]) async throws -> Set<String> {
-        let deferred = try await store.deferredRecords([.damagedInCloud], zone: mapping.number)
-        guard !deferred.isEmpty else { return [] }
-        let tags = Dictionary(deferred.map { ($0.name, $0.tag) }, uniquingKeysWith: { one, _ in one })
-        return Set(items.filter { $0.key.kind == .save && $0.tag != nil && tags[$0.name] == $0.tag }.map(\.name))
-    }
-
-    /// - Parameter whole: Records that are sent with all of their fields.
-    private nonisolated func operations(
-        _ request: SentRequest, assets: [String: CloudAsset], foreign: [String: Set<String>], whole: Set<String> = []
-    ) -> Operations {
-        var made = Operations()
-        var results: [ExportResult] = []
-        // Records that came together were mostly edited at the same time.
-        var edited: (times: EditTimes, text: String)?
-        for item in request.items {
-            if edited?.times != item.edited { edited = (item.edited, item.edited.description) }
-            do throws(CloudError) {
-                var operation = try mapping.operation(item, assets: assets, edited: edited?.text ?? "")
-                if let fields = foreign[item.name] {
-                    operation = RecordOperation(operation.kind, operation.record, clearing: operation.cleared.subtracting(fields))
-                }
-                if whole.contains(item.name) { operation = RecordOperation(.replace, operation.record) }
-                made.all.append(operation)
-                results.append(.undone)
-            } catch {
-                // A file may come back.
-                let isOfAssets = item.assets.contains { assets[$0] == nil }
-                results.append(
-                    .refused(
-                        code: isOfAssets ? CloudError.Code.assetNotAvailable.rawValue : error.code.rawValue,
-                        reason: isOfAssets
-                            ? "a file that it names is missing or damaged here, or the cloud does not take it" : error.reason,
-                        nextTry: isOfAssets ? environment.now() + Self.pause : nil))
-            }
-        }
-        if made.all.count < request.items.count { made.refused = results }
-        return made
-    }
-
     private func applyReply(
         _ outcomes: [RecordOutcome], to request: SentRequest, of batch: ExportBatch?, next: Prepared?, limits: CloudLimits
     ) async throws(CloudError) -> (sent: Int, conflicts: Int) {
         var results: [ExportResult] = []
         var changed: [ZoneChanges.Change] = []
         var sent = 0
+        let hasCause = ExportReaction.hasCause(outcomes)
         for (item, outcome) in zip(request.items, outcomes) {
             switch outcome {
             case .saved(let record):
                 results.append(.saved(tag: record.changeTag ?? ""))
+                failures.end(item.name)
                 sent += 1
             case .deleted:
                 results.append(.deleted)
+                failures.end(item.name)
                 sent += 1
+            case .failed(let error) where hasCause && error.code == .batchRequestFailed: results.append(.undone)
+            case .failed(let error) where failures.failed(item.name, error.code):
+                results.append(
+                    .refused(code: error.code.rawValue, reason: error.reason, nextTry: environment.now() + ExportReaction.pause))
             case .failed(let error):
-                results.append(result(error, item, &changed))
+                results.append(reaction.result(error, item, &changed))
+                if results.last != .undone { failures.end(item.name) }
             }
         }
         do {
@@ -414,39 +339,6 @@ actor ExportScheduler {
         return (sent, conflicts)
     }
 
-    private func result(
-        _ error: CloudError, _ item: ExportItem, _ changed: inout [ZoneChanges.Change]
-    ) -> ExportResult {
-        switch ErrorReaction(error.code) {
-        // The cloud can't have deleted a record that it never had: it lacks something else, such as the type in production.
-        case .merge where error.serverRecord == nil && item.key.kind == .save && item.tag == nil && error.code == .unknownItem:
-            return .refused(code: error.code.rawValue, reason: error.reason, nextTry: environment.now() + Self.pause)
-        case .merge:
-            if let record = error.serverRecord {
-                changed.append(.saved(record))
-            } else if item.key.kind == .delete {
-                // The record is gone already.
-                return .deleted
-            } else {
-                changed.append(.deleted(.init(id: CloudRecordID(item.name, in: mapping.zone), type: item.type)))
-            }
-            return .undone
-        case .innocent, .retry, .resend, .uploadAssets, .remakeZone, .wipe, .refetch: return .undone
-        case .park:
-            return .refused(code: error.code.rawValue, reason: error.reason, nextTry: environment.now() + Self.pause)
-        // In a zone of another owner, the cloud's refusal is final: the change is reverted here.
-        case .ask where mapping.isRefusal(error): return .rejected(code: error.code.rawValue, reason: Self.reason(error))
-        case .ask:
-            return .refused(code: error.code.rawValue, reason: error.reason, nextTry: environment.now() + Self.longPause)
-        case .halve, .report: return .refused(code: error.code.rawValue, reason: error.reason, nextTry: nil)
-        }
-    }
-
-    private static func reason(_ error: CloudError) -> String {
-        guard let denial = error.denial else { return error.reason }
-        return denial.reason + (denial.remedy.map { "; \($0.text)" } ?? "")
-    }
-
     /// Forgets requests to a zone that is gone, or of another account: their outcomes are not asked for.
     func forget() { (outstanding, next, hasLooked) = (nil, nil, false) }
 
@@ -460,7 +352,9 @@ actor ExportScheduler {
         outstanding = nil
         try await store.applyReply(
             to: request, of: batch,
-            results: request.items.map { _ in .refused(code: error.code.rawValue, reason: error.reason, nextTry: nextTry) },
+            results: request.items.map { item in
+                .refused(code: error.code.rawValue, reason: error.reason, nextTry: nextTry ?? reaction.nextTry(of: item, error))
+            },
             zone: mapping.number)
     }
 

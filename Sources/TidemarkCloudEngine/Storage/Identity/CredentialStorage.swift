@@ -97,6 +97,8 @@ package protocol CredentialStorage: OperatorStorage, IdentityStorage, SyncFailur
     func isKnown(_ address: String, to account: String, at now: Int64) async throws -> Bool
     /// Removes an account's password, identities, sessions, known addresses, keys, and what it was refused.
     func removeAccount(_ account: String) async throws
+    /// As `CloudStorage.emptyLog()`.
+    func emptyLog() async
 
     // The audit log
 
@@ -203,4 +205,9 @@ package enum CredentialLimits {
     package static let auditTrimming = 100
     /// Microseconds.
     package static let day: Int64 = 24 * 60 * 60 * 1_000_000
+}
+
+extension CredentialStorage {
+    /// Does nothing: the storage has no log of its own.
+    package func emptyLog() async {}
 }

@@ -38,9 +38,15 @@ package protocol AccountStorage: Sendable {
     func accounts() async throws(CloudError) -> [StoredAccount]
     /// Returns whether there is no account.
     func isEmpty() async throws(CloudError) -> Bool
+
+    /// As `CloudStorage.emptyLog()`.
+    func emptyLog() async
 }
 
 extension AccountStorage {
+    /// Does nothing: the storage has no log of its own.
+    package func emptyLog() async {}
+
     /// Writes all of an account but its address, whatever it was. A missing account is no error.
     package func update(_ account: StoredAccount) async throws(CloudError) { try await update(account, from: nil) }
 }

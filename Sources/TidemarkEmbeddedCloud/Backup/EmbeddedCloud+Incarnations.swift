@@ -1,0 +1,22 @@
+package import TidemarkCloud
+import TidemarkCloudEngine
+
+extension EmbeddedCloud {
+    /// Begins another incarnation of each container, after its rows were put back to an earlier state by other means than
+    /// ``CloudRestoration``. Devices then compare what they have with what is left, and send what is missing. Others may use the cloud
+    /// meanwhile.
+    ///
+    /// A token of a lost change tells the cloud by itself that its rows were put back. A device that has only sent changes since has none.
+    ///
+    /// - Returns: The number of containers, each environment counted.
+    package func beginIncarnations() async throws(CloudError) -> Int {
+        var count = 0
+        for (name, environment) in try await containers() where (try? Self.check(container: name)) != nil {
+            let opened = try await openedContainer(name, environment)
+            try await opened.engine.beginIncarnation()
+            opened.notifier.post()
+            count += 1
+        }
+        return count
+    }
+}

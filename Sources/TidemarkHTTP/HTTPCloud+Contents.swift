@@ -1,0 +1,82 @@
+import TidemarkCloud
+import TidemarkModel
+
+/// Contents of assets, which a server sends itself, or answers with an address by which they can be read for a while.
+extension HTTPCloud {
+    /// What has come of reading a content where the server has sent.
+    private enum Outcome {
+        case done(HTTPAnswer)
+        /// The address has expired, or is refused: another one may be good.
+        case refused(CloudError)
+        /// It may help to try again.
+        case passing(CloudError)
+        case failed(CloudError)
+    }
+
+    /// Reads a piece of a content.
+    ///
+    /// One redirection is followed, without the session's token, and nothing is sent but what piece is wanted.
+    ///
+    /// - Throws: What the server says; `assetNotAvailable` where the content is missing; `serviceUnavailable` where what has it refuses to hand it
+    ///   out, or fails; `internalError` for an address that is not followed.
+    func content(_ call: HTTPCall, of asset: CloudAsset) async throws(CloudError) -> HTTPAnswer {
+        var backoff = Backoff(first: timeouts.pause * 2, longest: timeouts.pauseMax)
+        var isAnew = false
+        while true {
+            let answer = try await answer(to: call, accepting: [.rangeNotSatisfiable, .temporaryRedirect])
+            guard answer.status == .temporaryRedirect else { return answer }
+            let target = try RedirectTarget(answer.headers.first(name: "Location"), from: server)
+            switch await read(call, of: asset, at: target) {
+            case .done(let content): return content
+            case .failed(let error): throw error
+            case .refused(let error):
+                guard !isAnew else { throw error }
+                isAnew = true
+            case .passing(let error):
+                guard error.retryAfter == nil, await pause(&backoff) else { throw error }
+            }
+        }
+    }
+
+    private func read(_ call: HTTPCall, of asset: CloudAsset, at target: RedirectTarget) async -> Outcome {
+        guard !Task.isCancelled else { return .failed(HTTPFault.cancelled.error) }
+        let headers = call.headers.filter { $0.0 == "Range" } + [("User-Agent", "tidemark")]
+        let request = HTTPRequest(
+            lane: call.lane, method: .get, url: target.url, headers: headers, answerSizeMax: timeouts.answerSizeMax(call),
+            times: timeouts.times(for: call))
+        do throws(TransportFailure) {
+            let transport = target.host.isSecure ? contentTransports.secure : contentTransports.plain
+            return outcome(of: try await transport.send(request), of: asset, at: target)
+        } catch {
+            let fault = HTTPFault(error, to: call, from: target.host, timeouts)
+            return fault.isPassing ? .passing(fault.error) : .failed(fault.error)
+        }
+    }
+
+    private func outcome(of answer: HTTPAnswer, of asset: CloudAsset, at target: RedirectTarget) -> Outcome {
+        let told = "\(target.host), to which \(server) sends for contents, has answered with the status \(answer.status.code)"
+        let wait = answer.headers.retryAfter
+        switch answer.status.code {
+        case 200, 206: return .done(answer)
+        case 300..<400: return .failed(CloudError(.internalError, "\(told): it sends elsewhere, which is not followed"))
+        case 400, 401, 403:
+            return .refused(
+                CloudError(
+                    .serviceUnavailable, "\(told): it refuses the address; perhaps the clocks of the two differ", retryAfter: wait
+                ))
+        case 404 where Self.isMissing(answer):
+            return .failed(CloudError(.assetNotAvailable, "the asset \(asset.digest) is not there"))
+        // The bucket itself is missing, or half of the content.
+        case 404, 416:
+            return .failed(CloudError(.serviceUnavailable, "\(told): it does not have the content", retryAfter: .seconds(60)))
+        case 408, 425, 429, 500..<600:
+            return .passing(CloudError(.serviceUnavailable, "\(told): it is not available for the moment", retryAfter: wait))
+        default: return .failed(CloudError(.internalError, told))
+        }
+    }
+
+    /// Whether an answer says, as S3 does, that there is no such object.
+    private static func isMissing(_ answer: HTTPAnswer) -> Bool {
+        String(decoding: answer.body.prefix(4_096), as: UTF8.self).contains("<Code>NoSuchKey</Code>")
+    }
+}

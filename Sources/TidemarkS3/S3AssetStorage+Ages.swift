@@ -1,0 +1,81 @@
+package import Foundation
+package import TidemarkCloud
+import TidemarkCloudEngine
+import TidemarkModel
+
+/// When contents were stored or touched: those that no record names are removed after some time.
+extension S3AssetStorage {
+    private static let unnamedAge: TimeInterval = 25 * 3_600
+    private static let freshAge: TimeInterval = 3_600
+
+    /// When a content was stored or touched.
+    private enum Age {
+        case missing
+        case stored(Date)
+        /// The bucket can't be asked.
+        case unknown
+
+        init(_ head: S3Client.Head?) { self = head.map { .stored(Timestamp.date(microseconds: $0.modified)) } ?? .missing }
+
+        func isOld(at now: Date) -> Bool {
+            switch self {
+            case .missing: true
+            case .stored(let time): now.timeIntervalSince(time) > unnamedAge
+            case .unknown: false
+            }
+        }
+
+        func isStray(at now: Date, since began: Date) -> Bool {
+            guard case .stored(let time) = self else { return false }
+            return time > began && now.timeIntervalSince(time) > unnamedAge
+        }
+    }
+
+    private func age(_ asset: CloudAsset, _ owner: String) async -> Age {
+        do throws(CloudError) {
+            try asset.check()
+            return Age(try await client.head(key(asset, owner: owner)))
+        } catch {
+            return .unknown
+        }
+    }
+
+    private func ageBlocking(_ asset: CloudAsset, _ owner: String) -> Age {
+        do throws(CloudError) {
+            try asset.check()
+            return Age(try client.headBlocking(key(asset, owner: owner)))
+        } catch {
+            return .unknown
+        }
+    }
+
+    /// Blocks the thread for a request.
+    package func isOld(_ asset: CloudAsset, owner: String, at now: Date) -> Bool { ageBlocking(asset, owner).isOld(at: now) }
+
+    package func old(_ assets: [CloudAsset], owner: String, at now: Date) async -> [CloudAsset] {
+        await each(assets) { await self.age($0, owner).isOld(at: now) }
+    }
+
+    /// Blocks the thread for a request.
+    package func isStray(_ asset: CloudAsset, owner: String, at now: Date, since began: Date) -> Bool {
+        ageBlocking(asset, owner).isStray(at: now, since: began)
+    }
+
+    package func strays(_ assets: [CloudAsset], owner: String, at now: Date, since began: Date) async -> [CloudAsset] {
+        await each(assets) { await self.age($0, owner).isStray(at: now, since: began) }
+    }
+
+    package func aging(_ assets: [CloudAsset], owner: String) async -> [CloudAsset] {
+        let now = now()
+        return await each(assets) {
+            guard case .stored(let time) = await self.age($0, owner) else { return true }
+            return now.timeIntervalSince(time) > Self.freshAge
+        }
+    }
+
+    /// Blocks the thread for a request: the object is copied onto itself.
+    package func touch(_ asset: CloudAsset, owner: String) {
+        guard (try? asset.check()) != nil else { return }
+        try? client.touchBlocking(key(asset, owner: owner))
+    }
+}

@@ -1,0 +1,48 @@
+"""A bucket of SeaweedFS at an address of this machine, and Amazon's program that asks buckets: for proofs that need a bucket and no cluster."""
+
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent.parent / "Deployment" / "Cluster"))
+import cluster as clusters  # noqa: E402
+from cluster import BUCKET  # noqa: E402, F401
+from nodes import wait_until  # noqa: E402, F401
+
+
+class Bucket(clusters.Cluster):
+    """SeaweedFS alone, at an address of this machine."""
+
+    def __init__(self, directory, weed):
+        self.directory, self.say, self.weed, self.machines = directory, lambda text: None, weed, {}
+        self.network = clusters.Network(False)
+        self.user = "postgres" if os.geteuid() == 0 else None
+        self.secrets = {name: clusters.secrets.token_hex(16) for name in ("tidemark", "access", "secret")}
+        self.add("s3", 20)
+        if self.user:
+            shutil.chown(self["s3"].directory, self.user)
+
+
+def start_bucket(folder):
+    bucket = Bucket(folder / "bucket", clusters.find_weed(folder))
+    try:
+        bucket.start_bucket()
+    except BaseException:
+        bucket.end(kills=True)
+        raise
+    return bucket
+
+
+def find_aws():
+    """The folder of the program `aws`. PyPI has it as `awscli`."""
+    found = shutil.which("aws")
+    if found:
+        return pathlib.Path(found).parent
+    environment = pathlib.Path(os.environ.get("XDG_CACHE_HOME", pathlib.Path.home() / ".cache")) / "tidemark" / "awscli"
+    if not (environment / "bin" / "aws").exists():
+        print("Installing aws …", file=sys.stderr)
+        subprocess.run([sys.executable, "-m", "venv", environment], check=True)
+        subprocess.run([environment / "bin" / "pip", "install", "--quiet", "awscli"], check=True)
+    return environment / "bin"

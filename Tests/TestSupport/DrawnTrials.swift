@@ -1,0 +1,21 @@
+import Foundation
+
+/// The trials of long tables that one run takes: a third, another one each time, which is printed. `TIDEMARK_TRIALS=all` takes all, and 0, 1 or 2
+/// the third of that number.
+public enum DrawnTrials {
+    private static let count = 3
+
+    /// The third; `nil` for all.
+    private static let part: Int? = {
+        let given = ProcessInfo.processInfo.environment["TIDEMARK_TRIALS"]
+        guard given != "all" else { return nil }
+        let part = given.flatMap { Int($0) }.map { abs($0 % count) } ?? Int.random(in: 0..<count)
+        print("a third of the trials of long tables: TIDEMARK_TRIALS=\(part)")
+        return part
+    }()
+
+    /// Returns whether this run takes a trial.
+    ///
+    /// - Parameter number: Of the trial within its table.
+    public static func have(_ number: Int) -> Bool { part.map { number % count == $0 } ?? true }
+}

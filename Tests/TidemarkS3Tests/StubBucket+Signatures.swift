@@ -1,0 +1,49 @@
+import Foundation
+import TestServers
+import TidemarkModel
+
+/// Addresses with a signature, as servers of S3 check them.
+extension StubBucket.Arrival {
+    private static let name = "X-Amz-Signature="
+    private static let algorithm = "AWS4-HMAC-SHA256"
+
+    /// The signature in the query; `nil` where the headers have it.
+    var signature: String? {
+        query.split(separator: "&").first { $0.hasPrefix(Self.name) }.map { String($0.dropFirst(Self.name.count)) }
+    }
+
+    /// Why an address is refused; `nil` for a good one, and for a request without a signature in the query.
+    func refusal(at now: Date) -> String? {
+        guard let signature else { return nil }
+        let pairs = query.split(separator: "&").filter { !$0.hasPrefix(Self.name) }.sorted()
+        func value(_ name: String) -> String {
+            let pair = pairs.first { $0.hasPrefix("\(name)=") }
+            return pair.flatMap { PercentCoding.decoded($0.dropFirst(name.count + 1)) } ?? ""
+        }
+        let (time, scope) = (value("X-Amz-Date"), value("X-Amz-Credential").split(separator: "/").dropFirst().map(String.init))
+        let canonical = [
+            method, PercentCoding.encoded(path, keepsSlashes: true), pairs.joined(separator: "&"),
+            "host:\(headers["host"] ?? "")", "", "host", "UNSIGNED-PAYLOAD",
+        ]
+        let text = [
+            Self.algorithm, time, scope.joined(separator: "/"),
+            Self.digest(canonical.joined(separator: "\n")),
+        ]
+        var key = Array("AWS4\(SeaweedServer.secret)".utf8)
+        for part in scope + [text.joined(separator: "\n")] { key = HMACSHA256.code(of: Array(part.utf8), key: key) }
+        guard Hexadecimal.text(key) == signature else { return "SignatureDoesNotMatch" }
+        // Texts of one form are in the order of their times.
+        let earliest = Self.text(now - (Double(value("X-Amz-Expires")) ?? 0))
+        return time < earliest ? "AccessDenied" : nil
+    }
+
+    private static func text(_ time: Date) -> String {
+        Timestamp.text(microseconds: Int64(time.timeIntervalSince1970) * 1_000_000).filter { $0 != "-" && $0 != ":" }
+    }
+
+    private static func digest(_ text: String) -> String {
+        var hash = SHA256Context()
+        Array(text.utf8).withUnsafeBytes { hash.update($0) }
+        return Hexadecimal.text(hash.finish())
+    }
+}
