@@ -66,9 +66,9 @@ struct PostgresQueryBuilder {
         for order in query.order.dropFirst() { keys.append(expression(order)) }
         var inner = "SELECT f.name AS name, \(Self.head) AS head\(keys.enumerated().map { ", \($1) AS k\($0)" }.joined())"
         inner += """
-             FROM tidemark_found f CROSS JOIN LATERAL (SELECT r.name, r.created, r.created_by, r.modified, r.modified_by, r.parent
-            FROM tidemark_records r WHERE \(Self.inZone("r")) AND r.name = f.name AND r.type = \(bind(query.type.key))
-            AND NOT r.is_deleted OFFSET 0) r WHERE \(Self.inZone("f"))
+             FROM tidemark_found f CROSS JOIN LATERAL (SELECT r.name, r.created, r.created_by, r.modified, r.modified_by, r.parent,
+            r.type, r.is_deleted FROM tidemark_records r WHERE \(Self.inZone("r")) AND r.name = f.name OFFSET 0) r
+            WHERE \(Self.inZone("f")) AND r.type = \(bind(query.type.key)) AND NOT r.is_deleted
             """
         switch part {
         case .values:
@@ -79,8 +79,8 @@ struct PostgresQueryBuilder {
             for bound in first.bounds { inner += " AND \(compareFound(bound.comparison, bound.value))" }
             // Of several values of a record the least one counts, once.
             inner += """
-                 AND NOT EXISTS (SELECT FROM tidemark_found g WHERE \(Self.inZone("g")) AND g.name = f.name AND g.idx = \(index)
-                AND (g.value, g.ordinal) < (f.value, f.ordinal) OFFSET 0)
+                 AND NOT EXISTS (SELECT FROM tidemark_found g WHERE \(Self.inZone("g")) AND g.name = f.name
+                AND \(Self.ofRecord("g", index)) AND (g.value, g.ordinal) < (f.value, f.ordinal) OFFSET 0)
                 """
         case .withoutValue:
             inner += " AND f.idx = \(-index) AND f.\(PostgresCloudTables.hasNoValue)"
@@ -176,7 +176,7 @@ struct PostgresQueryBuilder {
         let value = order.from.map { distance(latitude: $0.latitude, longitude: $0.longitude) } ?? "f.value"
         return """
             (SELECT \(value) FROM tidemark_found f
-            WHERE \(Self.inZone("f")) AND f.name = r.name AND f.idx = \(Self.index(order.key)) ORDER BY f.value LIMIT 1)
+            WHERE \(Self.inZone("f")) AND f.name = r.name AND \(Self.ofRecord("f", Self.index(order.key))) ORDER BY f.value LIMIT 1)
             """
     }
 
@@ -234,11 +234,21 @@ struct PostgresQueryBuilder {
 
     /// That one of a record's values under a key passes a test.
     private func found(_ key: IndexQuery.Key, _ isNegated: Bool, _ test: String) -> String {
+        if isWalking {
+            return """
+                EXISTS (SELECT FROM tidemark_found f WHERE \(Self.inZone("f")) AND f.name = r.name
+                AND \(Self.ofRecord("f", Self.index(key))) AND \(test) OFFSET 0)
+                """
+        }
         let rows = "tidemark_found f WHERE \(Self.inZone("f")) AND f.idx = \(Self.index(key))"
-        if isNegated { return "EXISTS (SELECT FROM \(rows) AND f.name = r.name AND \(test)\(isWalking ? " OFFSET 0" : ""))" }
+        if isNegated { return "EXISTS (SELECT FROM \(rows) AND f.name = r.name AND \(test))" }
         let found = "\(rows) AND f.\(PostgresCloudTables.hasIndex) AND \(test)"
         return isCounting ? found : "r.name IN (SELECT f.name FROM \(found))"
     }
+
+    /// That a row of one record, which another condition names, is of an index. The index of values can't be used for it: without statistics,
+    /// as after a restoration, PostgreSQL may take it to have few rows, and read all of them for each record.
+    private static func ofRecord(_ table: String, _ index: Int64) -> String { "\(table).idx = (SELECT \(index)::int8)" }
 
     /// As the index of values has it.
     private static let head = "substring(f.value, 1, \(indexedBytes))"

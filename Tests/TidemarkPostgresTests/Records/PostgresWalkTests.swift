@@ -54,6 +54,29 @@ struct PostgresWalkTests {
         await records.fixture.database.close()
     }
 
+    @Test func `without statistics, what a walk looks up for a record is not read from the index of values`() async throws {
+        let records = try await RecordsFixture()
+        let storage = try await records.storage()
+        let zone = try await fill(storage)
+        let conditions: [IndexQuery.Condition] = [
+            .compare(.index(3), .equal, .integer(1)), .not(.compare(.index(3), .greater, .integer(3))),
+        ]
+        let order: [IndexQuery.Order] = [.init(key: .index(2), isAscending: true), .init(key: .index(3), isAscending: true)]
+        let query = IndexQuery(type: "Note", conditions: conditions, order: order)
+        for (part, most) in [(IndexQuery.WalkedPart.values, 1), (.withoutValue, 0)] {
+            var builder = PostgresQueryBuilder(container: storage.context.container, zone: zone)
+            let sql = builder.walk(query, along: 2, part, columns: PostgresCloudTransaction.recordColumns, limit: 50)
+            let command = PostgresCommand("EXPLAIN " + sql, builder.parameters)
+            let lines = try await records.fixture.database.read { transaction in
+                try transaction.query(command).map { try $0.value(0, as: String.self) }
+            }
+            let byValue = lines.filter { $0.contains("tidemark_found_by_value") }
+            #expect(byValue.count <= most, "\(lines.joined(separator: "\n"))")
+            #expect(!lines.contains { $0.contains("tidemark_records_by_type") }, "\(lines.joined(separator: "\n"))")
+        }
+        await records.fixture.database.close()
+    }
+
     @Test func `all pages together have each record once, in order`() async throws {
         let records = try await RecordsFixture()
         let storage = try await records.storage()

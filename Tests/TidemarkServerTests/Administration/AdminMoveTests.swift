@@ -182,7 +182,7 @@ struct AdminMoveTests {
                 }
                 kills += 1
                 // A fast machine is killed often enough as well, and a slow one not too often.
-                delay += .milliseconds(kills < 8 ? 25 : 50)
+                delay = kills < 8 ? delay + .milliseconds(10) : delay * 5 / 4
                 // What is there in part is not served.
                 if !isTried, to == database.address, hasBegun(database) {
                     isTried = true

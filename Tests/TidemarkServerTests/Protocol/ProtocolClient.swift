@@ -81,7 +81,7 @@ struct ProtocolClient: Sendable {
         request.method = method
         for (name, value) in headers { request.headers.add(name: name, value: value) }
         if let body { request.body = .bytes(ByteBuffer(bytes: body)) }
-        let answer = try await StubbedServer.client.execute(request, timeout: .seconds(120))
+        let answer = try await StubbedServer.client.execute(request, timeout: .minutes(10))
         let bytes = try await answer.body.collect(upTo: 100 << 20)
         return Answer(status: Int(answer.status.code), headers: answer.headers, bytes: Array(buffer: bytes))
     }

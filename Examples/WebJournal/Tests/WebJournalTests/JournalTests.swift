@@ -6,7 +6,7 @@ import Testing
 
 /// Goal: what a person does with their own journal works over connections, without scripts. Method: a served site, and a client that sends
 /// what browsers send.
-@Suite(.timeLimit(.minutes(2))) struct JournalTests {
+@Suite(.timeLimit(.minutes(30))) struct JournalTests {
     @Test func `an empty journal says what to do`() async throws {
         try await TestSite.run { site in
             let ada = try await site.browser(of: "ada@example.org")

@@ -7,7 +7,7 @@ import Tidemark
 
 /// Goal: the list shows each place once, newest first, however many there are and whatever is added and deleted meanwhile. Method: more places than a page has,
 /// some of them equal in the order, and a browser without scripts that follows the links.
-@Suite(.timeLimit(.minutes(5))) struct PagingTests {
+@Suite(.timeLimit(.minutes(30))) struct PagingTests {
     /// Adds places that are some days apart, three of each day, two of which have one caption.
     private func fill(_ journal: webjournal.Journal, _ count: Int) async throws -> [Destination] {
         let places = (0..<count).map { number in

@@ -7,7 +7,7 @@ import Testing
 @testable import webjournal
 
 /// Goal: nobody gets at what is not theirs, and nobody else's page uses the site. Method: requests that a browser would send for such pages.
-@Suite(.timeLimit(.minutes(2))) struct SafetyTests {
+@Suite(.timeLimit(.minutes(30))) struct SafetyTests {
     @Test func `without a session there is nothing but signing in, and it leads back`() async throws {
         try await TestSite.run { site in
             let nobody = site.browser()

@@ -8,7 +8,7 @@ import Tidemark
 
 /// Goal: a browser is signed in as long as the person's session with the cloud lasts, and what was saved is sent by the next one. Method: a
 /// site whose accounts have passwords and sessions that end, and another device of the person's.
-@Suite(.timeLimit(.minutes(2))) struct SessionTests {
+@Suite(.timeLimit(.minutes(30))) struct SessionTests {
     private static let ada = "ada@example.org"
 
     /// Waits until another device of Ada's has got a place.

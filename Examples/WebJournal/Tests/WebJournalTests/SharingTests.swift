@@ -6,7 +6,7 @@ import Testing
 
 /// Goal: two people share a place, see each other's changes as they happen, and each may do what the cloud permits. Method: two clients of a
 /// served site, which follow its events.
-@Suite(.timeLimit(.minutes(3))) struct SharingTests {
+@Suite(.timeLimit(.minutes(30))) struct SharingTests {
     /// Ada shares a place with Ben, who accepts.
     private func share(
         _ site: TestSite, mayEdit: Bool = false

@@ -5,7 +5,7 @@ import Tidemark
 @testable import webjournal
 
 /// Goal: a person signs in to an account with a second factor by its code. Method: accounts of the test's own, and a browser without scripts.
-@Suite(.timeLimit(.minutes(5))) struct SignInTests {
+@Suite(.timeLimit(.minutes(30))) struct SignInTests {
     /// The people of the demonstration, with a password and a second factor.
     private struct GuardedAccounts: Accounts {
         let demo: DemoAccounts
