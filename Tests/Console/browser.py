@@ -231,8 +231,13 @@ class Browser:
                 raise AssertionError(f"{what}: {self.text[:600]}")
             time.sleep(0.02)
 
-    def wait_for_pictures(self):
-        self.wait(lambda: self.driver.execute_script("return [...document.images].every(image => image.complete && image.naturalWidth > 0)"), "a picture is missing")
+    def wait_for_pictures(self, is_seen=False):
+        """Waits until all pictures are there, or those that are seen: others may be loaded only when they are."""
+        ask = """
+            const waited = image => !arguments[0] || image.loading != "lazy" || image.getBoundingClientRect().top < window.innerHeight
+            return [...document.images].every(image => !waited(image) || image.complete && image.naturalWidth > 0)
+        """
+        self.wait(lambda: self.driver.execute_script(ask, is_seen), "a picture is missing")
 
     @property
     def text(self):
@@ -255,13 +260,15 @@ class Browser:
         messages = [entry["message"] for entry in self.driver.get_log("browser") if entry["level"] in ("SEVERE", "WARNING")]
         return [message for message in messages if "status of 4" not in message]
 
-    def examine(self, name, path, under, width, scheme, folder=None):
-        """Opens a page at a width and in a colour scheme, and makes a picture of it if there is a folder for that.
+    def examine(self, name, path, under, width, scheme, folder=None, press=None):
+        """Opens a page at a width and in a colour scheme, or the one behind a button of it, and makes a picture if there is a folder for that.
 
         Returns what keeps people from using it, each with the name of the page.
         """
         self.look(width, scheme)
         self.open(path, under)
+        if press:
+            self.press(press)
         finds = [f"{name}: {find}" for find in self.finds() + self.complaints()]
         if folder:
             self.picture(folder / f"{name}-{width}-{scheme}.webp")
@@ -294,7 +301,7 @@ class Browser:
         height = self.driver.execute_script("return Math.max(document.documentElement.scrollHeight, 400)")
         width = self.driver.execute_script("return document.documentElement.clientWidth")
         self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {"width": width, "height": min(height, 1400), "deviceScaleFactor": 1, "mobile": width < 500})
-        self.wait_for_pictures()
+        self.wait_for_pictures(is_seen=True)
         path.parent.mkdir(parents=True, exist_ok=True)
         for quality in (55, 40, 25, 10):
             taken = self.driver.execute_cdp_cmd("Page.captureScreenshot", {"format": "webp", "quality": quality})

@@ -285,6 +285,8 @@ def looks(step, url, given, folder):
                     it.sign_in(given["accounts"]["ben"], under=UNDER)
                 for name, (path, under) in pages.items() if signed_in else [("share-signed-out", pages["share"]), ("person-sign-in", ("/sign-in", UNDER))]:
                     finds += it.examine(name, path, under, width, scheme, folder)
+                if signed_in:
+                    finds += it.examine("person-second-factor", "", UNDER, width, scheme, folder, press="Set up a second factor")
         with step(f"nothing keeps people from using their pages {words}"):
             check_nothing(finds)
 

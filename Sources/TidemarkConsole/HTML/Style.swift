@@ -31,7 +31,7 @@ enum Style {
         h2 { font-size: 1.125rem; line-height: 1.25; margin: 0 0 .75rem; overflow-wrap: anywhere }
         p { margin: 0 0 .75rem }
         code, pre, .mono { font: .875rem/1.5 ui-monospace, monospace; overflow-wrap: anywhere }
-        pre.link { white-space: pre-wrap; overflow-wrap: anywhere }
+        pre.link, pre.secret { white-space: pre-wrap; overflow-wrap: anywhere }
         pre { margin: 0 0 .75rem; padding: .75rem; background: var(--ground); border: 1px solid var(--line); border-radius: .375rem; overflow-x: auto; overflow-wrap: normal }
         .hidden { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); white-space: nowrap }
         .skip { position: absolute; left: -999rem; padding: .5rem 1rem; background: var(--card) }

@@ -12,7 +12,7 @@ enum SecondFactorPieces {
         return """
             <p>Scan this QR code with your authenticator app, or type the secret below it. Then enter the code that the app shows.</p>
             \(QRSymbol(uri)?.picture("QR code of the secret, which follows as text") ?? .none)
-            <pre tabindex="0">\(parts.joined(separator: " "))</pre>
+            <pre class="secret" tabindex="0">\(parts.joined(separator: " "))</pre>
             <details><summary>As an address</summary><pre class="link" tabindex="0">\(uri)</pre></details>
             """
     }
