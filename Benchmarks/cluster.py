@@ -12,6 +12,7 @@ import pathlib
 import shutil
 import statistics
 import sys
+import time
 
 import server
 from runner.asking import Asker
@@ -171,7 +172,11 @@ def measure_writers(owners, database, options, report):
             report.setdefault("shared locks", []).append(found["shared"])
     # Half of what the server is to take, by all of them.
     rate = HALF / BATCH / len(owners)
-    writing = [owner.start("modify", connections=2, seconds=options.seconds, rate=rate, first=100_000_000) for owner in owners]
+    writing = []
+    for owner in owners:
+        writing.append(owner.start("modify", connections=2, seconds=options.seconds, rate=rate, first=100_000_000))
+        # Clients that began together would send all of their batches at one moment, again and again.
+        time.sleep(1 / rate / len(owners))
     done = [owner.finish(process, "modify") for owner, process in zip(owners, writing)]
     for name in ("p50", "p99"):
         report.setdefault(f"{len(owners)} owners at {HALF:,} records/s, {name}", []).append(max(it[name] for it in done))
