@@ -123,7 +123,11 @@ package struct ContainerContents {
     /// Removes the files of a folder. What is no folder, such as a symbolic link, others have put there, and it stays.
     private static func removeFiles(in url: URL) throws {
         var status = stat()
-        guard lstat(url.path, &status) == 0, status.st_mode & S_IFMT == S_IFDIR else { return }
+        guard lstat(url.path, &status) == 0 else {
+            guard errno == ENOENT else { throw Folder.failure("examine", url.path) }
+            return
+        }
+        guard status.st_mode & S_IFMT == S_IFDIR else { return }
         let folder = try Folder(at: url)
         for entry in try folder.entries() where entry.kind != .folder { try folder.remove(entry.name) }
     }
