@@ -31,7 +31,9 @@ struct AddressTests {
         #expect(error?.message.contains("hots") == true)
     }
 
-    @Test("The address of another kind of database is answered with one of PostgreSQL", arguments: ["mysql://x/y", "sqlite://cloud.db"])
+    @Test(
+        "The address of another kind of database is answered with one of PostgreSQL",
+        arguments: ["mysql://x/y", "sqlite://cloud.db"])
     func refusesOtherSchemes(_ text: String) throws {
         let error = #expect(throws: PostgresError(.address, "")) { try PostgresAddress(text) }
         let scheme = text.prefix { $0 != ":" }

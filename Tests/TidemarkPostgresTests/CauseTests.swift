@@ -9,7 +9,8 @@ struct CauseTests {
     private static func error(_ state: String, _ reason: String = "no", in sql: String = "SELECT 1") throws -> PostgresError {
         let configuration = PostgresConfiguration(try PostgresAddress("host=db1 dbname=journal"))
         return PostgresError(
-            PostgresError.code(of: state), reason, state: state, constraint: nil, in: sql, of: configuration.address.name, configuration)
+            PostgresError.code(of: state), reason, state: state, constraint: nil, in: sql, of: configuration.address.name,
+            configuration)
     }
 
     @Test(
@@ -63,13 +64,13 @@ struct CauseTests {
         let at = "connection to server at \"10.0.0.1\", port 5432 failed: "
         let wrong = Self.refusal("\(at)FATAL:  password authentication failed for user \"tidemark\"\n", usedPassword: true)
         #expect(wrong.code == .refused)
-        #expect(wrong.message.contains("for user \"tidemark\". The password is the one in PGPASSWORD, in the file that PGPASSFILE"))
-        #expect(wrong.message.contains("or in a service file"))
+        #expect(wrong.message.contains("for user \"tidemark\". The password is the one in PGPASSWORD"))
+        #expect(wrong.message.contains("in the file that PGPASSFILE names, or in a service file"))
         let none = Self.refusal("\(at)fe_sendauth: no password supplied\n", needsPassword: true)
         #expect(none.code == .refused)
         #expect(none.message.hasSuffix("supplied. Give the password by PGPASSWORD, PGPASSFILE or a service file"))
         let missing = Self.refusal("\(at)FATAL:  database \"journal\" does not exist\n")
-        #expect(missing.message.hasSuffix("does not exist. Make it: CREATE DATABASE … OWNER … ENCODING 'UTF8' TEMPLATE template0"))
+        #expect(missing.message.hasSuffix("not exist. Make it: CREATE DATABASE … OWNER … ENCODING 'UTF8' TEMPLATE template0"))
         for reason in [
             "FATAL:  too many connections for role \"tidemark\"", "FATAL:  sorry, too many clients already",
             "FATAL:  remaining connection slots are reserved for non-replication superuser connections",
@@ -97,7 +98,8 @@ struct CauseTests {
     @Test(
         arguments: [
             ("CREATE TABLE t (n int8)", "t"), ("CREATE TABLE t(n int8)", "t"), ("CREATE UNIQUE INDEX i ON t (n)", "i"),
-            ("CREATE INDEX\n    i ON t (n)", "i"), ("CREATE SEQUENCE numbers", "numbers"), ("ALTER TABLE t ADD COLUMN s text", nil),
+            ("CREATE INDEX\n    i ON t (n)", "i"), ("CREATE SEQUENCE numbers", "numbers"),
+            ("ALTER TABLE t ADD COLUMN s text", nil),
             ("CREATE FUNCTION f() RETURNS TABLE (n int8) AS $$ $$", nil), ("SELECT 1", nil), ("CREATE TABLE", nil),
         ] as [(String, String?)])
     func `migrations know what they make`(statement: String, name: String?) {

@@ -160,7 +160,8 @@ struct MigrationTests {
         await database.close()
     }
 
-    @Test("A database that has tables of something else is refused by their names, and nothing is written; a schema of its own is accepted")
+    @Test(
+        "A database with tables of something else is refused by their names, and nothing is written; a schema of its own will do")
     func refusesOthersTables() async throws {
         let fixture = try await Fixture()
         try await fixture.sql("CREATE TABLE accounts (n int8); CREATE TABLE sessions (n int8); CREATE TABLE unlike (n int8)")
