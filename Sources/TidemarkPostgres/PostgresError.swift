@@ -35,7 +35,8 @@ package struct PostgresError: Error, Sendable {
         // A person has to mend something.
         /// The connection string can't be read, or contains a password.
         case address
-        /// The server does not accept the user, or the database does not exist.
+        /// The server does not accept the user, the user lacks a right, or the database or its tables are not there. A server that runs waits
+        /// until it is mended: it was not so when it began.
         case refused
         /// The server, or a setting of it, is not one that Tidemark can work with.
         case unsupported
@@ -82,61 +83,6 @@ package struct PostgresError: Error, Sendable {
         default: false
         }
     }
-
-    /// Returns the code of a SQLSTATE.
-    static func code(of state: String) -> Code {
-        switch state {
-        case "40001": .serialization
-        case "40P01": .deadlock
-        case "55P03": .lockTimeout
-        case "57014": .statementTimeout
-        case "25006": .readOnly
-        case "57P01", "57P02", "57P03", "57P05", "25P03": .connectionLost
-        case "0A000": .statement
-        case "28000", "28P01", "3D000", "42501": .refused
-        case "XX001", "XX002": .damaged
-        default:
-            switch state.prefix(2) {
-            case "08": .connectionLost
-            case "23": .constraint
-            case "53", "54": .full
-            case "58": .full
-            default: .statement
-            }
-        }
-    }
-}
-
-extension PostgresError {
-    /// Makes the error of a statement that a server has refused.
-    ///
-    /// - Parameters:
-    ///   - reason: The server's own words.
-    ///   - sql: The text of the statement.
-    ///   - database: The database's name, for messages.
-    init(
-        _ code: Code, _ reason: String, state: String, constraint: String?, in sql: String, of database: String,
-        _ configuration: PostgresConfiguration
-    ) {
-        let statement = sql.split(whereSeparator: \.isWhitespace).joined(separator: " ")
-        let sentence =
-            switch code {
-            case .serialization: "another transaction has changed the same rows of the \(database)"
-            case .deadlock: "two transactions of the \(database) waited for each other"
-            case .lockTimeout:
-                "another transaction of the \(database) holds a lock for longer than \(configuration.lockTimeout)"
-            case .statementTimeout: "a statement of the \(database) has taken longer than \(configuration.statementTimeout)"
-            case .readOnly: "the \(database) takes no writes: it is a standby, or read-only"
-            case .staleStatement: "the tables of the \(database) have changed"
-            case .connectionLost: "the \(database) has ended the connection: \(reason)"
-            case .full: "the \(database) has no room: \(reason)"
-            case .refused: "the \(database) refuses what Tidemark needs: \(reason)"
-            case .damaged: "the \(database) is damaged: \(reason)"
-            default:
-                "the \(database) refuses a statement: \(reason) (SQLSTATE \(state), in '\(statement.prefix(120))')"
-            }
-        self.init(code, sentence, state: state, constraint: constraint)
-    }
 }
 
 extension PostgresError: Hashable {
@@ -161,12 +107,13 @@ extension CloudError {
         switch error.code {
         case .serialization, .deadlock, .lockTimeout: self.init(.zoneBusy, error.message, retryAfter: .seconds(1))
         case .connectionLost, .unreachable, .readOnly, .staleStatement, .poolExhausted, .statementTimeout, .closed, .cancelled,
-            .newerVersion:
-            // The requests that a server of an older version is sent are done by one of the newer.
+            .newerVersion, .refused:
+            // The requests that a server of an older version is sent are done by one of the newer. What a database refuses, such as a changed
+            // password, is for operators to mend: no client can do anything about it but come again.
             self.init(.serviceUnavailable, error.message, retryAfter: .seconds(2))
         case .full: self.init(.serviceUnavailable, error.message, retryAfter: .seconds(60))
         case .commitUnknown: self.init(.networkFailure, error.message, retryAfter: .seconds(1))
-        case .address, .refused, .unsupported, .damaged, .constraint, .decoding, .statement:
+        case .address, .unsupported, .damaged, .constraint, .decoding, .statement:
             self.init(.internalError, error.message)
         }
     }

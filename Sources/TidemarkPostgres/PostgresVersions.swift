@@ -4,7 +4,7 @@
 /// its locks, for which such a step waits (``PostgresCloudTables/excludingWriters``).
 enum PostgresVersions {
     /// The tables of all components, as this version knows them.
-    private static let known = [
+    static let known = [
         PostgresMigrations(PostgresCloudTables.migrations), PostgresAccountStorage.migrations,
         PostgresCredentialTables.migrations, PostgresSubscriptionStorage.migrations,
     ]
@@ -27,15 +27,5 @@ enum PostgresVersions {
             .newerVersion,
             "a newer Tidemark has migrated the \(component) of the \(name), and this one may not use them any more. Install the newer one here as well"
         )
-    }
-}
-
-extension PostgresDatabase {
-    /// Checks that no newer version has taken a step after which servers of this one may not go on.
-    ///
-    /// - Throws: `PostgresError` `newerVersion`, or what the statement throws.
-    package func checkVersion() async throws(PostgresError) {
-        let component: String? = try await query("SELECT \(PostgresVersions.newerComponent)")[0].value(0)
-        if let component { throw PostgresVersions.refusal(component, of: configuration.address.name) }
     }
 }

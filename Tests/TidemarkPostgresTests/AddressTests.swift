@@ -30,4 +30,14 @@ struct AddressTests {
         let error = #expect(throws: PostgresError(.address, "")) { try PostgresAddress("host=db1 hots=db2") }
         #expect(error?.message.contains("hots") == true)
     }
+
+    @Test(
+        "The address of another kind of database is answered with one of PostgreSQL",
+        arguments: ["mysql://x/y", "sqlite://cloud.db"])
+    func refusesOtherSchemes(_ text: String) throws {
+        let error = #expect(throws: PostgresError(.address, "")) { try PostgresAddress(text) }
+        let scheme = text.prefix { $0 != ":" }
+        #expect(error?.message.contains("begins with '\(scheme)://'") == true, "\(error?.message ?? "")")
+        #expect(error?.message.contains("postgresql://USER@HOST/DATABASE") == true)
+    }
 }

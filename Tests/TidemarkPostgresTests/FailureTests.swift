@@ -146,6 +146,24 @@ struct FailureTests {
         proxy.end()
     }
 
+    @Test("A check of a database that answers nothing ends after its own limit, and passes when it answers again")
+    func limitsChecks() async throws {
+        let proxy = try TCPProxy(to: try await apart { try PostgresServer.shared() }.port)
+        let fixture = try await Fixture(port: proxy.port)
+        try await PostgresMigrations(PostgresCloudTables.migrations).run(on: fixture.database)
+        try await fixture.database.checkService(within: .seconds(60))
+        proxy.set(.stall)
+        let began = ContinuousClock.now
+        let error = await failure { try await fixture.database.checkService(within: .milliseconds(300)) }
+        #expect(error?.message.contains("has not answered for") == true, "\(error?.message ?? "none")")
+        #expect(error.map { CloudError(postgres: $0).code } == .serviceUnavailable)
+        #expect(ContinuousClock.now < began + .seconds(20))
+        proxy.set(.pass)
+        try await fixture.database.checkService(within: .seconds(60))
+        await fixture.database.close()
+        proxy.end()
+    }
+
     @Test("A network that swallows everything while connecting ends after the limit, and a cancelled task does not wait for it")
     func noticesSilenceWhileConnecting() async throws {
         let proxy = try TCPProxy(to: try await apart { try PostgresServer.shared() }.port)

@@ -159,4 +159,26 @@ struct MigrationTests {
         #expect(try await PostgresMigrations([Self.first]).run(on: database) == 1)
         await database.close()
     }
+
+    @Test(
+        "A database with tables of something else is refused by their names, and nothing is written; a schema of its own will do")
+    func refusesOthersTables() async throws {
+        let fixture = try await Fixture()
+        try await fixture.sql("CREATE TABLE accounts (n int8); CREATE TABLE sessions (n int8); CREATE TABLE unlike (n int8)")
+        let migrations = PostgresMigrations(PostgresCloudTables.migrations)
+        let error = await failure { try await migrations.run(on: fixture.database) }
+        #expect(error?.code == .unsupported)
+        #expect(
+            error?.message.hasSuffix(
+                "has tables of something else (accounts, sessions); give Tidemark a database or a schema of its own") == true,
+            "\(error?.message ?? "none")")
+        #expect(error?.message.hasPrefix("the database '\(fixture.name)'") == true)
+        let tables = try await fixture.database.query("SELECT tablename FROM pg_tables WHERE schemaname = 'public'")
+        #expect(tables.count == 3)
+        try await fixture.sql("CREATE SCHEMA own; ALTER DATABASE \(fixture.name) SET search_path = own")
+        let other = try fixture.other()
+        #expect(try await migrations.run(on: other) == PostgresCloudTables.migrations.count)
+        await other.close()
+        await fixture.database.close()
+    }
 }

@@ -15,6 +15,12 @@ package struct PostgresAddress: Sendable {
     ///
     /// - Throws: `PostgresError` `address` for a string that is none, or that contains a password. The message does not repeat it.
     package init(_ text: String) throws(PostgresError) {
+        if let scheme = Self.otherScheme(text) {
+            throw PostgresError(
+                .address,
+                "the address of the database begins with '\(scheme)://'. The database is PostgreSQL, and its address such as 'postgresql://USER@HOST/DATABASE'"
+            )
+        }
         var message: UnsafeMutablePointer<CChar>?
         let first = PQconninfoParse(text, &message)
         defer {
@@ -46,6 +52,14 @@ package struct PostgresAddress: Sendable {
         name = Self.name(options)
     }
 
+    /// The scheme of a URI that is none of libpq's; `nil` for all else.
+    private static func otherScheme(_ text: String) -> Substring? {
+        guard let end = text.range(of: "://") else { return nil }
+        let scheme = text[..<end.lowerBound]
+        let isName = !scheme.isEmpty && scheme.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber || "+-.".contains($0)) }
+        return isName && scheme != "postgresql" && scheme != "postgres" ? scheme : nil
+    }
+
     private static func mayContainPassword(_ text: String) -> Bool {
         text.lowercased().contains("password") || text.contains("@")
     }
@@ -69,11 +83,18 @@ package struct PostgresAddress: Sendable {
 /// Texts of libpq and of servers, for messages.
 enum PostgresText {
     /// Returns a text as a line of at most 300 characters, without a final period.
-    static func line(_ text: UnsafePointer<CChar>?) -> String {
-        guard let text else { return "" }
-        let words = String(cString: text).split { $0.isWhitespace || $0.isNewline || ($0.asciiValue ?? 32) < 32 }
-        var line = String(words.joined(separator: " ").prefix(300))
-        while line.hasSuffix(".") { line.removeLast() }
-        return line
+    static func line(_ text: UnsafePointer<CChar>?) -> String { text.map { line(of: String(cString: $0)) } ?? "" }
+
+    /// Returns a text as a line, as ``line(_:)``. Its lines are parted by semicolons, without those that libpq indents: these guess at
+    /// causes, such as "Is the server running on that host and accepting TCP/IP connections?".
+    static func line(of text: String) -> String {
+        let all = text.split(whereSeparator: \.isNewline)
+        let told = all.filter { !$0.hasPrefix("\t") }
+        let lines = (told.isEmpty ? all : told).map { line in
+            var line = line.split { $0.isWhitespace || ($0.asciiValue ?? 32) < 32 }.joined(separator: " ")
+            while line.hasSuffix(".") { line.removeLast() }
+            return line
+        }
+        return String(lines.filter { !$0.isEmpty }.joined(separator: "; ").prefix(300))
     }
 }

@@ -44,7 +44,7 @@ final class PostgresConnection {
 
     /// Connects, which blocks the thread: for each host up to the time limit of the configuration.
     ///
-    /// - Throws: `PostgresError` `unreachable`, or `unsupported` for a server that Tidemark can't work with.
+    /// - Throws: `PostgresError` `unreachable`, `refused`, or `unsupported` for a server that Tidemark can't work with.
     static func open(_ configuration: PostgresConfiguration) throws(PostgresError) -> PostgresConnection {
         let connection = try PostgresConnection(connecting: configuration)
         try connection.prepareSession()
@@ -70,12 +70,9 @@ final class PostgresConnection {
         }
         guard PQstatus(raw) == CONNECTION_OK else {
             defer { PQfinish(raw) }
-            var reason = PostgresText.line(PQerrorMessage(raw))
-            if PQconnectionNeedsPassword(raw) != 0 {
-                reason += ". Give the password by PGPASSWORD, PGPASSFILE or a service file"
-            }
-            let isRefused = PQconnectionNeedsPassword(raw) != 0 || PQconnectionUsedPassword(raw) != 0 && !Self.passes(reason)
-            throw PostgresError(isRefused ? .refused : .unreachable, "cannot connect to the \(address.name): \(reason)")
+            throw PostgresError(
+                connectingTo: address.name, PostgresText.line(PQerrorMessage(raw)),
+                needsPassword: PQconnectionNeedsPassword(raw) != 0, usedPassword: PQconnectionUsedPassword(raw) != 0)
         }
         func text(_ pointer: UnsafePointer<CChar>?) -> String { pointer.map { String(cString: $0) } ?? "" }
         self.raw = raw
@@ -88,16 +85,6 @@ final class PostgresConnection {
     }
 
     deinit { PQfinish(raw) }
-
-    /// Whether what libpq says of its hosts passes by itself: one of several is down, is a standby, or starts. After a failover a host that has
-    /// accepted the password takes no writes, which is no refusal of the user.
-    private static func passes(_ reason: String) -> Bool {
-        [
-            "session is read-only", "hot standby", "Connection refused", "timeout expired", "timed out", "No route to host",
-            "unreachable",
-            "closed the connection", "starting up", "shutting down", "in recovery",
-        ].contains { reason.contains($0) }
-    }
 
     private func prepareSession() throws(PostgresError) {
         guard PQsetnonblocking(raw, 1) == 0, PQenterPipelineMode(raw) == 1 else { throw lost() }

@@ -63,28 +63,23 @@ package final class PostgresDatabase: Sendable {
     }
 
     /// Runs one statement, as ``query(_:_:)``.
-    func query(_ command: PostgresCommand) async throws(PostgresError) -> PostgresRows {
+    func query(_ command: PostgresCommand) async throws(PostgresError) -> PostgresRows { try await run([command])[0] }
+
+    /// Runs statements in one round trip, and once. Together they are a transaction.
+    ///
+    /// - Parameter limit: How long all of them may take; `nil` for five seconds more than the time limit of a statement.
+    func run(_ commands: [PostgresCommand], within limit: Duration? = nil) async throws(PostgresError) -> [PostgresRows] {
         let outcome =
             await use { connection in
                 do throws(PostgresError) {
-                    return .done(try connection.run([command])[0])
+                    return .done(try connection.run(commands, within: limit))
                 } catch {
                     return .failed(error, mayRunAgain: false)
                 }
-            } as Outcome<PostgresRows>
+            } as Outcome<[PostgresRows]>
         switch outcome {
         case .done(let rows): return rows
         case .failed(let error, mayRunAgain: _): throw error as? PostgresError ?? PostgresError(.statement, "\(error)")
-        }
-    }
-
-    /// Checks that there is a connection and that the server takes writes.
-    ///
-    /// - Throws: `PostgresError`; `readOnly` for a standby.
-    package func check() async throws(PostgresError) {
-        let isReadOnly: String = try await query("SELECT current_setting('transaction_read_only')")[0].value(0)
-        guard isReadOnly == "off" else {
-            throw PostgresError(.readOnly, "the \(configuration.address.name) takes no writes: it is a standby, or read-only")
         }
     }
 

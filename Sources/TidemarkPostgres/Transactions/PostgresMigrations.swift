@@ -51,7 +51,8 @@ package struct PostgresMigrations: Sendable {
     ///
     /// - Returns: The version of the tables, which may be newer than the last step.
     /// - Throws: `PostgresError` `newerVersion` where servers of this version may not use the tables any more; `lockTimeout` where
-    ///   another server migrates for too long, or a transaction holds a table for too long.
+    ///   another server migrates for too long, or a transaction holds a table for too long; `unsupported` for a database without tables
+    ///   of Tidemark where something else has one of their names, and then nothing is written.
     @discardableResult
     package func run(on database: PostgresDatabase) async throws -> Int {
         // Mostly nothing is to be done. A standby can find that out, too.
@@ -107,6 +108,8 @@ package struct PostgresMigrations: Sendable {
         if let version = try version(transaction) {
             found = version
         } else {
+            // One of a component that comes later is an obstacle, too: what was made until then would be left behind.
+            try checkNothingElse(transaction, of: PostgresVersions.known + [self])
             found = Version(number: 0, oldestUser: 0)
             try transaction.enqueue(Self.table)
         }
@@ -117,6 +120,37 @@ package struct PostgresMigrations: Sendable {
             "INSERT INTO tidemark_migrations (component, number, name, oldest_user) VALUES ($1, $2, $3, $4)", component,
             Int64(step.number), step.name, Int64(step.oldestUser))
         return Version(number: step.number, oldestUser: max(found.oldestUser, step.oldestUser))
+    }
+
+    /// Makes sure that nothing of others has the name of a table, an index or a sequence of components.
+    ///
+    /// - Throws: `PostgresError` `unsupported`, or what the statement throws.
+    private func checkNothingElse(
+        _ transaction: PostgresTransaction, of components: [PostgresMigrations]
+    ) throws(PostgresError) {
+        let names = components.flatMap { $0.steps.flatMap { $0.statements.compactMap(Self.relation(madeBy:)) } }
+        let rows = try transaction.query(
+            """
+            SELECT c.relname::text FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+            WHERE n.nspname = current_schema() AND c.relname::text = ANY($1) ORDER BY c.relname
+            """, Array(Set(names)))
+        var others: [String] = []
+        for row in rows { others.append(try row.value(0)) }
+        guard !others.isEmpty else { return }
+        let more = others.count > 5 ? " and \(others.count - 5) more" : ""
+        throw PostgresError(
+            .unsupported,
+            "the \(transaction.name) has tables of something else (\(others.prefix(5).joined(separator: ", "))\(more)); give Tidemark a database or a schema of its own"
+        )
+    }
+
+    /// The name of the table, the index or the sequence that a statement makes; `nil` for any other statement.
+    static func relation(madeBy statement: String) -> String? {
+        let words = statement.split(maxSplits: 4) { $0.isWhitespace || $0 == "(" }
+        guard words.first == "CREATE",
+            let kind = words.prefix(3).firstIndex(where: { ["TABLE", "INDEX", "SEQUENCE"].contains($0) }), kind + 1 < words.count
+        else { return nil }
+        return String(words[kind + 1])
     }
 
     private struct Version: Sendable {

@@ -224,5 +224,7 @@ package struct PostgresTransactionOptions: Sendable {
     /// Writes; the body locks the row that orders its writers first, and each later statement sees what they have committed.
     package static let writing = PostgresTransactionOptions(.readCommitted, isReadOnly: false)
 
-    fileprivate var begin: String { "BEGIN ISOLATION LEVEL \(isolation.rawValue) \(isReadOnly ? "READ ONLY" : "READ WRITE")" }
+    /// A transaction that writes leaves it to the server whether it may: READ WRITE would overrule `default_transaction_read_only`, by which
+    /// operators keep a database as it is.
+    fileprivate var begin: String { "BEGIN ISOLATION LEVEL \(isolation.rawValue)\(isReadOnly ? " READ ONLY" : "")" }
 }

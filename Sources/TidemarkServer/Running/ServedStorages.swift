@@ -65,11 +65,10 @@ struct ServedStorages: Sendable {
         signInRates = PostgresSignInRates(database)
         incoming = folder.appendingPathComponent("incoming", isDirectory: true)
         let checkRecords: @Sendable () async throws(Missing) -> Void = { () async throws(Missing) in
-            try await Missing.throwing(.database) { try await database.check() }
             do throws(PostgresError) {
-                try await database.checkVersion()
+                try await database.checkService()
             } catch {
-                throw Missing(versionOf: error)
+                throw Missing(database: error)
             }
         }
         self.checkRecords = checkRecords
@@ -95,6 +94,7 @@ struct Missing: Error {
     enum Part: String, CustomStringConvertible {
         case directory = "the databases can't be read"
         case database = "the database can't be reached or used"
+        case writes = "the database takes no writes: it is read-only"
         case version = "a newer version of the server has migrated the database"
         case assets = "the place of the assets can't be reached or used"
 
@@ -107,9 +107,15 @@ struct Missing: Error {
 
     init(part: Part, reason: String) { (self.part, self.reason) = (part, reason) }
 
-    /// Makes what is missing where a database could not say that servers of this version may use it: it may also be out of reach by now.
-    init(versionOf error: PostgresError) {
-        self.init(part: error.code == .newerVersion ? .version : .database, reason: error.message)
+    /// Makes what is missing where a database has not passed its check.
+    init(database error: PostgresError) {
+        let part: Part =
+            switch error.code {
+            case .readOnly: .writes
+            case .newerVersion: .version
+            default: .database
+            }
+        self.init(part: part, reason: error.message)
     }
 
     /// Runs what needs a part.

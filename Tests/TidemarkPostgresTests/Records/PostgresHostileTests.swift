@@ -72,6 +72,122 @@ struct PostgresHostileTests {
         }
     }
 
+    /// What a server's check of its database says.
+    private func refusal(_ database: PostgresDatabase) async -> PostgresError? {
+        do throws(PostgresError) {
+            try await database.checkService(within: .seconds(60))
+            return nil
+        } catch {
+            return error
+        }
+    }
+
+    /// Waits until a check says so: a server reads its configuration a moment after it was told to.
+    private func becomes(_ code: PostgresError.Code?, _ database: PostgresDatabase) async throws {
+        for _ in 0..<500 {
+            if await refusal(database)?.code == code { return }
+            try await Task.sleep(for: .milliseconds(20))
+        }
+        Issue.record("the check does not say \(code.map { "\($0)" } ?? "that all is there")")
+    }
+
+    /// Ends all sessions of a database, as operators do after a change that only new ones notice.
+    private static func endSessions(of name: String, on server: PostgresServer) throws {
+        try server.sql(
+            "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = '\(name)' AND pid <> pg_backend_pid()")
+    }
+
+    @Test func `a database that lets its servers in no more, or takes their rights, is waited for, and the error says why`()
+        async throws
+    {
+        let server = try await apart { try PostgresServer() }
+        let records = try await RecordsFixture(on: server)
+        let name = records.fixture.name
+        try await records.fixture.sql(
+            """
+            CREATE ROLE guarded LOGIN PASSWORD 'geheim';
+            GRANT ALL ON ALL TABLES IN SCHEMA public TO guarded;
+            GRANT ALL ON ALL SEQUENCES IN SCHEMA public TO guarded
+            """)
+        try await apart { try server.demandPasswords() }
+        let scratch = try Scratch()
+        let file = try scratch.write("127.0.0.1:*:*:guarded:geheim\n", to: "passwords")
+        chmod(file.path, 0o600)
+        let database = try Fixture.database("\(server.address(name, user: "guarded")) passfile=\(file.path)") {
+            $0.patience = .milliseconds(500)
+        }
+        let storage = try await records.storage(on: database)
+        let zone = try await Self.makeZone(storage)
+        // What is done in which database, what undoes it, and a part of the reason.
+        let troubles: [(place: String, taken: String, given: String, reason: String)] = [
+            (name, "ALTER ROLE guarded PASSWORD 'anders'", "ALTER ROLE guarded PASSWORD 'geheim'", "PGPASSFILE"),
+            (name, "ALTER ROLE guarded NOLOGIN", "ALTER ROLE guarded LOGIN", "not permitted to log in"),
+            (
+                name, "ALTER ROLE guarded CONNECTION LIMIT 0", "ALTER ROLE guarded CONNECTION LIMIT -1",
+                "too many connections for role"
+            ),
+            (
+                name, "REVOKE ALL ON ALL TABLES IN SCHEMA public FROM guarded",
+                "GRANT ALL ON ALL TABLES IN SCHEMA public TO guarded", "permission denied for table"
+            ),
+            ("postgres", "ALTER DATABASE \(name) RENAME TO away", "ALTER DATABASE away RENAME TO \(name)", "CREATE DATABASE"),
+        ]
+        for (number, trouble) in troubles.enumerated() {
+            try await apart {
+                try Self.endSessions(of: name, on: server)
+                try server.sql(trouble.taken, in: trouble.place)
+                try Self.endSessions(of: name, on: server)
+            }
+            let write = await failure { try await Self.save(1, "\(number) refused", on: storage, in: zone) }
+            let read = await failure { _ = try await storage.read { rows throws(CloudError) in try rows.zone(zone) } }
+            for error in [write, read] {
+                let reason = error?.reason ?? "none"
+                #expect(error?.code == .serviceUnavailable && error?.retryAfter != nil, "\(trouble.taken): \(reason)")
+                #expect(reason.contains(trouble.reason), "\(trouble.taken): \(reason)")
+                #expect(error?.reason.contains("geheim") != true && error?.reason.contains("SELECT") != true)
+            }
+            #expect(await refusal(database) != nil, "\(trouble.taken)")
+            try await apart { try server.sql(trouble.given, in: trouble.place) }
+            try await Self.save(1, "\(number) done", on: storage, in: zone)
+            #expect(await refusal(database) == nil)
+        }
+        #expect(try await Self.count(storage, zone) == troubles.count)
+        await database.close()
+    }
+
+    @Test func `a database that default_transaction_read_only keeps as it is takes no writes, is read, and its check says so`()
+        async throws
+    {
+        let server = try await apart { try PostgresServer() }
+        let records = try await RecordsFixture(on: server) { $0.patience = .milliseconds(500) }
+        let (name, database) = (records.fixture.name, records.fixture.database)
+        let storage = try await records.storage()
+        let zone = try await Self.makeZone(storage)
+        var saved = 0
+        for place in ["SYSTEM", "DATABASE \(name)"] {
+            try await Self.save(10, "before \(place)", on: storage, in: zone)
+            saved += 10
+            try await apart {
+                try server.sql("ALTER \(place) SET default_transaction_read_only = on")
+                try server.sql("SELECT pg_reload_conf()")
+                try Self.endSessions(of: name, on: server)
+            }
+            try await becomes(.readOnly, database)
+            #expect(await refusal(database)?.message.contains("takes no writes: it is a standby, or read-only") == true)
+            let error = await failure { try await Self.save(10, "in \(place)", on: storage, in: zone) }
+            #expect(error?.code == .serviceUnavailable && error?.retryAfter != nil, "\(place): \(error?.reason ?? "none")")
+            #expect(error?.reason.contains("takes no writes") == true, "\(place): \(error?.reason ?? "none")")
+            #expect(try await Self.count(storage, zone) == saved)
+            try await apart {
+                try server.sql("ALTER \(place) RESET default_transaction_read_only")
+                try server.sql("SELECT pg_reload_conf()")
+                try Self.endSessions(of: name, on: server)
+            }
+            try await becomes(nil, database)
+        }
+        await database.close()
+    }
+
     @Test func `a read-only database is read, takes no writes, and says so`() async throws {
         let server = try await apart { try PostgresServer() }
         let records = try await RecordsFixture(on: server) { $0.patience = .seconds(2) }

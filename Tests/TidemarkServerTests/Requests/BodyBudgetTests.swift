@@ -105,10 +105,15 @@ import TidemarkWire
     }
 
     @Test func `a database that can't be asked for its version is not called one of a newer version`() {
-        #expect(Missing(versionOf: PostgresError(.newerVersion, "a newer Tidemark has migrated it")).part == .version)
-        for code in [.connectionLost, .poolExhausted, .statement] as [PostgresError.Code] {
-            #expect(Missing(versionOf: PostgresError(code, "it has ended the connection")).part == .database)
+        #expect(Missing(database: PostgresError(.newerVersion, "a newer Tidemark has migrated it")).part == .version)
+        for code in [.connectionLost, .poolExhausted, .refused, .statement] as [PostgresError.Code] {
+            #expect(Missing(database: PostgresError(code, "it has ended the connection")).part == .database)
         }
+    }
+
+    @Test func `a database that takes no writes is called read-only`() {
+        let missing = Missing(database: PostgresError(.readOnly, "it takes no writes"))
+        #expect(missing.part == .writes && "\(missing.part)".contains("read-only"))
     }
 
     @Test func `many who ask at once wait for one look, which is as new as its end`() async {

@@ -21,6 +21,8 @@ import TidemarkWire
 
     private static let failures: [String: @Sendable () -> any Error] = [
         "unreachable": { CloudError(postgres: PostgresError(.unreachable, secret)) },
+        "refused": { CloudError(postgres: PostgresError(.refused, secret)) },
+        "readOnly": { CloudError(postgres: PostgresError(.readOnly, secret)) },
         "lockTimeout": { CloudError(postgres: PostgresError(.lockTimeout, secret)) },
         "full": { CloudError(postgres: PostgresError(.full, secret)) },
         "commitUnknown": { CloudError(postgres: PostgresError(.commitUnknown, secret)) },
