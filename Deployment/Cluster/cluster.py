@@ -29,6 +29,7 @@ import urllib.request
 sys.path.append(str(pathlib.Path(__file__).resolve().parent))
 import leftovers  # noqa: E402
 import report  # noqa: E402
+from leftovers import KEPT  # noqa: E402
 from nodes import INTERRUPTION, ClusterError, Interrupted, Machine, Network, have_namespaces, run, wait_until  # noqa: E402
 
 BINARIES = pathlib.Path("/usr/lib/postgresql/15/bin")
@@ -36,8 +37,6 @@ DATABASE = BUCKET = "tidemark"
 NONE_READY = json.dumps({"serverErrorCode": "TRY_AGAIN_LATER", "reason": "no server is ready", "retryAfter": 1})
 # What is there to try: a container and an account.
 CONTAINER, EMAIL = "iCloud.org.example.journal", "anna@example.org"
-# The file of a directory that has the passwords and keys of the data in it.
-KEPT = "cluster.json"
 
 
 def fetch(url, seconds=2):
@@ -61,6 +60,9 @@ def tell(text):
 
 class Cluster:
     """The machines db1 to db3, s3, proxy and server1 to serverN."""
+
+    # Whether anything was started. Until then the directory may be another cluster's.
+    has_begun = False
 
     def __init__(self, directory, server=None, servers=3, weed=None, namespaces=None, say=lambda text: None, options=(), certificate=None):
         """`options` are those that each server gets beside where its database and bucket are. `certificate` are the files of a certificate
@@ -131,6 +133,7 @@ class Cluster:
     def start(self):
         if not self.network.has_namespaces:
             leftovers.check_free(self.places())
+        self.has_begun = True
         for machine in self.machines.values():
             if self.user:
                 shutil.chown(machine.directory, self.user)
@@ -234,6 +237,8 @@ class Cluster:
             "postgresql": {
                 "listen": f"{machine.address},127.0.0.1:5432" if self.network.has_namespaces else f"{machine.address}:5432",
                 "connect_address": f"{machine.address}:5432", "data_dir": str(machine.directory / "data"), "bin_dir": str(BINARIES),
+                # A replica does not wait for the primary's next checkpoint, which takes more than a minute.
+                "basebackup": {"checkpoint": "fast"},
                 "pgpass": str(machine.directory / "pgpass"), "pg_hba": rules,
                 "authentication": {
                     "superuser": {"username": "postgres", "password": password["postgres"]},
@@ -388,9 +393,12 @@ listen statistics
 
     @staticmethod
     def postgres(machine):
-        """The first process of a machine's PostgreSQL, which may have ended; None where there is none."""
+        """The first process of a machine's PostgreSQL; None where there is none."""
+        data = machine.directory / "data"
         try:
-            return int((machine.directory / "data" / "postmaster.pid").read_text().split()[0])
+            process = int((data / "postmaster.pid").read_text().split()[0])
+            # A file that was left may have the id that another process has got since.
+            return None if pathlib.Path("/proc/self").exists() and os.readlink(f"/proc/{process}/cwd") != str(data) else process
         except (OSError, IndexError, ValueError):
             return None
 
@@ -440,7 +448,7 @@ listen statistics
             for name, machine in self.machines.items():
                 if name.startswith(prefix):
                     machine.end(kills)
-        databases = [machine for name, machine in self.machines.items() if name.startswith("db")]
+        databases = [machine for name, machine in self.machines.items() if name.startswith("db") and self.has_begun]
         threads = []
         for machine in databases:
             end = threading.Thread(target=self.kill_database, args=(machine, True)) if kills else threading.Thread(target=self.stop_database, args=(machine,))
@@ -452,7 +460,7 @@ listen statistics
         for machine in self.machines.values():
             machine.end(kills)
         self.network.end()
-        if "s3" in self.machines:
+        if self.machines.get("s3") and self.machines["s3"].log("weed", 1):
             leftovers.remove_sockets(self.directory)
 
 
@@ -549,9 +557,12 @@ def program(path, option):
 def run_cluster(options):
     server, tidemark = program(options.server, "--server"), program(options.tidemark, "--tidemark")
     directory = (options.directory or pathlib.Path(tempfile.mkdtemp(prefix=leftovers.TEMPORARY))).resolve()
-    directory.mkdir(parents=True, exist_ok=True)
-    # The user of the database passes through it.
-    directory.chmod(0o755)
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        # The user of the database passes through it.
+        directory.chmod(0o755)
+    except OSError as error:
+        raise ClusterError(f"{directory} can't be the cluster's directory: {error.strerror}. Name another one by --directory") from error
     cluster, is_ready = None, False
     try:
         with INTERRUPTION.waiting():
@@ -578,9 +589,13 @@ def run_cluster(options):
     except Interrupted:
         if not is_ready:
             raise
+    except ClusterError as error:
+        tell(f"cluster: {error}")
+        sys.exit(69)
     finally:
         if cluster:
-            tell("Ending …")
+            if cluster.has_begun:
+                tell("Ending …")
             cluster.end(kills=not options.directory)
         if not options.directory:
             shutil.rmtree(directory, ignore_errors=True)

@@ -14,6 +14,8 @@ import zlib
 from nodes import BRIDGE, ClusterError
 
 TEMPORARY = "tidemark-cluster-"
+# The file of a directory that has the passwords and keys of the data in it.
+KEPT = "cluster.json"
 
 
 def bucket_ports(directory):
@@ -81,7 +83,7 @@ def end(say, within=20):
     owner = find_owner(running)
     if owner:
         raise ClusterError(f"process {owner} runs this cluster: end that, by Ctrl-C or 'kill {owner}'")
-    directories = {directory for processes in running.values() for process in processes if (directory := directory_of(process))}
+    directories = {directory for name, processes in running.items() for process in processes if (directory := directory_of(process, name))}
     deadline = time.monotonic() + within
     asked, stops_databases = set(), False
     while True:
@@ -131,13 +133,13 @@ def name_of(process):
         return None
 
 
-def directory_of(process):
+def directory_of(process, namespace):
     """The directory of the cluster that a process belongs to: it works in its machine's, or below that."""
     try:
         folder = pathlib.Path(os.readlink(f"/proc/{process}/cwd"))
     except OSError:
         return None
-    return next((parent.parent for parent in (folder, *folder.parents) if (parent.parent / "cluster.json").exists()), None)
+    return next((parent.parent for parent in (folder, *folder.parents) if f"tm-{parent.name}" == namespace and (parent.parent / KEPT).exists()), None)
 
 
 # Loopback addresses
@@ -161,7 +163,11 @@ def check_free(places):
         processes = sorted({process for process in map(listener, taken) if process})
         named = f", by the processes {' '.join(f'{process} ({name_of(process)})' for process in processes)}" if processes else ""
         ports = ", ".join(f"{address}:{port}" for address, port in taken[:3]) + (f" and {len(taken) - 3} more" if len(taken) > 3 else "")
-        raise ClusterError(f"{ports} are in use{named}: another cluster runs on the loopback addresses, or a killed run has left it. End it first")
+        owner = find_owner({"": processes})
+        remedy = (
+            f"Process {owner} runs another cluster: end that first, by Ctrl-C or 'kill {owner}'" if owner
+            else "A killed run may have left them, or another program uses them: end that first")
+        raise ClusterError(f"{ports} are in use{named}. {remedy}")
 
 
 def listener(place):

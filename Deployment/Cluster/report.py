@@ -45,7 +45,7 @@ def machines(cluster, found):
         else:
             where = f"http://{address}:8080"
         processes = sorted(found["processes"][name].items(), key=lambda entry: entry[0] != "postgres")
-        lines.append(f"  {name:<9}{where:<28}" + ", ".join(f"{PROGRAMS[program]} {process}" for program, process in processes))
+        lines.append(f"  {name:<9}{where:<31}" + ", ".join(f"{PROGRAMS[program]} {process}" for program, process in processes))
     return "\n".join(lines)
 
 
