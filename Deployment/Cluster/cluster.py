@@ -18,6 +18,7 @@ import pathlib
 import secrets
 import shutil
 import signal
+import stat
 import subprocess
 import sys
 import tempfile
@@ -69,14 +70,17 @@ class Cluster:
         and of its key, with which the proxy speaks TLS as well, at port 8443."""
         self.directory, self.say, self.options, self.certificate = directory, say, list(options), certificate
         self.server, self.weed = server, weed
+        # PostgreSQL does not run as root.
+        self.user = "postgres" if os.geteuid() == 0 else None
         has_namespaces = have_namespaces() if namespaces is None else namespaces
+        closed = next((parent for parent in directory.parents if self.user and parent.exists() and not parent.stat().st_mode & stat.S_IXOTH), None)
+        if closed:
+            raise ClusterError(f"the user {self.user}, as whom the databases run, can't pass through {closed}: name a directory elsewhere, such as /srv/cluster")
         self.secrets = self.kept_secrets(has_namespaces)
         if has_namespaces:
             leftovers.remove_empty()
         self.network = Network(has_namespaces)
         self.machines = {}
-        # PostgreSQL does not run as root.
-        self.user = "postgres" if os.geteuid() == 0 else None
         try:
             for number in (1, 2, 3):
                 self.add(f"db{number}", 10 + number)
