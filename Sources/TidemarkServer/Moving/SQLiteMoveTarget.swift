@@ -51,7 +51,7 @@ final class SQLiteMoveTarget: SQLiteMoveSide, MoveTarget, @unchecked Sendable {
                     ? "\(place.path) holds another cloud; name a new directory"
                     : "\(place.path) holds other files; name a new directory")
         }
-        let making = Self.hidden(beside: place)
+        let making = SQLiteMoveTarget.hidden(beside: place)
         try Folder.make(making, mode: 0o700)
         lock = try TargetLock(in: making, for: place)
         self.place = place
