@@ -96,7 +96,8 @@ import Testing
         #expect(try await fields() == before)
     }
 
-    @Test func `a container counts once, and each of its environments beside it, once production is there as well`() async throws {
+    @Test func `a container counts once, and each of its environments beside it, once production is there as well`() async throws
+    {
         try await admin("container add journal")
         try await admin("schema add --container journal --type Trip --field days --kind int64")
         #expect(try await admin("verify").output.hasSuffix("of 1 container, 1 environment: no problem.\n"))
