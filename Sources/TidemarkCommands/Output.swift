@@ -65,6 +65,11 @@ enum Wording {
         "\(count(number)) \(number == 1 ? one : many ?? one + "s")"
     }
 
+    /// How many containers there are, and environments of all of them: a container is counted once.
+    static func containers(_ count: Int, environments: Int) -> String {
+        "\(self.count(count, "container")), \(self.count(environments, "environment"))"
+    }
+
     /// 1234567 as "1.2 MB".
     static func bytes(_ number: Int) -> String {
         var value = Double(number)

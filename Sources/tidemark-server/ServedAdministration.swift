@@ -41,8 +41,8 @@ actor ServedAdministration: AdminDatabaseOpener {
         do throws(ServerError) {
             let report = try await move.run()
             return AdminMoveReport(
-                containers: report.containers, accounts: report.accounts, records: report.records, assets: report.assets,
-                digest: report.digest, problems: report.problems)
+                containers: report.containers, environments: report.environments, accounts: report.accounts,
+                records: report.records, assets: report.assets, digest: report.digest, problems: report.problems)
         } catch {
             throw AdminFailure(error.message, status: error.exitStatus)
         }

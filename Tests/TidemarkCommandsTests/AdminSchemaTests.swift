@@ -96,6 +96,19 @@ import Testing
         #expect(try await fields() == before)
     }
 
+    @Test func `a container counts once, and each of its environments beside it, once production is there as well`() async throws
+    {
+        try await admin("container add journal")
+        try await admin("schema add --container journal --type Trip --field days --kind int64")
+        #expect(try await admin("verify").output.hasSuffix("of 1 container, 1 environment: no problem.\n"))
+        try await admin("schema deploy --container journal")
+        #expect(try await admin("verify").output.hasSuffix("of 1 container, 2 environments: no problem.\n"))
+        let report = try await admin("verify --json").json()
+        #expect(report["containers"] as? Int == 1 && report["environments"] as? Int == 2)
+        #expect(try await admin("resync").output.contains("with those of 1 container, 2 environments, and send"))
+        #expect(try await admin("container list").output.split(separator: "\n").filter { $0.contains("journal") }.count == 1)
+    }
+
     @Test func `differences are listed, and deployed when a person says yes`() async throws {
         try await admin("container add journal")
         #expect(try await admin("schema diff --container journal").output == "production has the same schema\n")

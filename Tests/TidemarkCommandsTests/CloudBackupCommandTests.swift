@@ -45,7 +45,8 @@ import Testing
         try await set("a", "one", "first")
         try await run("sync", path("a"))
         try await run("sync", path("b"))
-        #expect(try await run("admin", "verify", "--data", cloud).output.hasSuffix("of 1 container: no problem.\n"))
+        #expect(
+            try await run("admin", "verify", "--data", cloud).output.hasSuffix("of 1 container, 1 environment: no problem.\n"))
         let made = try await run("admin", "backup", backup, "--data", cloud, "--json").json()
         #expect(made["records"] as? Int == 1)
         try await run("admin", "backup", backup, "--data", cloud, expecting: 73)
@@ -80,6 +81,7 @@ import Testing
         try FileManager.default.moveItem(at: copy, to: cloud)
         let said = try await run("admin", "resync", "--data", cloud.path, "--json").json()
         #expect(said["done"] as? String == "admin resync" && said["containers"] as? Int == 1)
+        #expect(said["environments"] as? Int == 1)
         for name in ["a", "b"] { try await run("sync", path(name)) }
         #expect(try await captions("b") == ["one first", "two new"])
         try await run("admin", "resync", "--data", scratch["none"].path, expecting: 66)

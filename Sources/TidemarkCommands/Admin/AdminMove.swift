@@ -105,7 +105,8 @@ struct AdminMove: AsyncParsableCommand {
             } else {
                 for problem in report.problems { Output.error("asset: \(problem)") }
                 try Output.line(
-                    "Moved \(Wording.count(report.containers, "container")) with \(Wording.count(report.accounts, "account")), "
+                    "Moved \(Wording.containers(report.containers, environments: report.environments)), with "
+                        + "\(Wording.count(report.accounts, "account")), "
                         + "\(Wording.count(report.records, "record")) and \(Wording.count(report.assets, "asset")). "
                         + "Both sides have the digest \(report.digest).")
             }
@@ -122,13 +123,15 @@ struct AdminMove: AsyncParsableCommand {
 /// What `tidemark admin move` has done.
 package struct AdminMoveReport: Encodable, Sendable {
     var done = "admin move"
-    let containers, accounts, records, assets: Int
+    let containers, environments, accounts, records, assets: Int
     let digest: String
     let problems: [String]
 
-    package init(containers: Int, accounts: Int, records: Int, assets: Int, digest: String, problems: [String]) {
-        (self.containers, self.accounts, self.records, self.assets) = (containers, accounts, records, assets)
-        (self.digest, self.problems) = (digest, problems)
+    package init(
+        containers: Int, environments: Int, accounts: Int, records: Int, assets: Int, digest: String, problems: [String]
+    ) {
+        (self.containers, self.environments, self.accounts) = (containers, environments, accounts)
+        (self.records, self.assets, self.digest, self.problems) = (records, assets, digest, problems)
     }
 }
 

@@ -26,16 +26,16 @@ struct AdminResync: AsyncParsableCommand {
 
     private struct Report: Encodable {
         var done = "admin resync"
-        let containers: Int
+        let containers, environments: Int
     }
 
     func run() async throws {
         try await reportingErrors {
-            let count = try await place.open().cloud.beginIncarnations()
-            if json { return try Output.json(Report(containers: count)) }
+            let (containers, environments) = try await place.open().cloud.beginIncarnations()
+            if json { return try Output.json(Report(containers: containers, environments: environments)) }
             try Output.line(
-                "With their next sync, devices compare their records with those of \(Wording.count(count, "container")), and send what is missing."
-            )
+                "With their next sync, devices compare their records with those of "
+                    + "\(Wording.containers(containers, environments: environments)), and send what is missing.")
         }
     }
 }

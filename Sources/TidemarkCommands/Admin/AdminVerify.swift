@@ -49,7 +49,7 @@ struct AdminVerify: AsyncParsableCommand {
                 let found = report.isOK ? "no problem" : Wording.count(report.problems.count, "problem")
                 try Output.line(
                     "Verified \(Wording.count(report.records, "record")) and \(Wording.count(report.assets, "asset")) of "
-                        + "\(Wording.count(report.containers, "container")): \(found).")
+                        + "\(Wording.containers(report.containers, environments: report.environments)): \(found).")
             }
             if repair, report.problems.contains(where: { $0.kind == .record }) {
                 let count = try await place.open().cloud.reportDamage()

@@ -50,7 +50,7 @@ public struct CloudBackup: Sendable {
         public let createdAt: String
         /// The databases.
         public var files: [File] = []
-        /// The number of containers; one that has both environments counts twice.
+        /// The number of containers.
         public var containers = 0
         /// The number of records in all containers, tombstones among them.
         public var records = 0

@@ -38,7 +38,7 @@ public struct CloudRestoration: Sendable {
         public let path: String
         /// The time when the backup began, as RFC 3339 writes it, in UTC.
         public let createdAt: String
-        /// The number of containers; one that has both environments counts twice.
+        /// The number of containers.
         public let containers: Int
         /// The number of records in all containers, tombstones among them.
         public let records: Int

@@ -53,8 +53,10 @@ public struct CloudVerification: Sendable {
 
     /// The result of a verification.
     public struct Report: Hashable, Codable, Sendable {
-        /// The number of containers; one that has both environments counts twice.
+        /// The number of containers.
         public var containers = 0
+        /// The number of environments of all containers: a container has one or two.
+        public var environments = 0
         /// The number of records that were examined, tombstones among them.
         public var records = 0
         /// The number of assets that the databases name, missing ones among them.
@@ -102,8 +104,10 @@ public struct CloudVerification: Sendable {
                 try SharedDatabase.watcher(of: url).read { db in try Self.integrity(db, name, &report) }
             }
         }
-        for container in try directory.containers() {
-            report.containers += 1
+        let containers = try directory.containers()
+        report.containers = Set(containers.map { $0.name }).count
+        for container in containers {
+            report.environments += 1
             let place = "\(container.name) (\(container.environment.rawValue))"
             try examining(place, &report) { report in try examine(container, place, &report, progress) }
         }

@@ -8,15 +8,16 @@ extension EmbeddedCloud {
     ///
     /// A token of a lost change tells the cloud by itself that its rows were put back. A device that has only sent changes since has none.
     ///
-    /// - Returns: The number of containers, each environment counted.
-    package func beginIncarnations() async throws(CloudError) -> Int {
-        var count = 0
+    /// - Returns: The number of containers, and that of their environments.
+    package func beginIncarnations() async throws(CloudError) -> (containers: Int, environments: Int) {
+        var (names, count) = (Set<String>(), 0)
         for (name, environment) in try await containers() where (try? Self.check(container: name)) != nil {
             let opened = try await openedContainer(name, environment)
             try await opened.engine.beginIncarnation()
             opened.notifier.post()
+            names.insert(name)
             count += 1
         }
-        return count
+        return (names.count, count)
     }
 }

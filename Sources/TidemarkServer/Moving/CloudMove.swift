@@ -17,6 +17,8 @@ package struct CloudMove: Sendable {
     /// What has been moved.
     package struct Report: Sendable {
         package var containers = 0
+        /// Of all containers: each has one or two.
+        package var environments = 0
         package var accounts = 0
         package var records = 0
         package var assets = 0
@@ -358,7 +360,7 @@ private struct MoveRun {
 
     private func report(_ sums: [String: RowSum], _ containers: [MovedContainer]) async throws -> CloudMove.Report {
         var report = CloudMove.Report()
-        report.containers = containers.count
+        (report.containers, report.environments) = (Set(containers.map { $0.name }).count, containers.count)
         report.accounts = sums[" accounts"]?.count ?? 0
         var digest = AssetDigest()
         for (key, sum) in sums.sorted(by: { $0.key < $1.key }) {

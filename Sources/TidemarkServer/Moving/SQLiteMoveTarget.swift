@@ -28,6 +28,14 @@ final class SQLiteMoveTarget: SQLiteMoveSide, MoveTarget, @unchecked Sendable {
         }
     }
 
+    /// Where the cloud is made that is to come to a place.
+    private static func hidden(beside place: URL) -> URL {
+        place.deletingLastPathComponent().appendingPathComponent(".\(place.lastPathComponent).moving", isDirectory: true)
+    }
+
+    /// Tells whether a move to a place has begun, and is not at its end.
+    static func isUnfinished(to place: URL) -> Bool { FileManager.default.fileExists(atPath: hidden(beside: place).path) }
+
     private static let lockFile = ".lock"
     private static let stateFile = ".move.json"
 
@@ -43,8 +51,7 @@ final class SQLiteMoveTarget: SQLiteMoveSide, MoveTarget, @unchecked Sendable {
                     ? "\(place.path) holds another cloud; name a new directory"
                     : "\(place.path) holds other files; name a new directory")
         }
-        let making = place.deletingLastPathComponent().appendingPathComponent(
-            ".\(place.lastPathComponent).moving", isDirectory: true)
+        let making = SQLiteMoveTarget.hidden(beside: place)
         try Folder.make(making, mode: 0o700)
         lock = try TargetLock(in: making, for: place)
         self.place = place

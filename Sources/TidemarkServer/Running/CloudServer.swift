@@ -46,6 +46,12 @@ public final class CloudServer: Service {
         _ configuration: ServerConfiguration, logger: Logger, onListening: @escaping @Sendable (Int) -> Void = { _ in }
     ) throws(ServerError) {
         guard CredentialStore.exists(at: configuration.directory) else {
+            guard !SQLiteMoveTarget.isUnfinished(to: configuration.directory.standardizedFileURL) else {
+                throw ServerError(
+                    .noData,
+                    "a cloud is being moved to \(configuration.directory.path), and is not there as a whole; run the same "
+                        + "'tidemark admin move' to its end")
+            }
             throw ServerError(
                 .noData,
                 "\(configuration.directory.path) has no cloud that can be served. Make one by "

@@ -12,9 +12,11 @@ extension OpenedDatabase {
         _ progress: (CloudVerification.Progress) throws -> Void
     ) async throws -> CloudVerification.Report {
         var report = CloudVerification.Report()
-        for (name, environment) in try await backend.containers() {
+        let containers = try await backend.containers()
+        report.containers = Set(containers.map { $0.name }).count
+        for (name, environment) in containers {
             let place = "\(name) (\(environment.rawValue))"
-            report.containers += 1
+            report.environments += 1
             try progress(.init(place: place, records: report.records, assets: report.assets))
             let (examination, records) = try await backend.examine(name, environment) { _ in }
             report.records += records

@@ -208,6 +208,20 @@ import TidemarkModel
         }
     }
 
+    @Test func `a place to which a cloud is being moved is told to be that, and not to be an empty one`() throws {
+        let scratch = try Scratch()
+        try FileManager.default.createDirectory(at: scratch[".cloud.moving"], withIntermediateDirectories: true)
+        for path in ["cloud", "cloud/"] {
+            let directory = scratch.url.appendingPathComponent(path, isDirectory: true)
+            #expect {
+                _ = try CloudServer(ServerConfiguration(directory: directory), logger: .init(label: "test"))
+            } throws: { error in
+                (error as? ServerError)?.code == .noData && "\(error)".contains("run the same 'tidemark admin move' to its end")
+                    && !"\(error)".contains("container add")
+            }
+        }
+    }
+
     @Test func `a place where nothing can be served is told with what helps`() async throws {
         let scratch = try Scratch()
         #expect {

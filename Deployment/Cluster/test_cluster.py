@@ -1,0 +1,155 @@
+#!/usr/bin/env python3
+"""Tests of what can be told without a cluster that runs: kept passwords, signals, ports, leftovers and what is printed."""
+
+import contextlib
+import os
+import pathlib
+import shutil
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import unittest
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import leftovers  # noqa: E402
+import nodes  # noqa: E402
+import report  # noqa: E402
+from cluster import Cluster  # noqa: E402
+from nodes import ClusterError, Interrupted, Interruption, wait_until  # noqa: E402
+
+
+class ClusterTests(unittest.TestCase):
+    def setUp(self):
+        # The user of the databases passes through it.
+        self.directory = pathlib.Path(tempfile.mkdtemp(prefix="tidemark-test-"))
+        self.directory.chmod(0o755)
+        self.addCleanup(shutil.rmtree, self.directory, True)
+
+    def cluster(self, **options):
+        return Cluster(self.directory / "kept", namespaces=False, weed="weed", **options)
+
+    def test_passwords_of_a_directory_are_used_again_and_are_closed_to_others(self):
+        first, second = self.cluster(), self.cluster()
+        self.assertEqual(first.secrets, second.secrets)
+        self.assertEqual(stat.S_IMODE((self.directory / "kept" / "cluster.json").stat().st_mode), 0o600)
+
+    def test_databases_without_their_passwords_are_refused(self):
+        (self.directory / "kept" / "db2" / "data").mkdir(parents=True)
+        with self.assertRaisesRegex(ClusterError, "no cluster.json with their passwords"):
+            self.cluster()
+
+    def test_a_directory_of_network_namespaces_is_refused_on_loopback_addresses(self):
+        self.cluster()
+        file = self.directory / "kept" / "cluster.json"
+        file.write_text(file.read_text().replace("loopback", "namespaces"))
+        with self.assertRaisesRegex(ClusterError, "without --loopback"):
+            self.cluster()
+
+    def test_the_environment_has_the_passwords_and_is_closed_to_others(self):
+        cluster = self.cluster()
+        path = report.write_environment(cluster, cluster.directory)
+        self.assertEqual(stat.S_IMODE(path.stat().st_mode), 0o600)
+        said = subprocess.run(["sh", "-c", f". {path}; printf %s \"$TIDEMARK_DATABASE $PGPASSWORD\""], capture_output=True, text=True).stdout
+        self.assertEqual(said, f"{cluster.url} {cluster.secrets['tidemark']}")
+
+    def test_a_signal_ends_a_wait_at_once_and_nothing_else(self):
+        interruption, nodes.INTERRUPTION = nodes.INTERRUPTION, Interruption()
+        before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+        try:
+            nodes.INTERRUPTION.listen()
+            timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGHUP))
+            timer.start()
+            begin = time.monotonic()
+            with self.assertRaises(Interrupted):
+                wait_until("what never comes", 60, lambda: False)
+            self.assertLess(time.monotonic() - begin, 10)
+            # What does not wait goes on; the next wait does not begin.
+            os.kill(os.getpid(), signal.SIGTERM)
+            with self.assertRaises(Interrupted):
+                wait_until("what is there", 60, lambda: True)
+            self.assertEqual(nodes.INTERRUPTION.signal, signal.SIGHUP)
+        finally:
+            nodes.INTERRUPTION = interruption
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def test_a_wait_says_what_it_waits_for(self):
+        said, moments = [], iter(range(0, 100, 4))
+        with contextlib.ExitStack() as stack:
+            clock, sleep = nodes.time.monotonic, nodes.time.sleep
+            stack.callback(setattr, nodes.time, "monotonic", clock)
+            stack.callback(setattr, nodes.time, "sleep", sleep)
+            nodes.time.monotonic, nodes.time.sleep = lambda: next(moments), lambda seconds: None
+            with self.assertRaisesRegex(ClusterError, "a primary: not within 30 s"):
+                wait_until("a primary", 30, lambda: False, notice=said.append)
+        self.assertEqual(said, [12, 20])
+
+    def test_a_port_in_use_is_named_with_the_process_that_has_it(self):
+        with socket.socket() as taken:
+            taken.bind(("127.0.0.1", 0))
+            taken.listen()
+            port = taken.getsockname()[1]
+            with self.assertRaisesRegex(ClusterError, f"127.0.0.1:{port} are in use") as raised:
+                leftovers.check_free([("db1", "127.0.0.1", port)])
+            if sys.platform == "linux":
+                self.assertIn(f"by the processes {os.getpid()} ", str(raised.exception))
+        leftovers.check_free([("db1", "127.0.0.1", port)])
+
+    def test_a_cluster_that_has_started_nothing_ends_no_database(self):
+        cluster = self.cluster()
+        data = cluster["db1"].directory / "data"
+        data.mkdir()
+        other = subprocess.Popen(["sleep", "60"], cwd=data)
+        try:
+            (data / "postmaster.pid").write_text(f"{other.pid}\n")
+            self.assertEqual(cluster.postgres(cluster["db1"]), other.pid)
+            cluster.end()
+            cluster.end(kills=True)
+            self.assertIsNone(other.poll())
+        finally:
+            other.kill()
+            other.wait()
+
+    def test_sockets_of_a_cluster_are_removed_and_no_others(self):
+        ports = leftovers.bucket_ports(self.directory)
+        own = pathlib.Path(f"/tmp/seaweedfs-filer-grpc-{ports['filer'] + 10_000}.sock")
+        other = pathlib.Path(f"/tmp/seaweedfs-filer-{ports['filer'] + 20_000}.sock")
+        self.addCleanup(other.unlink)
+        own.touch()
+        other.touch()
+        leftovers.remove_sockets(self.directory)
+        self.assertFalse(own.exists())
+        self.assertTrue(other.exists())
+
+    def test_what_is_typed_next_is_complete(self):
+        cluster = self.cluster(server=pathlib.Path("tidemark-server"))
+        found = cluster.report() | {"container": "journal", "email": "anna@example.org", "passwordFile": str(self.directory / "a password")}
+        text = report.text(cluster, found, self.directory / "environment", pathlib.Path(".build/release/tidemark"))
+        self.assertIn(f".build/release/tidemark account sign-in a1.tidemark --server http://{cluster['proxy'].address}:8080 --insecure-http", text)
+        self.assertIn(f"--password-stdin < '{self.directory}/a password'", text)
+        self.assertIn(f"http://{cluster['server2'].address}:8080", text)
+        self.assertNotIn("account sign-in", report.text(cluster, cluster.report(), self.directory / "environment", None))
+
+    def test_a_part_that_ends_is_named_once(self):
+        cluster, said = self.cluster(), []
+        cluster["server2"].start("server", ["sleep", "60"])
+        watch = report.Watch(cluster, said.append)
+        watch.look()
+        self.assertEqual(said, [])
+        process = cluster["server2"].processes["server"]
+        process.kill()
+        process.wait()
+        watch.look()
+        watch.look()
+        self.assertEqual(len(said), 1)
+        self.assertIn(f"server2: server (process {process.pid}) has ended, with -9; it is not started again", said[0])
+
+
+if __name__ == "__main__":
+    unittest.main()
