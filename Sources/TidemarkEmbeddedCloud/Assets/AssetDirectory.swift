@@ -300,9 +300,27 @@ actor AssetDirectory: AssetStorage {
         assets.filter { isStray($0, owner: owner, at: now, since: began) }
     }
 
-    /// Those that are to be touched when somebody asks for them.
-    func aging(_ assets: [CloudAsset], owner: String) -> [CloudAsset] {
-        assets.filter { (time(of: $0, owner: owner).map { -$0.timeIntervalSinceNow } ?? .infinity) > Self.freshAge }
+    /// Those that are to be touched when a client asks for them, and those that it has to send.
+    func examine(
+        _ assets: [CloudAsset], owner: String
+    ) throws(CloudError) -> (aging: [CloudAsset], missing: [CloudAsset]) {
+        var (aging, missing): ([CloudAsset], [CloudAsset]) = ([], [])
+        for asset in assets {
+            if let time = time(of: asset, owner: owner) {
+                if -time.timeIntervalSinceNow > Self.freshAge { aging.append(asset) }
+            } else if isMissing(asset, owner: owner) {
+                missing.append(asset)
+            } else {
+                aging.append(asset)
+            }
+        }
+        return (aging, missing)
+    }
+
+    /// Whether a content is certainly not there. A directory that can't be read may have it.
+    private nonisolated func isMissing(_ asset: CloudAsset, owner: String) -> Bool {
+        guard let whole = try? place(asset, owner: owner, by: nil).whole else { return true }
+        return access(whole.path, F_OK) != 0 && (errno == ENOENT || errno == ENOTDIR)
     }
 
     /// Has a content stay as one does that has just come. If that fails, a sweep may remove the content before a record names it. The cloud
