@@ -150,7 +150,7 @@ package final class SharedAssetDirectory: Sendable {
     /// The error of an empty directory that no database has been tied to, where the database names contents.
     package var emptiness: CloudError {
         failure(
-            "is empty, and the database names contents. Is the file system mounted? Where the contents are lost, make an empty file with 'touch \(marker.path)', and start a server"
+            "is empty, and the database names contents. Is the file system mounted? Where the contents are lost, make an empty file with 'touch \(marker.path)', and start again"
         )
     }
 
@@ -161,11 +161,11 @@ package final class SharedAssetDirectory: Sendable {
         switch found {
         case .of:
             failure(
-                "belongs to another database, as its file \(Self.markerName) says. Name the directory of this one; or, to take this one, empty that file and start a server"
+                "belongs to another database, as its file \(Self.markerName) says. Name the directory of this one; or, to take this one, empty that file and start again"
             )
         case .missing, .unclaimed:
             failure(
-                "lacks the file \(Self.markerName) that this database's directory has. Is the file system mounted? Where the contents were moved here by hand, copy that file, too, or make an empty one with 'touch \(marker.path)' and start a server"
+                "lacks the file \(Self.markerName) that this database's directory has. Is the file system mounted? Where the contents were moved here by hand, copy that file, too, or make an empty one with 'touch \(marker.path)' and start again"
             )
         }
     }
