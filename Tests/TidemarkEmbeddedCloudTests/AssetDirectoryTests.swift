@@ -91,6 +91,28 @@ struct AssetDirectoryTests {
         #expect(chmod(scratch["shared"].path, 0o700) == 0)
     }
 
+    /// Whether a folder is in another file system than the tests' files.
+    private static let hasOtherFileSystem: Bool = {
+        var (one, other) = (stat(), stat())
+        let place = FileManager.default.temporaryDirectory.path
+        return access("/dev/shm", W_OK) == 0 && stat("/dev/shm", &one) == 0 && stat(place, &other) == 0
+            && one.st_dev != other.st_dev
+    }()
+
+    @Test(.enabled(if: hasOtherFileSystem)) func `a file of another file system is taken in as well`() async throws {
+        let scratch = try Scratch()
+        let storage = try shared(scratch).storage
+        let content = AssetStorageContract.content(100_000, 3)
+        let asset = AssetDigest.asset(of: content)
+        let file = URL(fileURLWithPath: "/dev/shm/tidemark-test-\(UUID().uuidString)")
+        defer { unlink(file.path) }
+        try content.write(to: file)
+        try await storage.adopt(file, as: asset, owner: "_owner")
+        #expect(!FileManager.default.fileExists(atPath: file.path))
+        #expect(try await storage.piece(of: asset, from: 0, count: 100_000, owner: "_owner") == content)
+        #expect(try await storage.unfinished(beside: nil, owner: "_owner", by: nil) == 0)
+    }
+
     // Uploads that fail
 
     @Test func `an upload that can't be put in its place begins again, and leaves what is there as it was`() async throws {

@@ -186,7 +186,7 @@ actor AssetDirectory: AssetStorage {
         return error
     }
 
-    /// Puts a content in its place that has come whole, as a file of the same file system. The caller has hashed it.
+    /// Puts a content in its place that has come whole. The caller has hashed it.
     ///
     /// One of the same digest that is there already is the same.
     func adopt(_ file: URL, as asset: CloudAsset, owner: String) throws(CloudError) {
@@ -202,12 +202,28 @@ actor AssetDirectory: AssetStorage {
             }
             guard fsync(descriptor) == 0 else { throw failure("make durable", file) }
             try make(whole.deletingLastPathComponent())
-            guard rename(file.path, whole.path) == 0 else { throw failure("put in its place", file) }
+            if rename(file.path, whole.path) != 0 {
+                guard errno == EXDEV else { throw failure("put in its place", file) }
+                try copy(file, to: whole, of: owner)
+            }
             try synchronize(whole.deletingLastPathComponent())
             try shared?.check()
         } catch {
             throw failure(storing: error)
         }
+    }
+
+    /// Moves a file from another file system: a server's own one has what is on its way to a directory that servers share.
+    private func copy(_ file: URL, to whole: URL, of owner: String) throws {
+        let uploads = folder(of: owner).appendingPathComponent("uploads", isDirectory: true)
+        try make(uploads)
+        // One that a server leaves behind that ends meanwhile goes with the uploads that nobody goes on with.
+        let new = uploads.appendingPathComponent("\(whole.lastPathComponent)-\(UUID().uuidString)")
+        defer { unlink(new.path) }
+        try FileManager.default.copyItem(at: file, to: new)
+        try synchronize(new)
+        guard rename(new.path, whole.path) == 0 else { throw failure("put in its place", new) }
+        unlink(file.path)
     }
 
     // What has come is hashed as it comes, where one process takes in all of it.
