@@ -442,8 +442,8 @@ let package = Package(
         .testTarget(
             name: "TidemarkS3Tests",
             dependencies: [
-                "TestServers", "TestSupport", "TidemarkCloud", "TidemarkCloudEngine", "TidemarkHTTP", "TidemarkModel",
-                "TidemarkS3",
+                "TestServers", "TestSupport", "TidemarkCloud", "TidemarkCloudEngine", "TidemarkEmbeddedCloud", "TidemarkHTTP",
+                "TidemarkModel", "TidemarkS3",
             ],
             swiftSettings: strict),
         .target(

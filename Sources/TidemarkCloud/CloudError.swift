@@ -89,6 +89,8 @@ public struct CloudError: Error, Sendable {
     package var schemaMismatch: SchemaMismatch?
     /// With ``Code/notAuthenticated``, of a server: `false` where it does not have the container, whoever asks.
     package var containerIsServed = true
+    /// With ``Code/serviceUnavailable``, of what has the contents of assets: whether it has refused nothing, but could not be asked, or has failed.
+    package var isOutOfReach = false
     /// What a server tells clients in place of ``reason``; `nil` where the code decides it.
     package var publicReason: String?
 

@@ -132,8 +132,12 @@ public final class EmbeddedCloud: Sendable {
         (self.removesByItself, observe, storage, assets) = (removesByItself, nil, nil, nil)
     }
 
-    /// The storage of assets in a directory that several servers share.
-    package static func sharedAssets(in folder: URL) -> any AssetStorage { AssetDirectory(folder) }
+    /// The storage of assets in a folder of a directory that several servers share.
+    ///
+    /// - Parameter directory: The directory, which is looked at before the folder is used; `nil` where it is there.
+    package static func sharedAssets(in folder: URL, of directory: SharedAssetDirectory? = nil) -> any AssetStorage {
+        AssetDirectory(folder, in: directory)
+    }
 
     /// Where the cloud is, for messages.
     package var place: String { backend?.name ?? directory.path }

@@ -171,10 +171,11 @@ public struct EmbeddedDatabase: CloudDatabase {
         try await container.engine.token(of: zone, isFirst: true, caller())
     }
 
-    /// Returns the assets that have to be uploaded, each with the bytes that the cloud has of it. The others are kept for at least a
-    /// day, so that a record can name them.
+    /// Returns the assets that have to be uploaded, each with the bytes that the cloud has of it: also those that records name and whose
+    /// contents are missing. The others are kept for at least a day, so that a record can name them.
     ///
-    /// - Throws: `CloudError` `invalidArguments` for a malformed digest or size, `limitExceeded` for too many assets, `zoneNotFound`.
+    /// - Throws: `CloudError` `invalidArguments` for a malformed digest or size, `limitExceeded` for too many assets, `zoneNotFound`;
+    ///   `serviceUnavailable` where the place of the contents is not there.
     public func missingAssets(_ assets: [CloudAsset], in zone: CloudZoneID) async throws(CloudError) -> [CloudAsset: Int64] {
         try await container.engine.missingAssets(assets, in: zone, container.assetStorage, caller())
     }
@@ -195,7 +196,7 @@ public struct EmbeddedDatabase: CloudDatabase {
     /// Stores a whole content, as ``upload(_:of:at:in:)`` does with its last piece.
     ///
     /// - Parameters:
-    ///   - file: A file in the file system of the cloud's directory. It moves from there, unless the cloud has the content.
+    ///   - file: A file, best in the file system of the cloud's directory. It moves from there, unless the cloud has the content.
     ///   - asset: The digest and the size that the caller has found.
     package func adopt(_ file: URL, _ asset: CloudAsset, in zone: CloudZoneID) async throws(CloudError) {
         try await container.engine.adopt(file, asset, in: zone, container.assetStorage, caller(writing: zone))

@@ -65,12 +65,24 @@ extension S3AssetStorage {
         await each(assets) { await self.age($0, owner).isStray(at: now, since: began) }
     }
 
-    package func aging(_ assets: [CloudAsset], owner: String) async -> [CloudAsset] {
+    /// Asks for each content once. One that the bucket does not answer for is aging: records go on without the bucket.
+    package func examine(
+        _ assets: [CloudAsset], owner: String
+    ) async throws(CloudError) -> (aging: [CloudAsset], missing: [CloudAsset]) {
         let now = now()
-        return await each(assets) {
-            guard case .stored(let time) = await self.age($0, owner) else { return true }
-            return now.timeIntervalSince(time) > Self.freshAge
+        let missing = LockedValue<Set<CloudAsset>>([])
+        let aging = await each(assets) {
+            switch await self.age($0, owner) {
+            case .stored(let time): return now.timeIntervalSince(time) > Self.freshAge
+            case .unknown: return true
+            case .missing:
+                let asset = $0
+                missing.withLock { _ = $0.insert(asset) }
+                return false
+            }
         }
+        let gone = missing.withLock { $0 }
+        return (aging, assets.filter { gone.contains($0) })
     }
 
     /// Blocks the thread for a request: the object is copied onto itself.

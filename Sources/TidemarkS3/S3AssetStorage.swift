@@ -60,6 +60,20 @@ package final class S3AssetStorage: AssetStorage {
         }
     }
 
+    /// As ``check()``, for a server that starts: records are served without the bucket.
+    ///
+    /// - Returns: Why the bucket can't be used for the moment: it can't be reached, fails, or is full. `nil` where it can be used.
+    /// - Throws: `CloudError` of a bucket that refuses the keys, or is not there under its name; `invalidArguments` where there are no keys.
+    package func checkAtStart() async throws(CloudError) -> CloudError? {
+        do throws(CloudError) {
+            try await check()
+            return nil
+        } catch {
+            guard error.isOutOfReach || error.code == .quotaExceeded else { throw error }
+            return error
+        }
+    }
+
     /// As ``check()``, for who asks each second whether the bucket can be used: while it can, it is asked for a list alone, and objects are stored and
     /// removed each ten minutes. In a bucket that keeps versions, each object that was stored and removed leaves two.
     package func checkOften() async throws(CloudError) {

@@ -112,7 +112,8 @@ final class S3Client: Sendable {
 
         /// - Returns: `nil` where this was the last time.
         mutating func pause(_ outcome: Outcome) throws(CloudError) -> Duration? {
-            guard case .again(let error) = outcome else { return nil }
+            guard case .again(var error) = outcome else { return nil }
+            error.isOutOfReach = true
             let pause = backoff.fail(asked: error.retryAfter.map { min($0, .seconds(10)) })
             guard backoff.failures < attempts, ContinuousClock.now + pause < end else { throw error }
             return pause
@@ -197,7 +198,13 @@ final class S3Client: Sendable {
         case (_, "RequestTimeTooSkewed"):
             return .failed(failure("refuses requests, since the clock of this machine is wrong: \(said)", .serviceUnavailable))
         case (401, _), (403, _):
-            return .failed(failure("refuses the keys, or they lack a right: \(said)", .serviceUnavailable))
+            return .failed(
+                failure("refuses the keys, or they lack a right: \(said). Check both", .serviceUnavailable))
+        case (404, "NoSuchBucket"):
+            return .failed(
+                failure(
+                    "is not there: \(said). Create it, as 'aws s3 mb s3://\(configuration.bucket)' does, or check its name",
+                    .serviceUnavailable))
         case (404, _):
             return .failed(failure("is not there: \(said)", .serviceUnavailable))
         default: return .failed(failure("refuses a request: \(said)", .internalError))

@@ -82,6 +82,16 @@ package struct S3Configuration: Sendable {
         readEndpoint = "\(place.scheme)://\(place.host.lowercased())\(port.map { ":\($0)" } ?? "")"
     }
 
+    /// What is amiss with the endpoint at which clients read contents: clients that came to the server by https, or from its own machine, follow
+    /// to no address of another machine that is without https. `nil` for nothing.
+    package var warningOfReads: String? {
+        guard let readEndpoint, readEndpoint.hasPrefix("http:"), let host = URLComponents(string: readEndpoint)?.host,
+            host != "localhost", !host.hasPrefix("127."), !["::1", "[::1]"].contains(host)
+        else { return nil }
+        return
+            "clients read contents at \(readEndpoint), without https: those that reach the server by https, or on its own machine, follow no such address. Give the bucket's https address with --s3-public-endpoint"
+    }
+
     /// - Parameter name: What an endpoint that is none is called.
     private static func parts(
         of endpoint: String, _ name: String

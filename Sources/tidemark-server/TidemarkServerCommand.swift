@@ -40,8 +40,8 @@ struct TidemarkServerCommand: AsyncParsableCommand {
             TIDEMARK_PORT_FILE. The command line goes before the environment, and the environment before the file.
 
             Exit codes: 0 ended as told; 64 wrong usage; 66 the directory holds no cloud that can be served, or a certificate or the \
-            configuration can't be read; 69 the address can't be listened on, or the \
-            database or the bucket can't be reached or used; 74 a file can't be read or written.
+            configuration can't be read; 69 the address can't be listened on, the \
+            database can't be reached or used, or the place of the assets is not there or refuses; 74 a file can't be read or written.
             """,
         version: "0.1.0")
 

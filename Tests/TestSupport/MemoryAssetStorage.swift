@@ -84,8 +84,11 @@ package final class MemoryAssetStorage: AssetStorage {
     private func isUnknown(_ asset: CloudAsset, _ owner: String, at now: Date, since began: Date) -> Bool {
         time(asset, owner).map { $0 > began && now.timeIntervalSince($0) > Self.oldAge } ?? false
     }
-    package func aging(_ assets: [CloudAsset], owner: String) async -> [CloudAsset] {
-        assets.filter { age($0, owner, at: Date()) > 3_600 }
+    package func examine(
+        _ assets: [CloudAsset], owner: String
+    ) async throws(CloudError) -> (aging: [CloudAsset], missing: [CloudAsset]) {
+        let missing = assets.filter { time($0, owner) == nil }
+        return (assets.filter { !missing.contains($0) && age($0, owner, at: Date()) > 3_600 }, missing)
     }
 
     // All contents

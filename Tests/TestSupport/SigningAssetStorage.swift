@@ -53,8 +53,10 @@ package struct SigningAssetStorage: AssetStorage {
     package func strays(_ assets: [CloudAsset], owner: String, at now: Date, since began: Date) async -> [CloudAsset] {
         await storage.strays(assets, owner: owner, at: now, since: began)
     }
-    package func aging(_ assets: [CloudAsset], owner: String) async -> [CloudAsset] {
-        await storage.aging(assets, owner: owner)
+    package func examine(
+        _ assets: [CloudAsset], owner: String
+    ) async throws(CloudError) -> (aging: [CloudAsset], missing: [CloudAsset]) {
+        try await storage.examine(assets, owner: owner)
     }
     package func touch(_ asset: CloudAsset, owner: String) { storage.touch(asset, owner: owner) }
     package func owners() async throws(CloudError) -> [String] { try await storage.owners() }

@@ -18,6 +18,103 @@ struct AssetDirectoryTests {
             })
     }
 
+    // Over a directory that servers share
+
+    /// A directory that is tied, and the storage of a container in it.
+    private func shared(_ scratch: Scratch) throws -> (directory: SharedAssetDirectory, storage: AssetDirectory) {
+        try FileManager.default.createDirectory(at: scratch["shared"], withIntermediateDirectories: true)
+        let directory = SharedAssetDirectory(scratch["shared"])
+        try directory.writeMarker("0123")
+        directory.expect("0123")
+        return (directory, AssetDirectory(scratch["shared/journal/production"], in: directory))
+    }
+
+    @Test(arguments: AssetStorageContract.all)
+    func `a directory that servers share keeps it`(_ check: AssetStorageContract) async throws {
+        let scratch = try Scratch()
+        let directory = try shared(scratch).directory
+        try await check.run(
+            AssetStorageContract.Subject {
+                AssetDirectory(scratch["shared/journal/production"], in: directory)
+            } file: {
+                try scratch.write("", to: "file-\(UUID().uuidString)")
+            })
+    }
+
+    @Test(arguments: ["moved away", "empty", "another's"])
+    func `a directory that is not the database's takes and gives no content, and is not made`(_ how: String) async throws {
+        let scratch = try Scratch()
+        let (directory, storage) = try shared(scratch)
+        let (old, new) = (AssetStorageContract.content(1000, 1), AssetStorageContract.content(1000, 2))
+        let (known, other) = (AssetDigest.asset(of: old), AssetDigest.asset(of: new))
+        _ = try await storage.add(old, to: known, at: 0, owner: "_owner", by: nil)
+        try FileManager.default.moveItem(at: scratch["shared"], to: scratch["away"])
+        if how != "moved away" {
+            try FileManager.default.createDirectory(at: scratch["shared"], withIntermediateDirectories: true)
+        }
+        if how == "another's" { try SharedAssetDirectory(scratch["shared"]).writeMarker("4567") }
+        let before = try? FileManager.default.contentsOfDirectory(atPath: scratch["shared"].path)
+        let file = try scratch.write(new, to: "file")
+        let attempts: [@Sendable () async throws -> Void] = [
+            { _ = try await storage.add(new, to: other, at: 0, owner: "_owner", by: nil) },
+            { _ = try await storage.add(new.prefix(10), to: other, at: 0, owner: "_owner", by: nil) },
+            { try await storage.adopt(file, as: other, owner: "_owner") },
+            { _ = try await storage.piece(of: known, from: 0, count: 10, owner: "_owner") },
+            { _ = try await storage.examine([known], owner: "_owner") },
+            { _ = try await storage.owners() }, { _ = try await storage.digests(of: "_owner", from: nil) },
+            { _ = try await storage.received(other, owner: "_owner", by: nil) },
+            { _ = try await storage.unfinished(beside: nil, owner: "_owner", by: nil) }, { try directory.check() },
+        ]
+        for (number, attempt) in attempts.enumerated() {
+            let error = await #expect(throws: CloudError(.serviceUnavailable, ""), "\(number)") { try await attempt() }
+            #expect(error?.retryAfter != nil)
+            #expect(error?.reasonForClients.contains(scratch.url.path) == false)
+        }
+        // Nothing that seems to be missing may go.
+        #expect(!storage.isOld(known, owner: "_owner", at: Date() + 1e6))
+        #expect(await storage.old([known], owner: "_owner", at: Date() + 1e6) == [])
+        #expect(FileManager.default.fileExists(atPath: file.path))
+        #expect((try? FileManager.default.contentsOfDirectory(atPath: scratch["shared"].path)) == before)
+        // With the right one in its place it goes on, within a second.
+        try? FileManager.default.removeItem(at: scratch["shared"])
+        try FileManager.default.moveItem(at: scratch["away"], to: scratch["shared"])
+        try directory.check()
+        #expect(try await storage.piece(of: known, from: 0, count: 1000, owner: "_owner") == old)
+    }
+
+    @Test(.enabled(if: geteuid() != 0)) func `a directory that can't be written to says for whom`() async throws {
+        let scratch = try Scratch()
+        let directory = try shared(scratch).directory
+        #expect(chmod(scratch["shared"].path, 0o500) == 0)
+        let error = #expect(throws: CloudError(.serviceUnavailable, "")) { try directory.checkIsWritable() }
+        #expect(error?.reason.contains("'chown \(NSUserName()) \(scratch["shared"].path)'") == true, "\(error?.reason ?? "")")
+        #expect(chmod(scratch["shared"].path, 0o700) == 0)
+    }
+
+    /// Whether a folder is in another file system than the tests' files.
+    private static let hasOtherFileSystem: Bool = {
+        var (one, other) = (stat(), stat())
+        let place = FileManager.default.temporaryDirectory.path
+        return access("/dev/shm", W_OK) == 0 && stat("/dev/shm", &one) == 0 && stat(place, &other) == 0
+            && one.st_dev != other.st_dev
+    }()
+
+    @Test(.enabled(if: hasOtherFileSystem)) func `a file of another file system is taken in as well`() async throws {
+        let scratch = try Scratch()
+        let storage = try shared(scratch).storage
+        let content = AssetStorageContract.content(100_000, 3)
+        let asset = AssetDigest.asset(of: content)
+        let file = URL(fileURLWithPath: "/dev/shm/tidemark-test-\(UUID().uuidString)")
+        defer { unlink(file.path) }
+        try content.write(to: file)
+        try await storage.adopt(file, as: asset, owner: "_owner")
+        #expect(!FileManager.default.fileExists(atPath: file.path))
+        #expect(try await storage.piece(of: asset, from: 0, count: 100_000, owner: "_owner") == content)
+        #expect(try await storage.unfinished(beside: nil, owner: "_owner", by: nil) == 0)
+    }
+
+    // Uploads that fail
+
     @Test func `an upload that can't be put in its place begins again, and leaves what is there as it was`() async throws {
         let scratch = try Scratch()
         let storage = AssetDirectory(scratch["assets"])

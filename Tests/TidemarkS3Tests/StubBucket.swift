@@ -114,6 +114,8 @@ final class StubBucket: Sendable {
         state.withLock { $0.objects[key] = Object(content: content, modified: Date()) }
     }
 
+    func remove(_ key: String) { state.withLock { $0.objects[key] = nil } }
+
     // Serving
 
     private func serve(_ client: Int32) {

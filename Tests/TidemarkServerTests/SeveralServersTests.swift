@@ -51,7 +51,13 @@ struct SeveralServersTests {
                 "has tables of something else (accounts); give Tidemark a database or a schema of its own"
             ),
             (["--database", address, "--assets", scratch["none"].path], 69, "the directory of assets"),
-            (["--database", address], 64, "--database and --assets go together"),
+            (["--database", address], 64, "--assets is missing"),
+            (["--assets", scratch.url.path], 64, "--database is missing"),
+            (
+                ["--database", address, "--assets", scratch.url.path, "--database-direct", address], 64,
+                "--database-direct needs --database-pooler"
+            ),
+            (["--database", address, "--assets", "s3:/journal"], 64, "--assets takes s3://bucket"),
             (["--database", "postgresql://a:secret@b/c", "--assets", scratch.url.path], 64, "contains a password"),
             (["--database", address, "--assets", "ftp://x"], 64, "--assets takes s3://bucket"),
         ]
@@ -61,6 +67,35 @@ struct SeveralServersTests {
             #expect(!result.errors.contains("secret") && !result.errors.contains("SQLSTATE"))
             #expect(!result.errors.contains("Is the server running"))
         }
+        // The variable that is there is not the wrong one.
+        let half = try await tool.run(["--port", "0"], environment: ["TIDEMARK_DATABASE": address])
+        #expect(
+            half.status == 64 && half.errors.contains("--assets is missing") && !half.errors.contains("is wrong"),
+            "\(half.errors)")
+    }
+
+    @Test func `a server starts without its bucket, which is warned of, and serves records`() async throws {
+        let (scratch, postgres) = (try Scratch(), try PostgresServer.shared())
+        let (address, port) = (postgres.address(try postgres.makeDatabase()), scratch["port"])
+        let bucket = ["--database", address, "--assets", "s3://journal", "--s3-endpoint", "http://127.0.0.1:1"]
+        let keys = ["AWS_ACCESS_KEY_ID": "AKTEST", "AWS_SECRET_ACCESS_KEY": "secret"]
+        // Accounts are administered without it, too, and without its keys.
+        let tool = try Tool()
+        #expect(try await tool.run(["admin", "container", "add", "journal"] + bucket).status == 0)
+        #expect(try await tool.run(["admin", "account", "add", "anna@example.org", "--no-password"] + bucket).status == 0)
+        let listed = try await tool.run(["admin", "account", "list"] + bucket)
+        #expect(listed.status == 0 && listed.output.contains("anna@example.org"), "\(listed.errors)")
+        let server = try Tool(named: "tidemark-server").start(
+            bucket + ["--port", "0", "--port-file", port.path, "--data", scratch["data"].path], environment: keys)
+        let isListening = try await eventually { FileManager.default.fileExists(atPath: port.path) }
+        try #require(isListening)
+        let number = try String(contentsOf: port, encoding: .utf8).trimmingCharacters(in: .whitespacesAndNewlines)
+        for (path, status) in [("/ready", 503), ("/ready?without=assets", 200)] {
+            let request = HTTPClientRequest(url: "http://127.0.0.1:\(number)\(path)")
+            let answer = try await StubbedServer.client.execute(request, timeout: .seconds(120))
+            #expect(Int(answer.status.code) == status, "\(path)")
+        }
+        #expect(await server.terminate() == 0)
     }
 
     @Test func `a server tells what it can't reach, counts its connections, and leaves no folder behind`() async throws {
@@ -94,11 +129,16 @@ struct SeveralServersTests {
             Issue.record("not '\(wanted)': \(try await text(path))")
         }
         try await becomes("ready")
+        let marker = try Data(contentsOf: assets.appendingPathComponent(".tidemark-assets"))
         try FileManager.default.removeItem(at: assets)
         try await becomes("the place of the assets can't be reached or used")
         // Records go on.
         #expect(try await text("/ready?without=assets") == "ready\n")
+        // An empty directory in its place is not the database's, until it has the file that ties both.
         try FileManager.default.createDirectory(at: assets, withIntermediateDirectories: true)
+        try await Task.sleep(for: .seconds(2))
+        try await becomes("the place of the assets can't be reached or used")
+        try marker.write(to: assets.appendingPathComponent(".tidemark-assets"))
         try await becomes("ready")
         postgres.stop()
         try await becomes("the database can't be reached or used")

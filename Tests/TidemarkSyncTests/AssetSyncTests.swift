@@ -55,6 +55,22 @@ import TidemarkTransfer
         #expect(recording.uploads == 6 + 3)
     }
 
+    @Test func `a content that can't be fetched keeps its own record away alone, which comes when it can be`() async throws {
+        let devices = try await LazyDevices(.all)
+        try await LazyDevices.save(LazyDevices.picture(1), as: "picture", on: devices.maker)
+        try await devices.maker.set("note", ["caption": .string("without a picture")])
+        #expect(try await devices.maker.engine.sync().isComplete)
+        // As where a server sends to an address that is not followed.
+        devices.database.downloadsFail(with: .internalError)
+        let report = try await devices.viewer.engine.sync()
+        #expect(report.deferred == 1)
+        #expect(try devices.viewer.records().keys.sorted() == ["note"])
+        devices.database.downloadsFail(with: nil)
+        #expect(try await devices.viewer.engine.sync().deferred == 0)
+        #expect(try devices.viewer.records().keys.sorted() == ["note", "picture"])
+        #expect(try devices.isHere(devices.asset("picture")))
+    }
+
     @Test func `what was interrupted goes on where it was, up and down`() async throws {
         let scratch = try Scratch()
         let cloud = try await TestCloud(scratch)

@@ -48,9 +48,10 @@ extension CloudEngine {
         guard piece.count <= limits.bytesPerAssetPiece else {
             throw CloudError(.limitExceeded, "a piece has \(limits.bytesPerAssetPiece) bytes at the most, not \(piece.count)")
         }
-        guard try await isMissing(asset, in: id, assetStorage, caller) else { return asset.size }
+        let need = try await need(of: asset, in: id, assetStorage, caller)
+        guard need != .nothing else { return asset.size }
         // What does not come at once takes its room before anything of it lies there.
-        if Int64(piece.count) < asset.size { try await reserve(asset, in: id, assetStorage, caller) }
+        if need == .room, Int64(piece.count) < asset.size { try await reserve(asset, in: id, assetStorage, caller) }
         let (received, isWhole) = try await assetStorage.add(piece, to: asset, at: offset, owner: owner, by: uploader(caller))
         guard isWhole else { return received }
         try await count(asset, in: id, assetStorage, caller)
@@ -61,7 +62,7 @@ extension CloudEngine {
     package func adopt(
         _ file: URL, _ asset: CloudAsset, in id: CloudZoneID, _ assetStorage: any AssetStorage, _ caller: Caller
     ) async throws(CloudError) {
-        guard try await isMissing(asset, in: id, assetStorage, caller) else { return }
+        guard try await need(of: asset, in: id, assetStorage, caller) != .nothing else { return }
         try await assetStorage.adopt(file, as: asset, owner: try place(id, caller).owner)
         try await count(asset, in: id, assetStorage, caller)
     }
@@ -75,24 +76,34 @@ extension CloudEngine {
         }
     }
 
-    /// Whether an asset has to come yet; then the caller may send it, and there is room.
-    private func isMissing(
-        _ asset: CloudAsset, in id: CloudZoneID, _ assetStorage: any AssetStorage, _ caller: Caller
-    ) async throws(CloudError) -> Bool {
+    /// What an asset needs that a caller wants to send.
+    private enum Need {
+        /// It is there.
+        case nothing
+        /// Its content alone: the rows name it, and its bytes are missing. They count already.
+        case content
+        /// Its content, and room for it.
+        case room
+    }
+
+    /// What an asset needs. Unless it is there, the caller may send it, and there is room.
+    private func need(
+        of asset: CloudAsset, in id: CloudZoneID, _ assetStorage: any AssetStorage, _ caller: Caller
+    ) async throws(CloudError) -> Need {
         do throws(CloudError) {
-            return try await isMissingNow(asset, in: id, assetStorage, caller)
+            return try await needNow(of: asset, in: id, assetStorage, caller)
         } catch {
             // What nobody has gone on with for a week makes room.
             guard error.code == .quotaExceeded,
                 try await forgetUploads(of: payer(try place(id, caller), caller), assetStorage)
             else { throw error }
-            return try await isMissingNow(asset, in: id, assetStorage, caller)
+            return try await needNow(of: asset, in: id, assetStorage, caller)
         }
     }
 
-    private func isMissingNow(
-        _ asset: CloudAsset, in id: CloudZoneID, _ assetStorage: any AssetStorage, _ caller: Caller
-    ) async throws(CloudError) -> Bool {
+    private func needNow(
+        of asset: CloudAsset, in id: CloudZoneID, _ assetStorage: any AssetStorage, _ caller: Caller
+    ) async throws(CloudError) -> Need {
         try asset.check()
         guard asset.size <= limits.bytesPerAsset else {
             throw CloudError(.limitExceeded, "an asset has \(limits.bytesPerAsset) bytes at the most, not \(asset.size)")
@@ -111,11 +122,11 @@ extension CloudEngine {
             if there == nil, try rows.reservation(upload) == nil { try checkRoom(for: asset, upload, caller, rows) }
             return there
         }
-        guard let there else { return true }
+        guard let there else { return .room }
         guard there == asset.size else {
             throw CloudError(.assetNotAvailable, "the content of the digest \(asset.digest) has not \(asset.size) bytes")
         }
-        return try await !keep([asset], owner: place.owner, assetStorage).isEmpty
+        return try await keep([asset], owner: place.owner, assetStorage).isEmpty ? .nothing : .content
     }
 
     // What an upload takes of a quota

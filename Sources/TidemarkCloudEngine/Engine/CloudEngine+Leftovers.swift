@@ -20,14 +20,16 @@ extension CloudEngine {
         }
     }
 
-    /// Has assets stay for another day, since somebody is told that they are there: a record that names them may be on its way.
+    /// Has assets stay for another day, since a client is told that they are there: a record that names them may be on its way.
     ///
-    /// - Returns: The digests of those that have gone meanwhile.
+    /// - Returns: The digests of those that have gone meanwhile, and of those whose contents are missing although the rows name them: the client
+    ///   has to send both.
+    /// - Throws: `CloudError` `serviceUnavailable` where the place of the contents is not there.
     func keep(_ assets: [CloudAsset], owner: String, _ assetStorage: any AssetStorage) async throws(CloudError) -> Set<String> {
         guard !assets.isEmpty else { return [] }
-        let aging = await assetStorage.aging(assets, owner: owner)
-        var gone: Set<String> = []
-        for some in Self.parts(of: aging) {
+        let examined = try await assetStorage.examine(assets, owner: owner)
+        var gone = Set(examined.missing.map(\.digest))
+        for some in Self.parts(of: examined.aging) {
             // What is old is taken away in a transaction that writes, too: one comes after the other.
             let missing = try await storage.write(owners: [owner]) { rows throws(CloudError) -> Set<String> in
                 let digests = Set(some.map(\.digest))

@@ -81,9 +81,14 @@ package protocol AssetStorage: Sendable {
     func isStray(_ asset: CloudAsset, owner: String, at now: Date, since began: Date) -> Bool
     /// Returns those of the contents for which ``isStray(_:owner:at:since:)`` holds.
     func strays(_ assets: [CloudAsset], owner: String, at now: Date, since began: Date) async -> [CloudAsset]
-    /// Returns the contents that were stored or touched more than an hour ago, and those that are missing. The engine touches them when
-    /// a client asks for them.
-    func aging(_ assets: [CloudAsset], owner: String) async -> [CloudAsset]
+    /// Looks for contents that a client asks for. The engine touches the aging ones, and has the client send the missing ones.
+    ///
+    /// - Returns: Those that were stored or touched more than an hour ago, and those that are certainly not there. One that the storage can't
+    ///   look for is among the aging ones: it passes for there.
+    /// - Throws: `CloudError` `serviceUnavailable` where the place of the contents is not there.
+    func examine(
+        _ assets: [CloudAsset], owner: String
+    ) async throws(CloudError) -> (aging: [CloudAsset], missing: [CloudAsset])
     /// Begins a content's age again.
     func touch(_ asset: CloudAsset, owner: String)
     /// Returns the owners of contents and uploads.

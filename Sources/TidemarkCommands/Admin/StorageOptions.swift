@@ -42,7 +42,19 @@ package struct StorageOptions: ParsableArguments {
     package var databaseDirect: String?
 
     package func validate() throws {
-        guard (database == nil) == (assets == nil) else { throw ValidationError("--database and --assets go together") }
+        guard database == nil || assets != nil else {
+            throw ValidationError(
+                "--assets is missing: a database needs a place for the contents of assets, such as --assets s3://bucket or --assets /mnt/assets"
+            )
+        }
+        guard assets == nil || database != nil else {
+            throw ValidationError(
+                "--database is missing: a place of assets is that of a cloud in a database, such as --database postgresql://tidemark@db1/tidemark"
+            )
+        }
+        guard databaseDirect == nil || databasePooler else {
+            throw ValidationError("--database-direct needs --database-pooler: without it the database is asked directly anyway")
+        }
         guard !databasePooler || databaseDirect != nil else {
             throw ValidationError("--database-pooler needs --database-direct: notifications between servers don't pass a pooler")
         }
@@ -52,7 +64,7 @@ package struct StorageOptions: ParsableArguments {
         guard s3Style.map({ ["path", "host"].contains($0) }) ?? true else {
             throw ValidationError("--s3-style takes path or host")
         }
-        if let assets, assets.contains("://"), Self.bucket(of: assets) == nil {
+        if let assets, assets.contains("://") || assets.lowercased().hasPrefix("s3:"), Self.bucket(of: assets) == nil {
             throw ValidationError("--assets takes s3://bucket, s3://bucket/prefix, or a directory, not '\(assets.prefix(100))'")
         }
     }

@@ -15,10 +15,26 @@ actor AssetDirectory: AssetStorage {
     private nonisolated let root: URL
     /// Held while a backup is made: no content goes meanwhile.
     private nonisolated let backupLock: URL?
+    /// The directory of several servers that it lies in, which may not be there; `nil` for a folder of a cloud's directory.
+    private nonisolated let shared: SharedAssetDirectory?
 
-    init(_ folder: URL, backupLock: URL? = nil) {
+    init(_ folder: URL, backupLock: URL? = nil, in shared: SharedAssetDirectory? = nil) {
         root = folder
-        self.backupLock = backupLock
+        (self.backupLock, self.shared) = (backupLock, shared)
+    }
+
+    private func make(_ folder: URL) throws(StoreError) {
+        if let shared { try shared.make(folder) } else { try Folder.make(folder, mode: 0o700) }
+    }
+
+    /// The error of a storing that has failed, which is that of the directory where that has gone meanwhile.
+    private func failure(storing error: any Error) -> CloudError {
+        do throws(CloudError) {
+            try shared?.check()
+            return CloudError(storage: error)
+        } catch {
+            return error
+        }
     }
 
     /// - Throws: `CloudError` `invalidArguments` for what is no digest.
@@ -41,6 +57,7 @@ actor AssetDirectory: AssetStorage {
     /// - Parameter user: Who sends it, where that is not the owner: nobody goes on with what somebody else has begun, since whoever has sent
     ///   an asset may read it.
     func received(_ asset: CloudAsset, owner: String, by user: String?) throws(CloudError) -> Int64 {
+        try shared?.checkOften()
         var status = stat()
         let part = try place(asset, owner: owner, by: user).part
         guard lstat(part.path, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { return 0 }
@@ -57,6 +74,7 @@ actor AssetDirectory: AssetStorage {
 
     /// Bytes of an owner's assets that are on their way up, but for one; what nobody has gone on with for a week is gone.
     func unfinished(beside asset: CloudAsset?, owner: String, by user: String?) throws(CloudError) -> Int64 {
+        try shared?.checkOften()
         var own: String?
         if let asset { own = try place(asset, owner: owner, by: user).part.lastPathComponent }
         let uploads = folder(of: owner).appendingPathComponent("uploads", isDirectory: true)
@@ -93,8 +111,9 @@ actor AssetDirectory: AssetStorage {
         _ piece: Data, to asset: CloudAsset, at offset: Int64, owner: String, by user: String?
     ) throws(CloudError) -> (received: Int64, isWhole: Bool) {
         let (whole, part) = try place(asset, owner: owner, by: user)
+        try shared?.check()
         do {
-            try Folder.make(part.deletingLastPathComponent(), mode: 0o700)
+            try make(part.deletingLastPathComponent())
             let descriptor = open(part.path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
             guard descriptor >= 0 else { throw failure("open", part) }
             let file = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
@@ -117,7 +136,7 @@ actor AssetDirectory: AssetStorage {
             }
             do {
                 guard try append(piece, to: asset, file, part, there) else { return (there + Int64(piece.count), false) }
-                try Folder.make(whole.deletingLastPathComponent(), mode: 0o700)
+                try make(whole.deletingLastPathComponent())
             } catch {
                 // The client has no answer, so the piece does not count: it may come again.
                 if ftruncate(descriptor, off_t(there)) != 0 { unlink(part.path) }
@@ -126,9 +145,11 @@ actor AssetDirectory: AssetStorage {
             // Over a network the file may be in its place although this fails, and is not to be cut off there.
             guard rename(part.path, whole.path) == 0 else { throw removing(part, after: failure("put in its place", part)) }
             try synchronize(whole.deletingLastPathComponent())
+            // The file system may have gone after the first look: what lies in its place is not stored.
+            try shared?.check()
             return (asset.size, true)
         } catch {
-            throw CloudError(storage: error)
+            throw failure(storing: error)
         }
     }
 
@@ -165,11 +186,12 @@ actor AssetDirectory: AssetStorage {
         return error
     }
 
-    /// Puts a content in its place that has come whole, as a file of the same file system. The caller has hashed it.
+    /// Puts a content in its place that has come whole. The caller has hashed it.
     ///
     /// One of the same digest that is there already is the same.
     func adopt(_ file: URL, as asset: CloudAsset, owner: String) throws(CloudError) {
         let whole = try place(asset, owner: owner, by: nil).whole
+        try shared?.check()
         do {
             let descriptor = open(file.path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
             guard descriptor >= 0 else { throw failure("open", file) }
@@ -179,12 +201,29 @@ actor AssetDirectory: AssetStorage {
                 throw CloudError(.assetNotAvailable, "what has come is not the \(asset.size) bytes of the digest \(asset.digest)")
             }
             guard fsync(descriptor) == 0 else { throw failure("make durable", file) }
-            try Folder.make(whole.deletingLastPathComponent(), mode: 0o700)
-            guard rename(file.path, whole.path) == 0 else { throw failure("put in its place", file) }
+            try make(whole.deletingLastPathComponent())
+            if rename(file.path, whole.path) != 0 {
+                guard errno == EXDEV else { throw failure("put in its place", file) }
+                try copy(file, to: whole, of: owner)
+            }
             try synchronize(whole.deletingLastPathComponent())
+            try shared?.check()
         } catch {
-            throw CloudError(storage: error)
+            throw failure(storing: error)
         }
+    }
+
+    /// Moves a file from another file system: a server's own one has what is on its way to a directory that servers share.
+    private func copy(_ file: URL, to whole: URL, of owner: String) throws {
+        let uploads = folder(of: owner).appendingPathComponent("uploads", isDirectory: true)
+        try make(uploads)
+        // One that a server leaves behind that ends meanwhile goes with the uploads that nobody goes on with.
+        let new = uploads.appendingPathComponent("\(whole.lastPathComponent)-\(UUID().uuidString)")
+        defer { unlink(new.path) }
+        try FileManager.default.copyItem(at: file, to: new)
+        try synchronize(new)
+        guard rename(new.path, whole.path) == 0 else { throw failure("put in its place", new) }
+        unlink(file.path)
     }
 
     // What has come is hashed as it comes, where one process takes in all of it.
@@ -231,8 +270,13 @@ actor AssetDirectory: AssetStorage {
     /// A piece of an asset that is there whole.
     func piece(of asset: CloudAsset, from offset: Int64, count: Int, owner: String) throws(CloudError) -> Data {
         let whole = try place(asset, owner: owner, by: nil).whole
+        try shared?.checkOften()
         let descriptor = open(whole.path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
-        guard descriptor >= 0 else { throw CloudError(.assetNotAvailable, "the asset \(asset.digest) is not there") }
+        guard descriptor >= 0 else {
+            // That a content is missing is said of the right directory alone.
+            try shared?.check()
+            throw CloudError(.assetNotAvailable, "the asset \(asset.digest) is not there")
+        }
         let file = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
         do {
             try file.seek(toOffset: UInt64(max(0, offset)))
@@ -249,7 +293,7 @@ actor AssetDirectory: AssetStorage {
     }
 
     nonisolated func remove(_ asset: CloudAsset, owner: String) {
-        guard let whole = try? place(asset, owner: owner, by: nil).whole else { return }
+        guard let whole = try? place(asset, owner: owner, by: nil).whole, isUsable else { return }
         guard let backupLock else {
             unlink(whole.path)
             return
@@ -279,9 +323,20 @@ actor AssetDirectory: AssetStorage {
         return attributes[.modificationDate] as? Date
     }
 
+    /// Whether the directory is the right one, as far as that matters here.
+    private nonisolated var isUsable: Bool {
+        do throws(CloudError) {
+            try shared?.check()
+            return true
+        } catch {
+            return false
+        }
+    }
+
     /// Whether a content may go that no record names. One that is not there may.
     nonisolated func isOld(_ asset: CloudAsset, owner: String, at now: Date) -> Bool {
-        (time(of: asset, owner: owner).map(now.timeIntervalSince) ?? .infinity) > Self.unnamedAge
+        guard let time = time(of: asset, owner: owner) else { return isUsable }
+        return now.timeIntervalSince(time) > Self.unnamedAge
     }
 
     /// Those that may go if no record names them.
@@ -300,9 +355,29 @@ actor AssetDirectory: AssetStorage {
         assets.filter { isStray($0, owner: owner, at: now, since: began) }
     }
 
-    /// Those that are to be touched when somebody asks for them.
-    func aging(_ assets: [CloudAsset], owner: String) -> [CloudAsset] {
-        assets.filter { (time(of: $0, owner: owner).map { -$0.timeIntervalSinceNow } ?? .infinity) > Self.freshAge }
+    /// Those that are to be touched when a client asks for them, and those that it has to send.
+    func examine(
+        _ assets: [CloudAsset], owner: String
+    ) throws(CloudError) -> (aging: [CloudAsset], missing: [CloudAsset]) {
+        try shared?.checkOften()
+        var (aging, missing): ([CloudAsset], [CloudAsset]) = ([], [])
+        for asset in assets {
+            if let time = time(of: asset, owner: owner) {
+                if -time.timeIntervalSinceNow > Self.freshAge { aging.append(asset) }
+            } else if isMissing(asset, owner: owner) {
+                missing.append(asset)
+            } else {
+                aging.append(asset)
+            }
+        }
+        if !missing.isEmpty { try shared?.check() }
+        return (aging, missing)
+    }
+
+    /// Whether a content is certainly not there. A directory that can't be read may have it.
+    private nonisolated func isMissing(_ asset: CloudAsset, owner: String) -> Bool {
+        guard let whole = try? place(asset, owner: owner, by: nil).whole else { return true }
+        return access(whole.path, F_OK) != 0 && (errno == ENOENT || errno == ENOTDIR)
     }
 
     /// Has a content stay as one does that has just come. If that fails, a sweep may remove the content before a record names it. The cloud
@@ -314,11 +389,13 @@ actor AssetDirectory: AssetStorage {
 
     /// Whose assets there are.
     func owners() throws(CloudError) -> [String] {
-        try CloudDirectory.names(in: root).filter { $0 == "public" || $0.hasPrefix("_") }.map { $0 == "public" ? "" : $0 }
+        try shared?.check()
+        return try CloudDirectory.names(in: root).filter { $0 == "public" || $0.hasPrefix("_") }.map { $0 == "public" ? "" : $0 }
     }
 
     /// Digests of an owner's contents: those that begin with one byte, and then those with the next.
     func digests(of owner: String, from place: String?) throws(CloudError) -> (digests: Set<String>, next: String?) {
+        try shared?.checkOften()
         let byte = place.flatMap { UInt8($0, radix: 16) } ?? 0
         let names = try CloudDirectory.names(
             in: folder(of: owner).appendingPathComponent(Hexadecimal.text(CollectionOfOne(byte))))

@@ -13,6 +13,7 @@ package enum PostgresCloudTables {
         // A server from before would save records without a value that nothing finds.
         PostgresMigration(3, "records without a value are found in order", oldestUser: 3, excludingWriters + withoutValue),
         PostgresMigration(4, "one server at a time sweeps assets", oldestUser: 3, sweeps),
+        PostgresMigration(5, "the directory of assets is known", oldestUser: 3, assetPlace),
     ]
 
     /// What a step begins with that older servers can't live with: it waits for all writes that have begun, and keeps others waiting until it is
@@ -167,6 +168,11 @@ package enum PostgresCloudTables {
         ALTER TABLE tidemark_containers ADD COLUMN IF NOT EXISTS swept int8 NOT NULL DEFAULT 0,
             ADD COLUMN IF NOT EXISTS sweep_renewed int8, ADD COLUMN IF NOT EXISTS sweep_owner bytea
         """
+    ]
+
+    /// The identifier that the marker of a shared directory of assets has: one row, or none while no directory is tied.
+    private static let assetPlace = [
+        "CREATE TABLE tidemark_asset_place (is_only bool PRIMARY KEY CHECK (is_only), id text NOT NULL)"
     ]
 
     private static let sharing = [

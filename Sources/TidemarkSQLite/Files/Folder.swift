@@ -124,12 +124,17 @@ package struct Folder: ~Copyable {
     }
 
     /// Makes a directory and those above it as far as they are missing, with their names durable.
-    package static func make(_ url: URL, mode: mode_t) throws(StoreError) {
+    ///
+    /// - Parameter top: A directory above, which is not made; `nil` makes all of them.
+    package static func make(_ url: URL, mode: mode_t, below top: URL? = nil) throws(StoreError) {
         if mkdir(url.path, mode) != 0 {
             if errno == EEXIST { return }
+            guard errno == ENOENT else { throw failure("make the folder", url.path) }
             let parent = url.deletingLastPathComponent()
-            guard errno == ENOENT, parent.path != url.path else { throw failure("make the folder", url.path) }
-            try make(parent, mode: 0o777)
+            guard parent.path != url.path, parent.path != top?.path else {
+                throw StoreError(.notFound, "cannot make the folder \(url.path): the one above it is not there")
+            }
+            try make(parent, mode: 0o777, below: top)
             guard mkdir(url.path, mode) == 0 || errno == EEXIST else { throw failure("make the folder", url.path) }
         }
         try Folder(at: url.deletingLastPathComponent(), followsLink: true).synchronize()

@@ -26,11 +26,12 @@ final class PostgresMoveSide: MoveTarget {
             database = PostgresDatabase(configuration)
             try await database.check()
             assetPlace = try AssetPlace(place.assets)
-            try await assetPlace.check()
             try await PostgresMigrations(PostgresCloudTables.migrations).run(on: database)
             _ = try await PostgresAccountStorage.open(database)
             _ = try await PostgresCredentialStorage.open(database)
             _ = try await PostgresSubscriptionStorage.open(database)
+            try await assetPlace.tie(to: database)
+            try await assetPlace.check()
         } catch {
             throw ServerError(storing: error)
         }

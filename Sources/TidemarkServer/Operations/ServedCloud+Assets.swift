@@ -183,6 +183,12 @@ extension ServedCloud {
         let database = try await database(call)
         let zone = try await known(asked, database)
         let found = try await database.lookup(wanted.map(\.record), in: zone, desiredKeys: Set(wanted.map(\.field)))
+        var named: Set<CloudAsset> = []
+        for (wanted, found) in zip(wanted, found) {
+            if case .success(let record) = found, case .asset(let asset)? = record.fields[wanted.field] { named.insert(asset) }
+        }
+        // A receipt is for a content that is there: no bytes come with it.
+        let missing = try await database.missingAssets(Array(named), in: zone)
         let dialect = dialect(call)
         let expires = Self.now + SignedAssetToken.receiptAge
         return .object {
@@ -192,6 +198,14 @@ extension ServedCloud {
                         guard case .success(let record) = found, case .asset(let asset)? = record.fields[wanted.field] else {
                             $0.member("recordName", wanted.record)
                             CloudError(.unknownItem, "the record has no asset '\(wanted.field)'").writeMembers(&$0, dialect)
+                            return
+                        }
+                        guard missing[asset] == nil else {
+                            $0.member("recordName", wanted.record)
+                            CloudError(
+                                .assetNotAvailable,
+                                "the content of '\(wanted.field)' is missing in the cloud: upload it again with assets/upload"
+                            ).writeMembers(&$0, dialect)
                             return
                         }
                         let pass = SignedAssetToken(

@@ -78,7 +78,8 @@ public final class CloudServer: Service {
     /// Opens the cloud of a configuration's database, and brings its tables to their newest version.
     ///
     /// - Parameter onListening: Is told the port as soon as the server can be reached.
-    /// - Throws: ``ServerError``, `storage` where the database or the place of the assets can't be reached or used.
+    /// - Throws: ``ServerError``, `storage` where the database can't be reached or used, or the place of the assets is not the database's. A
+    ///   bucket that can't be reached is logged: records are served without it.
     public static func open(
         _ configuration: ServerConfiguration, _ database: ServerConfiguration.Database, logger: Logger,
         onListening: @escaping @Sendable (Int) -> Void = { _ in }
@@ -86,6 +87,7 @@ public final class CloudServer: Service {
         let metrics = ServerMetrics(hasDatabase: true)
         let storages = try await ServedStorages(
             in: database, folder: configuration.directory, metrics: metrics, limits: configuration.limits)
+        for warning in storages.warnings { logger.warning("\(warning)") }
         let served: ServedCloud
         do {
             served = try ServedCloud(storages, metrics: metrics)

@@ -15,23 +15,36 @@ package struct OpenedDatabase: Sendable {
     let credentials: PostgresCredentialStorage
     /// Checks that the assets can be reached.
     let checkAssets: @Sendable () async throws -> Void
+    /// What is amiss with the place of the assets, and no reason not to serve records.
+    let warnings: [String]
     /// Whether the database held no cloud.
     package let isNew: Bool
 
-    /// Opens a database, and brings its tables to their newest version.
+    /// Opens a database for a program that administers, and brings its tables to their newest version. A bucket is asked when a content of it is
+    /// needed.
     ///
-    /// - Parameter makes: Whether a database without a cloud becomes one.
+    /// - Parameter makes: Whether a database without a cloud becomes one. Then a directory of assets is looked at as for a server.
     /// - Throws: ``ServerError`` `options` for an address that is none, `storage` for what can't be reached or used, `noData` for a database
     ///   that has no cloud.
     package init(_ place: ServerConfiguration.Database, makes: Bool = true) async throws(ServerError) {
-        try await self.init(place, makes: makes, metrics: PostgresMetrics(), ofBucket: S3Metrics())
+        try await self.init(place, makes: makes, serves: false, metrics: PostgresMetrics(), ofBucket: S3Metrics())
     }
 
+    /// Opens a database for a server. A bucket that can't be reached is one of ``warnings``, and one that refuses is an error.
+    ///
     /// - Parameters:
     ///   - metrics: The figures of its connections.
     ///   - bucketMetrics: The figures of the requests to a bucket.
+    /// - Throws: As ``init(_:makes:)``.
     init(
-        _ place: ServerConfiguration.Database, makes: Bool = true, metrics: PostgresMetrics, ofBucket bucketMetrics: S3Metrics
+        served place: ServerConfiguration.Database, metrics: PostgresMetrics, ofBucket bucketMetrics: S3Metrics
+    ) async throws(ServerError) {
+        try await self.init(place, makes: true, serves: true, metrics: metrics, ofBucket: bucketMetrics)
+    }
+
+    private init(
+        _ place: ServerConfiguration.Database, makes: Bool, serves: Bool, metrics: PostgresMetrics,
+        ofBucket bucketMetrics: S3Metrics
     ) async throws(ServerError) {
         do {
             var configuration = PostgresConfiguration(try PostgresAddress(place.address))
@@ -52,8 +65,9 @@ package struct OpenedDatabase: Sendable {
                 place.listenAddress.map { PostgresConfiguration(try PostgresAddress($0)) } ?? configuration, metrics: metrics)
             let assets = try AssetPlace(place.assets, reads: place.assetReads, metrics: bucketMetrics)
             checkAssets = assets.check
-            try await assets.check()
+            warnings = try await serves ? assets.warnings() : []
             backend = try await PostgresCloudBackend(database, listener: listener, assets: assets.make)
+            if makes { try await assets.tie(to: database) } else { try await assets.know(database) }
             credentials = try await PostgresCredentialStorage.open(database, listener: listener)
         } catch {
             throw ServerError(storing: error)
@@ -89,45 +103,6 @@ package struct OpenedDatabase: Sendable {
     package func close() async {
         await listener.close()
         await database.close()
-    }
-}
-
-/// Where the contents of assets are: a bucket, or a directory that servers share.
-struct AssetPlace: Sendable {
-    /// Makes the storage of a container's assets in an environment.
-    let make: @Sendable (String, StoreEnvironment) -> any AssetStorage
-    /// Checks that it can be used. It may be called each second.
-    let check: @Sendable () async throws -> Void
-
-    /// - Parameters:
-    ///   - reads: How clients read the contents.
-    ///   - metrics: The figures of the requests to a bucket.
-    init(
-        _ place: ServerConfiguration.Assets, reads: ServerConfiguration.AssetReads = .server, metrics: S3Metrics = S3Metrics()
-    ) throws(CloudError) {
-        switch place {
-        case .bucket(let bucket, let prefix, let endpoint, let region, let usesPaths):
-            var configuration = try S3Configuration(
-                bucket: bucket, endpoint: endpoint, region: region, style: usesPaths.map { $0 ? .path : .virtualHost },
-                credentials: .environment())
-            configuration.metrics = metrics
-            if case .signed(let endpoint) = reads { try configuration.signReads(at: endpoint) }
-            let probe = S3AssetStorage(configuration, prefix: prefix)
-            make = { [configuration] in S3AssetStorage(configuration, prefix: "\(prefix)\($0)/\($1.rawValue)") }
-            check = { try await probe.checkOften() }
-        case .directory(let folder):
-            guard reads == .server else {
-                throw CloudError(.invalidArguments, "a directory has no signed addresses: its assets are read through the server")
-            }
-            make = { EmbeddedCloud.sharedAssets(in: folder.appendingPathComponent("\($0)/\($1.rawValue)", isDirectory: true)) }
-            check = {
-                guard FileManager.default.isWritableFile(atPath: folder.path) else {
-                    throw CloudError(
-                        .serviceUnavailable, "the directory of assets, \(folder.path), is not there or can't be written to",
-                        retryAfter: .seconds(60))
-                }
-            }
-        }
     }
 }
 

@@ -19,6 +19,8 @@ struct ServedStorages: Sendable {
     let check: @Sendable () async throws(Missing) -> Void
     /// Checks that everything can be reached but the contents of assets, without which records go on.
     let checkRecords: @Sendable () async throws(Missing) -> Void
+    /// What is amiss as the server starts, and no reason not to.
+    let warnings: [String]
     /// Lets go of it.
     let close: @Sendable () async -> Void
 
@@ -40,16 +42,20 @@ struct ServedStorages: Sendable {
         incoming = directory.appendingPathComponent("incoming", isDirectory: true)
         check = { () async throws(Missing) in try await Self.check(cloud, access) }
         checkRecords = check
+        warnings = []
         close = {}
     }
 
     /// Opens a database and what has its assets.
     ///
-    /// - Throws: ``ServerError`` `options` for an address that is none, `storage` for what can't be reached or used.
+    /// - Throws: ``ServerError`` `options` for an address that is none, `storage` for what can't be reached or used, but for a bucket that
+    ///   can't be reached: that is one of ``warnings``.
     init(
         in place: ServerConfiguration.Database, folder: URL, metrics: ServerMetrics, limits: ServerLimits
     ) async throws(ServerError) {
-        let opened = try await OpenedDatabase(place, metrics: metrics.ofDatabase(), ofBucket: metrics.ofBucket())
+        let opened = try await OpenedDatabase(
+            served: place, metrics: metrics.ofDatabase(), ofBucket: metrics.ofBucket())
+        warnings = opened.warnings
         let (database, listener) = (opened.database, opened.listener)
         do {
             cloud = EmbeddedCloud(in: opened.backend, folder: folder, limits: ServedCloud.limits, queries: limits.queries)

@@ -164,7 +164,7 @@ struct AdminPlacesTests {
             (["--data", "x", "--database", address, "--assets", scratch.url.path], 64, "name two clouds"),
             (["--database", "postgresql://tidemark@127.0.0.1:1/x", "--assets", scratch.url.path], 69, "127.0.0.1:1"),
             (["--database", address, "--assets", scratch["nowhere"].path], 69, "the directory of assets"),
-            (["--database", address], 64, "--database and --assets go together"),
+            (["--database", address], 64, "--assets is missing"),
             (["--database", "postgresql://a:secret@b/c", "--assets", scratch.url.path], 64, "contains a password"),
             (["--database", address, "--assets", "ftp://x"], 64, "--assets takes s3://bucket"),
         ]

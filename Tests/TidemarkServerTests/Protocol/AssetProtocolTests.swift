@@ -112,6 +112,29 @@ import TidemarkModel
         #expect(other.text("serverErrorCode") == nil)
     }
 
+    @Test func `a content that is missing in the cloud is named by no other record, until it was uploaded again`() async throws {
+        let client = try await started()
+        let bytes = Array("small".utf8)
+        let up = try await client.send(.POST, url: address(client), bytes)
+        let saved = try await client.modify(
+            "create", record: #"{"recordName":"a","recordType":"Note","fields":{"photo":{"value":\#(asset(up))}}}"#)
+        let url = try #require(saved.text("fields", "photo", "value", "downloadURL")).replacing("${f}", with: "a.bin")
+        let cloud = client.subject.fixture.directory
+        let digest = AssetDigest.asset(of: Data(bytes)).digest
+        let file = try #require(
+            try FileManager.default.subpathsOfDirectory(atPath: cloud.path).first { $0.hasSuffix(digest) })
+        try FileManager.default.removeItem(at: cloud.appendingPathComponent(file))
+        let question = #"{"zoneID":{"zoneName":"notes"},"assets":[{"recordName":"a","fieldName":"photo"}]}"#
+        let refused = try await client.post("assets/rereference", question)
+        #expect(refused.list("assets").first?.text("receipt") == nil)
+        #expect(refused.list("assets").first?.text("reason")?.contains("is missing in the cloud") == true)
+        // A content that comes again is there for the record that has named it all the time.
+        _ = try await client.send(.POST, url: address(client, record: "b"), bytes)
+        #expect(try await client.send(.GET, url: url).bytes == bytes)
+        let given = try await client.post("assets/rereference", question)
+        #expect(given.list("assets").first?.text("receipt") != nil)
+    }
+
     @Test func `a receipt is good for its account, field and content only`() async throws {
         let client = try await started()
         let ben = try await ProtocolClient(client.subject, account: "ben@example.org")
