@@ -70,6 +70,7 @@ struct AdminPlacesTests {
             ("account identities anna@example.org --json", 0), ("account identities anna@example.org", 0),
             ("account identities anna@example.org --disconnect ab", 66),
             ("schema show --container journal --json", 0), ("schema show --container other", 66),
+            ("schema export --container journal", 0), ("schema export --container other", 66),
             ("schema index --container journal --type None --field title --queryable", 66),
             ("schema freeze --container journal --json", 0), ("schema freeze --container journal --off", 0),
             ("schema add --container journal --type Trip --field days --kind int64 --json", 0),
