@@ -90,6 +90,63 @@ import Testing
         #expect(looks.allSatisfy { $0["account"] as? String == "anna@example.org" } && looks.count >= 2)
     }
 
+    /// Signs a container in as an account, and shares one of its records.
+    private func shareRecord(of container: String) async throws {
+        try await admin("container", "add", "journal")
+        try await admin("account", "add", "anna@example.org", "--no-password")
+        for arguments in [
+            ["records", "set", container, "geiranger", "--type", "Trip", "title=Geiranger"],
+            [
+                "account", "sign-in", container, "--cloud", scratch["cloud"].path, "--email", "anna@example.org", "--container",
+                "journal",
+            ],
+            ["share", "create", container, "geiranger"],
+            ["records", "set", container, "odda", "--type", "Trip", "title=Odda"],
+            ["sync", container],
+        ] {
+            let result = try await tool.run(arguments)
+            try #require(result.status == 0, "\(arguments): \(result.errors)")
+        }
+    }
+
+    @Test func `the shares of all zones are listed with their zones, unless one zone is named`() async throws {
+        try await shareRecord(of: scratch["hut.tidemark"].path)
+        let place = ["--container", "journal", "--account", "anna@example.org", "--data", scratch["cloud"].path]
+        func shares(_ more: String...) async throws -> [[String: Any]] {
+            try lines(try await tool.run(["admin", "shares"] + place + more + ["--json"]))
+        }
+        let all = try await shares()
+        try #require(all.count == 1)
+        let zone = try #require(all[0]["zone"] as? String)
+        #expect(zone.hasPrefix("TidemarkShare-") && all[0]["owner"] == nil && all[0]["role"] as? String == "Owner")
+        #expect(try await shares("--zone", zone).map { $0["zone"] as? String } == [zone])
+        for other in ["TidemarkZone", "_defaultZone"] { #expect(try await shares("--zone", other).isEmpty) }
+        let table = try await tool.run(["admin", "shares"] + place)
+        #expect(table.output.hasPrefix("zone ") && table.output.contains("\n\(zone) "), "\(table.output)")
+        let looks = try lines(await admin("audit", "--json")).filter { $0["action"] as? String == "admin.records.read" }
+        #expect(looks.contains { ($0["subject"] as? String)?.contains(zone) == true })
+        // Nobody needs shares to see the public database.
+        let refused = try await admin("shares", "--container", "journal", expecting: 64)
+        #expect(refused.errors.contains("nothing in the public database is shared"))
+    }
+
+    @Test func `a record that is in another zone is not found, and the zones of the database are named`() async throws {
+        try await shareRecord(of: scratch["hut.tidemark"].path)
+        let place = ["odda", "--container", "journal", "--account", "anna@example.org", "--data", scratch["cloud"].path]
+        for command in ["show", "delete"] {
+            let missing = try await tool.run(["admin", "records", command] + place)
+            #expect(missing.status == 66 && missing.output.isEmpty, "\(missing.output)\(missing.errors)")
+            #expect(
+                missing.errors.contains("; the database has other zones: ") && missing.errors.contains("--zone 'TidemarkZone'"),
+                "\(missing.errors)")
+        }
+        let found = try await tool.run(["admin", "records", "show"] + place + ["--zone", "TidemarkZone"])
+        #expect(found.status == 0 && found.output.contains("Odda"), "\(found.errors)")
+        // The public database has no other zones.
+        #expect(
+            try await !admin("records", "show", "odda", "--container", "journal", expecting: 66).errors.contains("other zones"))
+    }
+
     @Test func `roles are given, listed and taken`() async throws {
         for name in ["journal", "other"] { try await admin("container", "add", name) }
         for name in ["anna", "ben"] { try await admin("account", "add", "\(name)@example.org", "--no-password") }
