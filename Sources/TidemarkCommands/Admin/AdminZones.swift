@@ -91,12 +91,12 @@ struct AdminShares: AsyncParsableCommand {
                 }
             }
             try listing.show(
-                lines, columns: ["zone", "share", "of", "title", "everybody", "participant", "role", "permission", "status"],
-                none: "nothing is shared there"
+                lines, columns: ["share", "of", "title", "everybody", "participant", "role", "permission", "status", "zone"],
+                cutsLast: false, none: "nothing is shared there"
             ) { line in
                 [
-                    line.zone + (line.owner.map { " of \($0)" } ?? ""), line.share, line.root ?? "the zone", line.title ?? "",
-                    line.publicPermission, line.name ?? line.participant, line.role, line.permission, line.status,
+                    line.share, line.root ?? "the zone", line.title ?? "", line.publicPermission, line.name ?? line.participant,
+                    line.role, line.permission, line.status, line.zone + (line.owner.map { " of \($0)" } ?? ""),
                 ]
             }
         }
