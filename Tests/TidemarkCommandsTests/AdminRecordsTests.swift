@@ -170,6 +170,42 @@ import Testing
         #expect(log.map { $0["after"] as? String } == ["operator", "developer of journal, other", nil])
     }
 
+    @Test func `the last operator loses the role after a question only, and an account with a role is not removed`() async throws
+    {
+        try await admin("container", "add", "journal")
+        for name in ["anna", "ben", "cleo"] { try await admin("account", "add", "\(name)@example.org", "--no-password") }
+        try await admin("operator", "add", "anna@example.org")
+        try await admin("operator", "add", "ben@example.org", "--role", "developer", "--container", "journal")
+        let remove = ["admin", "operator", "remove", "anna@example.org", "--data", scratch["cloud"].path]
+        let refused = try await tool.run(remove)
+        #expect(refused.status == 64 && refused.errors.contains("anna@example.org is the last operator"), "\(refused.errors)")
+        #expect(refused.errors.contains("tidemark admin operator add") && refused.errors.contains("--yes"))
+        let wrong = try await tool.run(remove, on: PseudoTerminal(typing: "ben@example.org\n"))
+        #expect(wrong.status == 64, "\(wrong.errors)")
+        // Nor does the last operator become a developer.
+        let developer = try await admin(
+            "operator", "add", "anna@example.org", "--role", "developer", "--container", "journal", expecting: 64)
+        #expect(developer.errors.contains("give another account the role first"))
+        for (name, more) in [("anna", []), ("ben", ["--with-data", "--yes"])] as [(String, [String])] {
+            let kept = try await tool.run(
+                ["admin", "account", "remove", "\(name)@example.org", "--data", scratch["cloud"].path] + more)
+            #expect(kept.status == 77, "\(kept.errors)")
+            #expect(kept.errors.contains("take the role away first: tidemark admin operator remove \(name)@example.org --data"))
+        }
+        // An operator who can't use the account is no other operator.
+        try await admin("operator", "add", "cleo@example.org")
+        try await admin("account", "set", "cleo@example.org", "--status", "restricted")
+        #expect(try await tool.run(remove).status == 64)
+        try await admin("account", "set", "cleo@example.org", "--status", "available")
+        #expect(try await tool.run(remove).status == 0)
+        try await admin("account", "remove", "anna@example.org")
+        let last = ["admin", "operator", "remove", "cleo@example.org", "--data", scratch["cloud"].path]
+        let typed = try await tool.run(last, on: PseudoTerminal(typing: "cleo@example.org\n"))
+        #expect(typed.status == 0 && typed.errors.contains("type the address again"), "\(typed.errors)")
+        let roles = try lines(await admin("operator", "list", "--json")).map { $0["email"] as? String }
+        #expect(roles == ["ben@example.org"])
+    }
+
     @Test func `a field that the schema lacks gets the type that is given, and a type that differs is refused`() async throws {
         try await admin("container", "add", "journal")
         let made = try await admin(

@@ -104,7 +104,9 @@ struct AdminPlacesTests {
             ("audit --container journal", 0),
             ("audit --account anna@example.org", 0),
             ("secrets rotate --json", 0), ("secrets rotate --grace-days 3", 0),
-            ("account remove ben@example.org --json", 0), ("account remove anna@example.org --with-data --yes --json", 0),
+            ("account remove ben@example.org --json", 0), ("account remove anna@example.org --with-data --yes", 77),
+            ("operator remove anna@example.org", 64), ("operator remove anna@example.org --yes --json", 0),
+            ("account remove anna@example.org --with-data --yes --json", 0),
             ("container remove journal --json", 0), ("container list", 0),
         ]
         var said: [[String]] = []
