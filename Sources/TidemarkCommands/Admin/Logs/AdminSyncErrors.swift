@@ -21,7 +21,7 @@ struct AdminSyncErrors: AsyncParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "Only what was answered since: a time such as 2026-11-21T08:00:00Z, a day, or 30m, 24h, 7d.", valueName: "time"))
+            "Only what was answered since: a time such as 2026-11-21T08:00:00Z, a day, or 30s, 30m, 24h, 7d.", valueName: "time"))
     var since: Since?
 
     @Option(help: ArgumentHelp("Only errors of this account.", valueName: "address"))
