@@ -147,6 +147,22 @@ import Testing
             try await !admin("records", "show", "odda", "--container", "journal", expecting: 66).errors.contains("other zones"))
     }
 
+    @Test func `the field that devices add to records is in no column of a list, and in JSON and in a single record`()
+        async throws
+    {
+        try await shareRecord(of: scratch["hut.tidemark"].path)
+        try await admin("schema", "index", "--container", "journal", "--type", "Trip", "--field", "recordName", "--queryable")
+        let place = [
+            "--container", "journal", "--account", "anna@example.org", "--zone", "TidemarkZone", "--data", scratch["cloud"].path,
+        ]
+        let list = ["admin", "records", "list", "--type", "Trip"] + place
+        let listed = try await tool.run(list)
+        #expect(listed.output.contains("Odda") && !listed.output.contains("tide_"), "\(listed.output)\(listed.errors)")
+        for command in [list + ["--json"], ["admin", "records", "show", "odda"] + place] {
+            #expect(try await tool.run(command).output.contains("tide_edited"))
+        }
+    }
+
     @Test func `roles are given, listed and taken`() async throws {
         for name in ["journal", "other"] { try await admin("container", "add", name) }
         for name in ["anna", "ben"] { try await admin("account", "add", "\(name)@example.org", "--no-password") }

@@ -124,7 +124,8 @@ struct AdminRecordsList: AsyncParsableCommand {
         commandName: "list", abstract: "Shows the records that a query finds.",
         discussion: """
             A query needs the indexes that it would need over HTTP; 'tidemark admin schema index' adds them. Values are as in 'records \
-            set'; of a comparator that takes several they stand between commas.
+            set'; of a comparator that takes several they stand between commas. The table has no fields whose names begin with 'tide_', \
+            which devices keep for themselves; --json and 'records show' have them.
 
             Examples:
               tidemark admin records list --container journal --type City --data ~/cloud
@@ -190,7 +191,7 @@ struct AdminRecordsList: AsyncParsableCommand {
                 if let others = try await zone.otherZones(administration, isNoted: true) { Output.error(others) }
                 return
             }
-            let fields = Set(records.flatMap(\.fields.keys)).sorted()
+            let fields = Set(records.flatMap(\.fields.keys)).filter { !CloudRecord.isReserved($0) }.sorted()
             var table = TextTable(columns: ["name"] + fields + ["modified"])
             for record in records {
                 let values = fields.map { record.fields[$0].map(FieldText.text) ?? "" }
