@@ -27,6 +27,7 @@ extension Administration {
 
     /// Returns whether an account is an operator, and no other operator can use their account.
     package func isLastOperator(_ name: String) async throws(AdministrationError) -> Bool {
+        try demandOperator("the list of operators")
         let id = try await account(name).id
         let all = try await operators().filter { $0.role.role == .operator }
         return all.contains { $0.role.id == id } && !all.contains { $0.role.id != id && $0.account?.status == .available }
