@@ -1,3 +1,4 @@
+import TidemarkCloud
 package import TidemarkCloudEngine
 import TidemarkEmbeddedCloud
 package import TidemarkIdentity
