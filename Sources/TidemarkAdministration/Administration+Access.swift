@@ -1,3 +1,4 @@
+import TidemarkCloud
 package import TidemarkCloudEngine
 import TidemarkEmbeddedCloud
 package import TidemarkIdentity
@@ -25,9 +26,18 @@ extension Administration {
         }
     }
 
+    /// Returns whether an account is an operator, and no other operator can use their account.
+    package func isLastOperator(_ name: String) async throws(AdministrationError) -> Bool {
+        try demandOperator("the list of operators")
+        let id = try await account(name).id
+        let all = try await operators().filter { $0.role.role == .operator }
+        return all.contains { $0.role.id == id } && !all.contains { $0.role.id != id && $0.account?.status == .available }
+    }
+
     /// Gives an account a role.
     ///
     /// - Parameter containers: Those of a developer.
+    /// - Throws: ``AdministrationError`` `invalid` where the last operator would become a developer.
     package func setOperator(
         _ name: String, role: Operator.Role, containers: [String] = []
     ) async throws(AdministrationError) -> StoredAccount {
@@ -37,6 +47,7 @@ extension Administration {
             throw AdministrationError(
                 .invalid, "nobody changes their own role; another operator does, or 'tidemark admin operator add'")
         }
+        if role != .operator, try await isLastOperator(account.id) { throw Self.lastOperator(account) }
         let before = try await wrapped { try await credentials.operatorRole(of: account.id) }
         try await wrapped { try await credentials.setOperator(account.id, role: role, containers: containers) }
         let after = try await wrapped { try await credentials.operatorRole(of: account.id) }
@@ -47,9 +58,15 @@ extension Administration {
     }
 
     /// Takes an account's role away, and ends its sessions of the console.
-    package func removeOperator(_ name: String) async throws(AdministrationError) -> StoredAccount {
+    ///
+    /// - Parameter evenIfLast: Whether also where no operator is left then. Who asks for it has been told so.
+    /// - Throws: ``AdministrationError`` `notFound`; `invalid` for the last operator, unless the role is to be taken even then.
+    package func removeOperator(
+        _ name: String, evenIfLast: Bool = false
+    ) async throws(AdministrationError) -> StoredAccount {
         try demandOperator("taking roles")
         let account = try await account(name)
+        if !evenIfLast, try await isLastOperator(account.id) { throw Self.lastOperator(account) }
         let before = try await wrapped { try await credentials.operatorRole(of: account.id) }
         try await wrapped { try await credentials.removeOperator(account.id) }
         try await audit("operator.remove", account: account.id, subject: account.email, before: before.map(Self.text) ?? "")
@@ -78,6 +95,23 @@ extension Administration {
         // Sessions that began meanwhile.
         try await wrapped { _ = try await credentials.endSessions(of: account.id) }
         return (account, true)
+    }
+
+    private static func lastOperator(_ account: StoredAccount) -> AdministrationError {
+        AdministrationError(
+            .invalid,
+            "\(account.email) is the last operator: give another account the role first, by 'tidemark admin operator add'")
+    }
+
+    /// Makes sure that an account has no role in the console, before it is removed.
+    ///
+    /// - Throws: ``AdministrationError`` `forbidden` with the command that takes the role away.
+    package func demandNoRole(of account: StoredAccount) async throws(AdministrationError) {
+        guard let role = try await wrapped({ try await credentials.operatorRole(of: account.id) }) else { return }
+        throw AdministrationError(
+            .forbidden,
+            "\(account.email) is \(role.role == .operator ? "an operator" : "a developer") of the console, and stays; take the role away "
+                + "first: tidemark admin operator remove \(account.email)\(placeOptions)")
     }
 
     private static func text(_ role: Operator) -> String {

@@ -142,12 +142,15 @@ extension Administration {
         return try await wrapped { try await cloud.holdings(of: account) }
     }
 
-    /// Removes an account with all that is stored for it: records, shares, assets, password, sessions and role.
+    /// Removes an account with all that is stored for it: records, shares, assets, password and sessions.
     ///
     /// When it fails midway, it goes on when it is called again.
+    ///
+    /// - Throws: ``AdministrationError`` `forbidden` for an account that has a role in the console, which stays.
     package func removeWithData(_ name: String) async throws(AdministrationError) -> EmbeddedCloud.Removed {
         try demandOperator("removing an account")
         let account = try await account(name)
+        try await demandNoRole(of: account)
         let removed = try await wrapped { try await PersonalAccount.remove(account, cloud, credentials) }
         try await audit(
             "account.remove", account: account.id, subject: "with \(removed.records) records in \(removed.zones) zones",
@@ -158,10 +161,11 @@ extension Administration {
 
     /// Removes an account that has no records.
     ///
-    /// - Throws: ``AdministrationError`` `forbidden` for one that has, which stays.
+    /// - Throws: ``AdministrationError`` `forbidden` for one that has, or has a role in the console: it stays.
     package func removeIfUnused(_ name: String) async throws(AdministrationError) {
         try demandOperator("removing an account")
         let account = try await account(name)
+        try await demandNoRole(of: account)
         let isThere = try await wrapped {
             try await cloud.removeIfUnused(account)
             return try await cloud.account(id: account.id) != nil

@@ -5,8 +5,13 @@ import TidemarkWire
 
 /// Schemas as files: see `Documentation/Formats/schema.md`.
 extension Administration {
-    /// Returns the schema as a file of the form that `tidemark import --schema` reads.
-    package func schemaFile(of container: String, environment: StoreEnvironment) async throws(AdministrationError) -> String {
+    /// Returns the schema as a file of the form that `tidemark import --schema` and `tidemark schema apply` read. Fields whose names stores keep
+    /// for themselves are left out: no container can have them, and a cloud gets them again with the first record of a device.
+    ///
+    /// - Parameter isCompact: Whether all is on one line.
+    package func schemaFile(
+        of container: String, environment: StoreEnvironment, isCompact: Bool = false
+    ) async throws(AdministrationError) -> String {
         let schema = try await schema(of: container, environment: environment)
         var json = JSONWriter()
         json.object {
@@ -15,7 +20,8 @@ extension Administration {
                     json.object {
                         $0.member("name", name)
                         $0.list("fields") { json in
-                            for (field, known) in type.fields.sorted(by: { $0.key < $1.key }) {
+                            for (field, known) in type.fields.sorted(by: { $0.key < $1.key })
+                            where !CloudRecord.isReserved(field) {
                                 json.object {
                                     $0.member("name", field)
                                     $0.member("type", known.type)
@@ -26,10 +32,10 @@ extension Administration {
                 }
             }
         }
-        return RecordRequest.indented(json.bytes) + "\n"
+        return (isCompact ? String(decoding: json.bytes, as: UTF8.self) : RecordRequest.indented(json.bytes)) + "\n"
     }
 
-    /// Adds the types and fields of a file to the development schema: what ``schemaFile(of:environment:)`` returns, or `tidemark schema show`
+    /// Adds the types and fields of a file to the development schema: what ``schemaFile(of:environment:isCompact:)`` returns, or `tidemark schema show`
     /// prints.
     ///
     /// - Returns: What the schema did not have, in the order of types and fields.

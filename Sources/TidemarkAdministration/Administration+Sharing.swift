@@ -18,6 +18,23 @@ extension Administration {
         return shares
     }
 
+    /// Returns the shares of all zones of a database, with their participants. Each look into a zone is in the audit log.
+    ///
+    /// - Parameter place: Its zone has no effect; its owner, where it has one, is that of the zones.
+    package func sharesOfAllZones(in place: RecordPlace) async throws(AdministrationError) -> [CloudShare] {
+        var place = place
+        let owner = place.zoneOwner
+        (place.zone, place.zoneOwner) = (CloudZoneID.default.zoneName, "")
+        guard place.scope != .public else { return try await shares(in: place) }
+        var found: [CloudShare] = []
+        for zone in try await otherZones(than: place) where owner.isEmpty || zone.ownerName == owner {
+            place.zone = zone.zoneName
+            place.zoneOwner = zone.ownerName == CloudZoneID.defaultOwner ? "" : zone.ownerName
+            found += try await shares(in: place)
+        }
+        return found
+    }
+
     // Links
 
     /// Returns the links to a share, by their identifiers. What gives access is in none of them: the cloud has only its digest.

@@ -24,6 +24,9 @@ public struct CloudRecord: Hashable, Sendable {
     /// schema takes it in every type, also where it takes no other field.
     package static let editedField = "tide_edited"
 
+    /// Tells whether stores keep the name of a field for themselves: no field of a container can have it. ``editedField`` is one of these.
+    package static func isReserved(_ field: String) -> Bool { field.lowercased().hasPrefix("tide_") }
+
     /// The record's name and zone.
     public var id: CloudRecordID
     /// The name of the record's type.

@@ -15,6 +15,8 @@ actor EventRecorder {
     private var running: [ContainerEvent.Kind: ContainerEvent] = [:]
     /// The failure of the last event of each kind.
     private var failures: [ContainerEvent.Kind: ContainerEvent.Failure] = [:]
+    /// The last import and the last export that have failed.
+    private var failed: [ContainerEvent.Kind: ContainerEvent] = [:]
     private var lastSetUpFailure: ContainerEvent.Failure?
     /// When a running event was logged last.
     private var noted: Int64 = .min
@@ -73,7 +75,19 @@ actor EventRecorder {
             error, code: SyncErrorCode.code(error.code), reason: "\(error.code.rawValue): \(error.reason)")
         failures[kind] = event.failure
         event.end = environment.now()
+        failed[kind] = event
         try await note(event)
+    }
+
+    /// Logs once more the last event of a kind that has failed: a store that was emptied since has lost the reasons of its events.
+    ///
+    /// - Parameter addition: What the reason ends with; empty for nothing.
+    func noteFailureAgain(_ kind: ContainerEvent.Kind, adding addition: String) async throws {
+        guard var event = failed[kind], let failure = event.failure else { return }
+        event.failure = .init(
+            code: failure.code, reason: failure.reason + addition, isPassing: failure.isPassing, retryAfter: failure.retryAfter,
+            remedy: failure.remedy, cause: failure.cause)
+        try await store.note(event)
     }
 
     /// - Parameter refused: The number of changes that an export leaves because the cloud has refused them, or a change before them; `nil`

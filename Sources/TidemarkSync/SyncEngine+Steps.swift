@@ -219,6 +219,7 @@ extension SyncEngine {
         case .wipe:
             log.warning("the zone's data was deleted for good")
             let told = try await purgeDefaultZone(error)
+            try await recorder.noteFailureAgain(operation == .export ? .export : .import, adding: told)
             machine.halt(.init(code: SyncErrorCode.other, reason: error.reason + told))
         // The store is older or newer than the cloud: fetch first.
         case .refetch:

@@ -30,6 +30,14 @@ import Testing
         }.filter { $0.action == "admin.\(action)" }
     }
 
+    @Test(arguments: ["600s", "30m", "24h", "7d"])
+    func `seconds, minutes, hours and days say since when`(since: String) async throws {
+        try await admin("container", "add", "journal")
+        #expect(try await admin("audit", "--since", since).output.contains("admin.container.add"))
+        try await admin("sync-errors", "--since", since)
+        for command in ["audit", "sync-errors"] { try await admin(command, "--since", "30x", expecting: 64) }
+    }
+
     @Test func `containers and accounts`() async throws {
         try await admin("container", "add", "journal")
         // It is served already: nothing changes.

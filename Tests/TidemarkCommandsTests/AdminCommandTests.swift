@@ -299,6 +299,9 @@ import Testing
         let removed = try await admin("schema", "remove", "--container", "journal", "--type", "Destination", "--force")
         #expect(removed.output.contains("removed Destination from the development schema of journal; 1 record kept what"))
 
+        let ofRole = try await admin("account", "remove", "anna@example.org", expecting: 77)
+        #expect(ofRole.errors.contains("take the role away first: tidemark admin operator remove anna@example.org --data"))
+        try await admin("operator", "remove", "anna@example.org", "--yes")
         let refused = try await admin("account", "remove", "anna@example.org", expecting: 77)
         #expect(refused.errors.contains("has zones or records, and stays"))
         #expect(try lines(await admin("account", "list", "--json")).count == 1)

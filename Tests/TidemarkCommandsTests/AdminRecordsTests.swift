@@ -90,6 +90,79 @@ import Testing
         #expect(looks.allSatisfy { $0["account"] as? String == "anna@example.org" } && looks.count >= 2)
     }
 
+    /// Signs a container in as an account, and shares one of its records.
+    private func shareRecord(of container: String) async throws {
+        try await admin("container", "add", "journal")
+        try await admin("account", "add", "anna@example.org", "--no-password")
+        for arguments in [
+            ["records", "set", container, "geiranger", "--type", "Trip", "title=Geiranger"],
+            [
+                "account", "sign-in", container, "--cloud", scratch["cloud"].path, "--email", "anna@example.org", "--container",
+                "journal",
+            ],
+            ["share", "create", container, "geiranger"],
+            ["records", "set", container, "odda", "--type", "Trip", "title=Odda"],
+            ["sync", container],
+        ] {
+            let result = try await tool.run(arguments)
+            try #require(result.status == 0, "\(arguments): \(result.errors)")
+        }
+    }
+
+    @Test func `the shares of all zones are listed with their zones, unless one zone is named`() async throws {
+        try await shareRecord(of: scratch["hut.tidemark"].path)
+        let place = ["--container", "journal", "--account", "anna@example.org", "--data", scratch["cloud"].path]
+        func shares(_ more: String...) async throws -> [[String: Any]] {
+            try lines(try await tool.run(["admin", "shares"] + place + more + ["--json"]))
+        }
+        let all = try await shares()
+        try #require(all.count == 1)
+        let zone = try #require(all[0]["zone"] as? String)
+        #expect(zone.hasPrefix("TidemarkShare-") && all[0]["owner"] == nil && all[0]["role"] as? String == "Owner")
+        #expect(try await shares("--zone", zone).map { $0["zone"] as? String } == [zone])
+        for other in ["TidemarkZone", "_defaultZone"] { #expect(try await shares("--zone", other).isEmpty) }
+        let table = try await tool.run(["admin", "shares"] + place)
+        #expect(table.output.contains("  zone\n") && table.output.hasSuffix("  \(zone)\n"), "\(table.output)")
+        let looks = try lines(await admin("audit", "--json")).filter { $0["action"] as? String == "admin.records.read" }
+        #expect(looks.contains { ($0["subject"] as? String)?.contains(zone) == true })
+        // Nobody needs shares to see the public database.
+        let refused = try await admin("shares", "--container", "journal", expecting: 64)
+        #expect(refused.errors.contains("nothing in the public database is shared"))
+    }
+
+    @Test func `a record that is in another zone is not found, and the zones of the database are named`() async throws {
+        try await shareRecord(of: scratch["hut.tidemark"].path)
+        let place = ["odda", "--container", "journal", "--account", "anna@example.org", "--data", scratch["cloud"].path]
+        for command in ["show", "delete"] {
+            let missing = try await tool.run(["admin", "records", command] + place)
+            #expect(missing.status == 66 && missing.output.isEmpty, "\(missing.output)\(missing.errors)")
+            #expect(
+                missing.errors.contains("; the database has other zones: ") && missing.errors.contains("--zone 'TidemarkZone'"),
+                "\(missing.errors)")
+        }
+        let found = try await tool.run(["admin", "records", "show"] + place + ["--zone", "TidemarkZone"])
+        #expect(found.status == 0 && found.output.contains("Odda"), "\(found.errors)")
+        // The public database has no other zones.
+        #expect(
+            try await !admin("records", "show", "odda", "--container", "journal", expecting: 66).errors.contains("other zones"))
+    }
+
+    @Test func `the field that devices add to records is in no column of a list, and in JSON and in a single record`()
+        async throws
+    {
+        try await shareRecord(of: scratch["hut.tidemark"].path)
+        try await admin("schema", "index", "--container", "journal", "--type", "Trip", "--field", "recordName", "--queryable")
+        let place = [
+            "--container", "journal", "--account", "anna@example.org", "--zone", "TidemarkZone", "--data", scratch["cloud"].path,
+        ]
+        let list = ["admin", "records", "list", "--type", "Trip"] + place
+        let listed = try await tool.run(list)
+        #expect(listed.output.contains("Odda") && !listed.output.contains("tide_"), "\(listed.output)\(listed.errors)")
+        for command in [list + ["--json"], ["admin", "records", "show", "odda"] + place] {
+            #expect(try await tool.run(command).output.contains("tide_edited"))
+        }
+    }
+
     @Test func `roles are given, listed and taken`() async throws {
         for name in ["journal", "other"] { try await admin("container", "add", name) }
         for name in ["anna", "ben"] { try await admin("account", "add", "\(name)@example.org", "--no-password") }
@@ -111,6 +184,42 @@ import Testing
         }
         #expect(log.map { $0["before"] as? String } == [nil, nil, "developer of journal, other"])
         #expect(log.map { $0["after"] as? String } == ["operator", "developer of journal, other", nil])
+    }
+
+    @Test func `the last operator loses the role after a question only, and an account with a role is not removed`() async throws
+    {
+        try await admin("container", "add", "journal")
+        for name in ["anna", "ben", "cleo"] { try await admin("account", "add", "\(name)@example.org", "--no-password") }
+        try await admin("operator", "add", "anna@example.org")
+        try await admin("operator", "add", "ben@example.org", "--role", "developer", "--container", "journal")
+        let remove = ["admin", "operator", "remove", "anna@example.org", "--data", scratch["cloud"].path]
+        let refused = try await tool.run(remove)
+        #expect(refused.status == 64 && refused.errors.contains("anna@example.org is the last operator"), "\(refused.errors)")
+        #expect(refused.errors.contains("tidemark admin operator add") && refused.errors.contains("--yes"))
+        let wrong = try await tool.run(remove, on: PseudoTerminal(typing: "ben@example.org\n"))
+        #expect(wrong.status == 64, "\(wrong.errors)")
+        // Nor does the last operator become a developer.
+        let developer = try await admin(
+            "operator", "add", "anna@example.org", "--role", "developer", "--container", "journal", expecting: 64)
+        #expect(developer.errors.contains("give another account the role first"))
+        for (name, more) in [("anna", []), ("ben", ["--with-data", "--yes"])] as [(String, [String])] {
+            let kept = try await tool.run(
+                ["admin", "account", "remove", "\(name)@example.org", "--data", scratch["cloud"].path] + more)
+            #expect(kept.status == 77, "\(kept.errors)")
+            #expect(kept.errors.contains("take the role away first: tidemark admin operator remove \(name)@example.org --data"))
+        }
+        // An operator who can't use the account is no other operator.
+        try await admin("operator", "add", "cleo@example.org")
+        try await admin("account", "set", "cleo@example.org", "--status", "restricted")
+        #expect(try await tool.run(remove).status == 64)
+        try await admin("account", "set", "cleo@example.org", "--status", "available")
+        #expect(try await tool.run(remove).status == 0)
+        try await admin("account", "remove", "anna@example.org")
+        let last = ["admin", "operator", "remove", "cleo@example.org", "--data", scratch["cloud"].path]
+        let typed = try await tool.run(last, on: PseudoTerminal(typing: "cleo@example.org\n"))
+        #expect(typed.status == 0 && typed.errors.contains("type the address again"), "\(typed.errors)")
+        let roles = try lines(await admin("operator", "list", "--json")).map { $0["email"] as? String }
+        #expect(roles == ["ben@example.org"])
     }
 
     @Test func `a field that the schema lacks gets the type that is given, and a type that differs is refused`() async throws {

@@ -109,6 +109,52 @@ import Testing
         #expect(try await admin("container list").output.split(separator: "\n").filter { $0.contains("journal") }.count == 1)
     }
 
+    @Test func `the export of a schema that devices have used is read by every command that takes a schema file`() async throws {
+        let (hut, other, cloud) = (scratch["hut.tidemark"].path, scratch["other.tidemark"].path, scratch["cloud"].path)
+        try await admin("container add journal")
+        try await admin("account add anna@example.org --no-password")
+        for arguments in [
+            ["records", "set", hut, "one", "--type", "Trip", "title=Senja", "days=3"],
+            ["account", "sign-in", hut, "--cloud", cloud, "--email", "anna@example.org", "--container", "journal"],
+            ["sync", hut],
+        ] {
+            let result = try await tool.run(arguments)
+            try #require(result.status == 0, "\(arguments): \(result.errors)")
+        }
+        #expect(try await fields() == ["Trip", "Trip.days int64", "Trip.tide_edited string", "Trip.title string"])
+
+        let exported = try await admin("schema export --container journal")
+        let file = try scratch.write(exported.output, to: "schema.json")
+        #expect(!exported.output.contains("tide_"))
+        let compact = try await admin("schema export --container journal --json")
+        #expect(compact.output.split(separator: "\n").count == 1)
+        #expect(compact.output.filter { !$0.isWhitespace } == exported.output.filter { !$0.isWhitespace })
+        let rows = try scratch.write("id,title,days\ntwo,Oslo,4\n", to: "trips.csv")
+        for (arguments, output) in [
+            (["schema", "diff", hut, file.path], "no differences\n"),
+            (["schema", "apply", hut, file.path], "the container has all of it: nothing to do\n"),
+            (["import", rows.path, "--into", other, "--type", "Trip", "--id", "id", "--schema", file.path], nil),
+        ] as [([String], String?)] {
+            let result = try await tool.run(arguments)
+            #expect(
+                result.status == 0 && (output == nil || result.output == output), "\(arguments): \(result.output)\(result.errors)"
+            )
+        }
+        let nothing = try await admin("schema import \(file.path) --container journal").output
+        #expect(nothing == "the development schema has all of it: nothing is added\n")
+        // Production has none of it yet.
+        let production = try await admin("schema export --container journal --environment production").json()
+        #expect((production["types"] as? [Any])?.isEmpty == true)
+        try await admin("schema export --container none", expecting: 66)
+
+        // A file of before, with the devices' field, is still taken by a cloud.
+        let before = try scratch.write(
+            #"{"types": [{"name": "Note", "fields": [{"name": "tide_edited", "type": "string"}]}]}"#, to: "before.json")
+        #expect(
+            try await admin("schema import \(before.path) --container journal").output
+                == "added the type Note\nadded Note.tide_edited string\n")
+    }
+
     @Test func `differences are listed, and deployed when a person says yes`() async throws {
         try await admin("container add journal")
         #expect(try await admin("schema diff --container journal").output == "production has the same schema\n")

@@ -303,13 +303,18 @@ import TidemarkModel
         try await run("share", "decline", path("ben"), toBen)
         try await run("share", "accept", path("ben"), toBen, expecting: 66)
 
-        try await run("share", "set", path("ada"), "senja", "--public", "read-only", "--title", "For all")
+        for name in ["eva", "cleo"] { _ = try await invite("\(name)@example.org", from: "ada") }
+        let opened = try await run("share", "set", path("ada"), "senja", "--public", "read-only", "--title", "For all").output
+        #expect(
+            opened.contains("\n2 invitations are withdrawn: eva@example.org, cleo@example.org\n")
+                || opened.contains("\n2 invitations are withdrawn: cleo@example.org, eva@example.org\n"), "\(opened)")
         let open = try await run("share", "link", path("ada"), "senja", "--json").json()
         let openLink = try #require((open["links"] as? [[String: Any]])?.first?["link"] as? String)
         try await run("share", "accept", path("ida"), openLink)
         #expect(try await report("ida") == ["senja": "shared Public User Read-Only shared no no no"])
         #expect(try await run("share", "list", path("ida")).output.contains("For all"))
-        try await run("share", "set", path("ada"), "senja", "--public", "none")
+        let closed = try await run("share", "set", path("ada"), "senja", "--public", "none", "--json").json()
+        #expect((closed["removed"] as? [String])?.count == 1 && closed["withdrawn"] == nil)
         try await run("sync", path("ida"))
         #expect(try await records("ida", "shared") == [])
     }

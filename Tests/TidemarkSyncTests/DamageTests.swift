@@ -336,6 +336,7 @@ import TidemarkTransfer
         try await database.purgeZone(CloudZoneID("TidemarkZone"))
         let report = try await a.engine.sync()
         #expect(report.failure?.reason.contains("1 unsent change was set aside") == true, "\(report.failure?.reason ?? "")")
+        #expect(try lastFailure(a) == report.failure.map { "userDeletedZone: \($0.reason)" })
         #expect(try a.records().isEmpty)
         let quarantine = try #require(try a.container.quarantines().first)
         #expect(quarantine.pending == 1)
@@ -356,6 +357,13 @@ import TidemarkTransfer
         try await database.purgeZone(CloudZoneID("TidemarkZone"))
         _ = try await a.engine.sync()
         #expect(try a.records().isEmpty && a.container.quarantines().isEmpty)
+        // Emptying the store takes the reasons of all other events.
+        #expect(try lastFailure(a) == "userDeletedZone: Zone 'TidemarkZone' was deleted by its owner, for good")
+    }
+
+    /// The reason of the last event in the log that has failed.
+    private func lastFailure(_ device: Device) throws -> String? {
+        try device.reader().events().last { $0.event.failure != nil }?.event.failure?.reason
     }
 
     @Test func `an asset that was damaged after it was known is not sent`() async throws {

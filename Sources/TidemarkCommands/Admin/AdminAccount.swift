@@ -326,7 +326,8 @@ struct AdminAccountRemove: AsyncParsableCommand {
             '--status restricted' blocks it. \
             With --with-data, the command permanently removes the account's zones, records, shares and assets, its public records, its \
             participation in others' shares, and its password, sessions and keys. Participants of its shares lose their copies; what the \
-            account's own devices have stays there. To export the data first, use 'tidemark admin account export'.
+            account's own devices have stays there. To export the data first, use 'tidemark admin account export'. An account with a role in the \
+            console stays until 'tidemark admin operator remove' takes the role away.
 
             Examples:
               tidemark admin account remove anna@example.org --data ~/cloud
@@ -356,6 +357,7 @@ struct AdminAccountRemove: AsyncParsableCommand {
         try await reportingErrors {
             let administration = try await place.administration()
             let account = try await administration.account(email)
+            try await administration.demandNoRole(of: account)
             guard withData else {
                 try await administration.removeIfUnused(account.id)
                 if json { return try Output.json(Report(email: account.email, removed: .init())) }

@@ -117,12 +117,19 @@ struct AdminOperatorRemove: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "remove", abstract: "Takes an account's role away, and ends its sessions of the console.",
         discussion: """
+            For the last operator the command asks first, and without a terminal needs --yes: nobody gives roles in the console then, until \
+            'tidemark admin operator add' does.
+
             Examples:
               tidemark admin operator remove ben@example.org --data ~/cloud
+              tidemark admin operator remove anna@example.org --yes --data ~/cloud
             """)
 
     @Argument(help: "The account's address.")
     var email: String
+
+    @Flag(help: "Does not ask before the last operator loses the role.")
+    var yes = false
 
     @OptionGroup var outcome: Outcome
 
@@ -130,7 +137,18 @@ struct AdminOperatorRemove: AsyncParsableCommand {
 
     func run() async throws {
         try await reportingErrors {
-            let account = try await place.administration().removeOperator(email)
+            let administration = try await place.administration()
+            let isLast = try await administration.isLastOperator(email)
+            if isLast {
+                let account = try await administration.account(email)
+                let what = "\(account.email) is the last operator: nobody gives roles or changes accounts in the console then."
+                guard yes || isTyped("\(what) To go on, type the address again:", account.email) else {
+                    throw ending(
+                        "\(what) Nothing was changed; give another account the role first, with 'tidemark admin operator add', or add --yes",
+                        .usage)
+                }
+            }
+            let account = try await administration.removeOperator(email, evenIfLast: isLast)
             try outcome.tell(
                 "admin operator remove", ["account": account.id, "email": account.email],
                 text: "\(account.email) is no operator any more")

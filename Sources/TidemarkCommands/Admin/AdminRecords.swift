@@ -33,8 +33,13 @@ struct AdminPlace: ParsableArguments {
     @Option(help: ArgumentHelp("Whose private or shared database.", valueName: "address"))
     var account: String?
 
-    @Option(help: ArgumentHelp("The zone.", valueName: "name"))
-    var zone = CloudZoneID.default.zoneName
+    @Option(
+        name: .customLong("zone"),
+        help: ArgumentHelp(
+            "The zone. (default: \(CloudZoneID.default.zoneName); all zones for 'tidemark admin shares')", valueName: "name"))
+    var zoneName: String?
+
+    var zone: String { zoneName ?? CloudZoneID.default.zoneName }
 
     @Option(help: ArgumentHelp("The user record name of the zone's owner, in a shared database.", valueName: "name"))
     var zoneOwner: String?
@@ -53,6 +58,30 @@ struct AdminPlace: ParsableArguments {
         RecordPlace(
             container: container, environment: environment, scope: scope, account: account ?? "", zone: zone,
             zoneOwner: zoneOwner ?? "")
+    }
+}
+
+extension AdminPlace {
+    /// Returns a record.
+    ///
+    /// - Throws: With the options that name the other zones of the database where the zone does not have it.
+    func record(_ name: String, _ administration: Administration) async throws -> CloudRecord {
+        do throws(AdministrationError) {
+            return try await administration.record(name, in: place)
+        } catch {
+            guard error.code == .notFound, let others = try await otherZones(administration) else { throw error }
+            throw ending("\(error.message); \(others)", .init(error))
+        }
+    }
+
+    /// Returns the sentence that names the other zones of a private or shared database; `nil` where there are none.
+    ///
+    /// - Parameter isNoted: Whether the audit log has by now that the database is looked at.
+    func otherZones(_ administration: Administration, isNoted: Bool = false) async throws -> String? {
+        guard scope != .public else { return nil }
+        let options = try await administration.otherZones(than: place, isNoted: isNoted)
+            .map { "--zone '\($0.zoneName)'" + (scope == .shared ? " --zone-owner \($0.ownerName)" : "") }
+        return options.isEmpty ? nil : "the database has other zones: \(options.joined(separator: ", "))"
     }
 }
 
@@ -95,7 +124,8 @@ struct AdminRecordsList: AsyncParsableCommand {
         commandName: "list", abstract: "Shows the records that a query finds.",
         discussion: """
             A query needs the indexes that it would need over HTTP; 'tidemark admin schema index' adds them. Values are as in 'records \
-            set'; of a comparator that takes several they stand between commas.
+            set'; of a comparator that takes several they stand between commas. The table has no fields whose names begin with 'tide_', \
+            which devices keep for themselves; --json and 'records show' have them.
 
             Examples:
               tidemark admin records list --container journal --type City --data ~/cloud
@@ -158,14 +188,10 @@ struct AdminRecordsList: AsyncParsableCommand {
             }
             guard !records.isEmpty else {
                 try Output.line("no record is found")
-                guard zone.place.scope != .public else { return }
-                let isShared = zone.place.scope == .shared
-                let others = try await administration.otherZones(than: zone.place, isNoted: true)
-                    .map { "--zone '\($0.zoneName)'" + (isShared ? " --zone-owner \($0.ownerName)" : "") }
-                if !others.isEmpty { Output.error("the database has other zones: \(others.joined(separator: ", "))") }
+                if let others = try await zone.otherZones(administration, isNoted: true) { Output.error(others) }
                 return
             }
-            let fields = Set(records.flatMap(\.fields.keys)).sorted()
+            let fields = Set(records.flatMap(\.fields.keys)).filter { !CloudRecord.isReserved($0) }.sorted()
             var table = TextTable(columns: ["name"] + fields + ["modified"])
             for record in records {
                 let values = fields.map { record.fields[$0].map(FieldText.text) ?? "" }
@@ -200,6 +226,8 @@ struct AdminRecordsShow: AsyncParsableCommand {
             Examples:
               tidemark admin records show oslo --container journal --data ~/cloud
               tidemark admin records show oslo --container journal --data ~/cloud --json
+              tidemark admin records show Destination:senja --container journal \\
+                  --account anna@example.org --zone TidemarkZone --data ~/cloud
             """)
 
     @Argument(help: "The record's name.")
@@ -214,7 +242,7 @@ struct AdminRecordsShow: AsyncParsableCommand {
 
     func run() async throws {
         try await reportingErrors {
-            let record = try await place.administration().record(name, in: zone.place)
+            let record = try await zone.record(name, place.administration())
             if json { return try Output.write(Array("\(Administration.json(record))\n".utf8)) }
             var table = TextTable(columns: ["field", "type", "value"], cutsLast: false)
             try table.add(["recordName", "", record.id.recordName])
@@ -339,7 +367,7 @@ struct AdminRecordsDelete: AsyncParsableCommand {
     func run() async throws {
         try await reportingErrors {
             let administration = try await place.administration()
-            let record = try await administration.record(name, in: zone.place)
+            let record = try await zone.record(name, administration)
             try await administration.delete(name, ifTag: record.changeTag, in: zone.place)
             try outcome.tell("admin records delete", ["record": name, "type": record.type], text: "deleted \(name)")
         }

@@ -44,9 +44,12 @@ struct AdminZones: AsyncParsableCommand {
 
 struct AdminShares: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "shares", abstract: "Shows the shares of a zone, with their participants.",
+        commandName: "shares", abstract: "Shows the shares of a database, or of a zone, with their participants.",
         discussion: """
+            Without --zone the command shows the shares of all zones of the database.
+
             Examples:
+              tidemark admin shares --container journal --account anna@example.org --data ~/cloud
               tidemark admin shares --container journal --scope private \\
                   --account anna@example.org --zone Trips --data ~/cloud
             """)
@@ -56,8 +59,8 @@ struct AdminShares: AsyncParsableCommand {
     @OptionGroup var listing: AdminListing
 
     private struct Line: Encodable {
-        let share: String
-        let root, title: String?
+        let share, zone: String
+        let owner, root, title: String?
         let publicPermission, participant: String
         let name: String?
         let role, permission, status: String
@@ -65,13 +68,22 @@ struct AdminShares: AsyncParsableCommand {
 
     func run() async throws {
         try await reportingErrors {
+            let administration = try await listing.place.administration()
+            let shares =
+                if zone.zoneName == nil {
+                    try await administration.sharesOfAllZones(in: zone.place)
+                } else {
+                    try await administration.shares(in: zone.place)
+                }
             var lines: [Line] = []
-            for share in try await listing.place.administration().shares(in: zone.place) {
+            for share in shares {
+                let owner = share.id.zone.ownerName
                 let root: String? = if case .hierarchy(let root) = share.coverage { root } else { nil }
                 for participant in share.participants {
                     lines.append(
                         Line(
-                            share: share.id.recordName, root: root, title: share.title,
+                            share: share.id.recordName, zone: share.id.zone.zoneName,
+                            owner: owner == CloudZoneID.defaultOwner ? nil : owner, root: root, title: share.title,
                             publicPermission: share.publicPermission.title, participant: participant.id,
                             name: participant.identity.title, role: participant.role.title,
                             permission: participant.permission.title,
@@ -79,12 +91,12 @@ struct AdminShares: AsyncParsableCommand {
                 }
             }
             try listing.show(
-                lines, columns: ["share", "of", "title", "everybody", "participant", "role", "permission", "status"],
-                none: "nothing is shared there"
+                lines, columns: ["share", "of", "title", "everybody", "participant", "role", "permission", "status", "zone"],
+                cutsLast: false, none: "nothing is shared there"
             ) { line in
                 [
                     line.share, line.root ?? "the zone", line.title ?? "", line.publicPermission, line.name ?? line.participant,
-                    line.role, line.permission, line.status,
+                    line.role, line.permission, line.status, line.zone + (line.owner.map { " of \($0)" } ?? ""),
                 ]
             }
         }

@@ -83,6 +83,10 @@ struct ShareOutcome: Encodable {
     var note: String?
     /// Addresses that were invited, and for which the cloud finds no account: there is none, or its person does not want to be found.
     var undiscovered: [String]?
+    /// Whose invitations a change of the public permission has withdrawn.
+    var withdrawn: [String]?
+    /// Who had come by an open link, and was removed since the share is public no more.
+    var removed: [String]?
     /// The path of the container, where a link was followed.
     var container: String?
 
@@ -91,10 +95,13 @@ struct ShareOutcome: Encodable {
     /// - Throws: The exit code where the synchronisation has not come to its end.
     static func tell(
         _ text: String, share: Share? = nil, links: [LinkLine]? = nil, records: [RecordName]? = nil,
-        undiscovered: [String] = [], container: String? = nil, sync: SyncAfterwards.Outcome = .notWanted, json: Bool
+        undiscovered: [String] = [], withdrawn: [String] = [], removed: [String] = [], container: String? = nil,
+        sync: SyncAfterwards.Outcome = .notWanted, json: Bool
     ) throws {
         var outcome = ShareOutcome(share: share.map(ShareLine.init), links: links, records: records, container: container)
         if !undiscovered.isEmpty { outcome.undiscovered = undiscovered }
+        if !withdrawn.isEmpty { outcome.withdrawn = withdrawn }
+        if !removed.isEmpty { outcome.removed = removed }
         switch sync {
         case .notWanted: break
         case .leftToAnother(let failure): outcome.note = "\(failure.code): \(failure.reason), and does so with this, too"
@@ -104,6 +111,14 @@ struct ShareOutcome: Encodable {
             try Output.json(outcome)
         } else {
             try Output.line(text)
+            if !withdrawn.isEmpty {
+                let what = Wording.count(withdrawn.count, "invitation is", "invitations are")
+                try Output.line("\(what) withdrawn: \(withdrawn.joined(separator: ", "))")
+            }
+            if !removed.isEmpty {
+                let who = Wording.count(removed.count, "participant by an open link is", "participants by an open link are")
+                try Output.line("\(who) removed: \(removed.joined(separator: ", "))")
+            }
             for link in links ?? [] { try link.tell() }
             for address in undiscovered {
                 Output.error(

@@ -6,8 +6,8 @@ struct ShareSet: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "set", abstract: "Changes a participant's permission or role, or the share's title and access.",
         discussion: """
-            The command makes all changes or none. --public drops invited participants who have not accepted; --public none drops \
-            participants who joined by an open link.
+            The command makes all changes or none. --public with another permission than before withdraws the invitations that are not \
+            accepted, and --public none removes participants who joined by an open link; the command names them.
 
             Examples:
               tidemark share set MyJournal.tidemark senja ben@example.org \\
@@ -63,9 +63,17 @@ struct ShareSet: AsyncParsableCommand {
                 if let permission { changes.append(.setPermission(participant: id, permission.permission)) }
                 if let role { changes.append(.setRole(participant: id, role.role)) }
             }
+            // What is known here may be older than what the cloud has.
+            let before = publicPermission == nil ? [] : try await sharing.participants(of: found)
             let now = try await sharing.container.updateParticipants(of: found, changes, in: sharing.databases)
+            let gone = before.filter { person in
+                now.participants.first { $0.id == person.id }.map { $0.acceptanceStatus == .removed } ?? true
+            }
             try ShareOutcome.tell(
-                "changed \"\(now.caption)\"", share: now, sync: try await afterwards.run(sharing), json: json)
+                "changed \"\(now.caption)\"", share: now,
+                withdrawn: gone.filter { $0.acceptanceStatus == .pending }.map(\.identity.title),
+                removed: gone.filter { $0.acceptanceStatus == .accepted }.map(\.identity.title),
+                sync: try await afterwards.run(sharing), json: json)
         }
     }
 }

@@ -1,6 +1,7 @@
 import ArgumentParser
 import Foundation
 import Tidemark
+import TidemarkCloud
 import TidemarkSQLite
 import TidemarkStore
 import TidemarkSync
@@ -18,6 +19,13 @@ struct SharingAccess {
         try access.demandAccount()
         return SharingAccess(
             container: try PersistentContainer(directory: directory, author: "tidemark share", role: .tool), access: access)
+    }
+
+    /// The participants of a share, as the cloud has them now.
+    func participants(of share: Share) async throws -> [ShareParticipant] {
+        let all = try await databases[share.scope].shares(in: share.cloudID.zone)
+        // A cloud may name the zone with its owner.
+        return all.first { $0.id.recordName == share.name }?.participants ?? share.participants
     }
 
     func share(_ text: String) async throws -> Share { try await KnownShares(container.directory).share(named: text) }

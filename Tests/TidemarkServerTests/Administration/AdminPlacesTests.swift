@@ -70,6 +70,7 @@ struct AdminPlacesTests {
             ("account identities anna@example.org --json", 0), ("account identities anna@example.org", 0),
             ("account identities anna@example.org --disconnect ab", 66),
             ("schema show --container journal --json", 0), ("schema show --container other", 66),
+            ("schema export --container journal", 0), ("schema export --container other", 66),
             ("schema index --container journal --type None --field title --queryable", 66),
             ("schema freeze --container journal --json", 0), ("schema freeze --container journal --off", 0),
             ("schema add --container journal --type Trip --field days --kind int64 --json", 0),
@@ -103,7 +104,9 @@ struct AdminPlacesTests {
             ("audit --container journal", 0),
             ("audit --account anna@example.org", 0),
             ("secrets rotate --json", 0), ("secrets rotate --grace-days 3", 0),
-            ("account remove ben@example.org --json", 0), ("account remove anna@example.org --with-data --yes --json", 0),
+            ("account remove ben@example.org --json", 0), ("account remove anna@example.org --with-data --yes", 77),
+            ("operator remove anna@example.org", 64), ("operator remove anna@example.org --yes --json", 0),
+            ("account remove anna@example.org --with-data --yes --json", 0),
             ("container remove journal --json", 0), ("container list", 0),
         ]
         var said: [[String]] = []

@@ -42,7 +42,7 @@ import TidemarkIdentity
 
     private struct Line: Decodable {
         let at, operation, container, environment, code, reason: String
-        let account, recordType, record: String?
+        let account, recordType, record, session, device: String?
         let count: Int
     }
 
@@ -82,6 +82,9 @@ import TidemarkIdentity
         // The table has the same.
         let table = try await run("admin", "sync-errors", "--account", "anna@example.org", "--data", data).output
         #expect(table.contains("Destination:oslo") && table.contains("Invalid value for 'visits'"))
+        #expect(table.contains(/container +environment +account +device +record/))
+        let device = try #require(refused.device ?? refused.session)
+        #expect(table.contains("  development  anna@example.org  \(device) "), "\(table)")
         #expect(try await errorsNow("--environment", "production").isEmpty)
         #expect(try await errorsNow("--account", "ben@example.org").isEmpty)
         #expect(try await errorsNow("--container", FaultyCloudFixture.container, "--limit", "1").count == 1)

@@ -12,7 +12,7 @@ struct Since: ExpressibleByArgument {
     let time: Int64
 
     init?(argument: String) {
-        let units: [(Character, Int64)] = [("m", 60), ("h", 3_600), ("d", 86_400)]
+        let units: [(Character, Int64)] = [("s", 1), ("m", 60), ("h", 3_600), ("d", 86_400)]
         if let last = argument.last, let unit = units.first(where: { $0.0 == last }) {
             guard let count = Int64(argument.dropLast()), (0...100_000).contains(count) else { return nil }
             time = Int64(Date().timeIntervalSince1970) * 1_000_000 - count * unit.1 * 1_000_000
@@ -42,7 +42,7 @@ struct AdminAudit: AsyncParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "Only what was done since: a time such as 2026-11-21T08:00:00Z, a day, or 30m, 24h, 7d.", valueName: "time"))
+            "Only what was done since: a time such as 2026-11-21T08:00:00Z, a day, or 30s, 30m, 24h, 7d.", valueName: "time"))
     var since: Since?
 
     @Option(help: ArgumentHelp("Only entries by or about this account.", valueName: "address"))

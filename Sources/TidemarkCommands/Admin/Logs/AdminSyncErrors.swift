@@ -7,10 +7,11 @@ struct AdminSyncErrors: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "sync-errors", abstract: "Shows what devices were refused, and why.",
         discussion: """
-            Each line has the time, the operation, the container, the account, the record, the error, how often it was answered, and the \
-            reason. Equal errors are one line, with the time and the reason of the last. CONFLICT is no fault: the device merges and sends \
-            again. An error whose record the account has saved since says so. The cloud keeps the newest 500 of accounts in an environment \
-            of a container, 50 of each, and 100 of requests without an account, for 7 days; a server writes them once a second.
+            Each line has the time, the operation, the container, the environment, the account, the device, the record, the error, how \
+            often it was answered, and the reason. Equal errors are one line, with the time, the device and the reason of the last. A \
+            device without a name is told by its session. CONFLICT is no fault: the device merges and sends again. An error whose record \
+            the account has saved since says so. The cloud keeps the newest 500 of accounts in an environment of a container, 50 of each, \
+            and 100 of requests without an account, for 7 days; a server writes them once a second.
 
             Examples:
               tidemark admin sync-errors --data ~/cloud
@@ -20,7 +21,7 @@ struct AdminSyncErrors: AsyncParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "Only what was answered since: a time such as 2026-11-21T08:00:00Z, a day, or 30m, 24h, 7d.", valueName: "time"))
+            "Only what was answered since: a time such as 2026-11-21T08:00:00Z, a day, or 30s, 30m, 24h, 7d.", valueName: "time"))
     var since: Since?
 
     @Option(help: ArgumentHelp("Only errors of this account.", valueName: "address"))
@@ -63,6 +64,9 @@ struct AdminSyncErrors: AsyncParsableCommand {
         /// The reason, and whether it is over.
         var told: String { savedSince.map { "saved since, at \($0): \(reason)" } ?? reason }
 
+        /// The device that was refused last, by its name or its session.
+        var shownDevice: String { device ?? session ?? "" }
+
         /// The record with its type, which is named once where the record's name begins with it.
         var named: String {
             guard let recordType, let record else { return recordType ?? record ?? "" }
@@ -82,12 +86,13 @@ struct AdminSyncErrors: AsyncParsableCommand {
             // The oldest first, as a log has it.
             try listing.show(
                 found.reversed().map { Line($0) },
-                columns: ["at", "operation", "container", "account", "record", "error", "times", "reason"], cutsLast: false,
-                none: "no device was refused anything for that"
+                columns: [
+                    "at", "operation", "container", "environment", "account", "device", "record", "error", "times", "reason",
+                ], cutsLast: false, none: "no device was refused anything for that"
             ) { line in
                 [
-                    line.at, line.operation, "\(line.container)/\(line.environment)", line.account ?? "", line.named, line.code,
-                    Wording.count(line.count), line.told,
+                    line.at, line.operation, line.container, line.environment, line.account ?? "", line.shownDevice, line.named,
+                    line.code, Wording.count(line.count), line.told,
                 ]
             }
         }

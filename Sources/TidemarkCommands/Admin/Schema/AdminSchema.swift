@@ -14,6 +14,7 @@ struct AdminSchema: AsyncParsableCommand {
 
             Examples:
               tidemark admin schema show --container journal --data ~/cloud
+              tidemark admin schema export --container journal --data ~/cloud > schema.json
               tidemark admin schema add --container journal --type Destination --field rating \\
                   --kind int64 --data ~/cloud
               tidemark admin schema import schema.json --container journal --data ~/cloud
@@ -25,8 +26,8 @@ struct AdminSchema: AsyncParsableCommand {
               tidemark admin schema remove --container journal --type Destination --field stars --data ~/cloud
             """,
         subcommands: [
-            AdminSchemaShow.self, AdminSchemaAdd.self, AdminSchemaImport.self, AdminSchemaIndex.self, AdminSchemaDiff.self,
-            AdminSchemaDeploy.self, AdminSchemaFreeze.self, AdminSchemaRemove.self, AdminSchemaReset.self,
+            AdminSchemaShow.self, AdminSchemaExport.self, AdminSchemaAdd.self, AdminSchemaImport.self, AdminSchemaIndex.self,
+            AdminSchemaDiff.self, AdminSchemaDeploy.self, AdminSchemaFreeze.self, AdminSchemaRemove.self, AdminSchemaReset.self,
         ])
 }
 

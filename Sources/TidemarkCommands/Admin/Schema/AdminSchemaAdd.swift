@@ -79,8 +79,8 @@ struct AdminSchemaImport: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "import", abstract: "Adds the record types and fields of a schema file to the development schema.",
         discussion: """
-            'tidemark schema show' prints such a file, and the console exports one. What the schema has already stays. If a field has \
-            another type there, the command names it and adds nothing. Unique keys, relationships and indexes of the file have no \
+            'tidemark schema show' and 'tidemark admin schema export' print such a file. What the schema has already stays. If a field \
+            has another type there, the command names it and adds nothing. Unique keys, relationships and indexes of the file have no \
             effect: they belong to containers.
 
             Examples:
