@@ -173,7 +173,7 @@ def main():
     options = given_options.parse_args()
     begin(options)
     # Over TLS no device takes part, which would have to trust the certificate.
-    step = Steps("console", least=8 if options.screenshots else 58 if options.tls else 60)
+    step = Steps("console", least=8 if options.screenshots else 60 if options.tls else 62)
     place = places.PLACES[options.place](options, options.folder)
     try:
         server, given = sample.start(place, options)
@@ -189,6 +189,7 @@ def main():
             people.shares(step, server, cloud, given, options.folder, options.tls)
             people.account(step, server, cloud, given, options.folder)
             people.provider(step, server, cloud, given)
+            people.invitation(step, server.url, cloud, given)
             mending.flows(step, server.url, cloud, given, options.folder)
         wrong = place.fell() or [f"the server ended with {code}" for code in place.stop() if code != 0]
         if wrong:
