@@ -192,6 +192,26 @@ import TidemarkModel
         #expect(try await browser.post("nothing", [:]).text.contains("To the overview"))
     }
 
+    @Test func `a page that can't be shown leads to one that can`() async throws {
+        let fixture = try await ConsoleFixture()
+        func leads(_ browser: Browser, _ page: String, _ query: [String: String] = [:]) async throws -> String {
+            let text = await browser.get(page, query).text
+            let main = try #require(text.range(of: "<main")).upperBound
+            return String(try #require(text[main...].firstMatch(of: /href="\/console\/?([a-z]*)[?"]/)).1)
+        }
+        let (anna, developer) = (try await fixture.browser(fixture.anna), try await fixture.browser(fixture.ben))
+        for page in ["accounts", "account"] {
+            #expect(try await leads(developer, page, ["id": "cleo@example.org"]) == "", "\(page)")
+        }
+        #expect(try await leads(anna, "account", ["id": "nobody@example.org"]) == "accounts")
+        #expect(try await leads(developer, "record", ["name": "absent"]) == "records")
+        // Who has no container has no page of one.
+        try await fixture.credentials.setOperator(fixture.cleo.id, role: .developer, containers: [ConsoleFixture.other])
+        let without = try await fixture.browser(fixture.cleo)
+        try await fixture.credentials.removeContainer(ConsoleFixture.other)
+        for page in ["records", "schema", "zones", "activity"] { #expect(try await leads(without, page) == "", "\(page)") }
+    }
+
     @Test func `what was asked is left to where one came from, and to no other place`() async throws {
         let fixture = try await ConsoleFixture()
         try await fixture.save("oslo", ["title": .string("Oslo")])

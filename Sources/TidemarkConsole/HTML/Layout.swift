@@ -117,15 +117,17 @@ enum Layout {
             content + "<p><a class=\"button quiet\" href=\"\(address)\">\(words)</a></p>")
     }
 
-    /// Where a page leads that can't be shown.
+    /// Where a page leads that can't be shown: to one that can.
     private static func back(_ context: Context) -> (Address, String) {
-        switch context.request.page {
-        case "account": (context.address(Section.accounts.rawValue), "To the accounts")
-        case "record", "asset": (context.address(Section.records.rawValue), "To the records")
-        case let page:
-            Section(rawValue: page).map { (context.address($0.rawValue), "To the page \($0.title)") }
-                ?? (context.address(""), "To the overview")
-        }
+        let (section, words): (Section?, String?) =
+            switch context.request.page {
+            case "account": (.accounts, "To the accounts")
+            case "record", "asset": (.records, "To the records")
+            case let page: (Section(rawValue: page), nil)
+            }
+        let isSeen = section.map { $0.needsOperator ? context.administration.isOperator : context.container != nil } ?? false
+        guard let section, section != .overview, isSeen else { return (context.address(""), "To the overview") }
+        return (context.address(section.rawValue), words ?? "To the page \(section.title)")
     }
 
     /// The status and the heading of an error.

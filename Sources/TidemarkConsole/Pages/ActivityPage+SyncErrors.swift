@@ -78,7 +78,8 @@ extension ActivityPage {
         _ known: Administration.KnownSyncFailure, _ hasPlaces: Bool, _ schemas: [String: Schemas]
     ) -> HTML {
         let failure = known.failure
-        let reason: HTML = known.isHidden ? "<span class=\"quiet-text\">for operators</span>" : HTML(failure.reason)
+        let hidden = Self.readers(ofReasonOf: known)
+        let reason: HTML = known.isHidden ? "<span class=\"quiet-text\">\(hidden)</span>" : HTML(failure.reason)
         let remedies = remedies(of: known, schemas[failure.container])
         let times = failure.count == 1 ? "" : "\(Layout.count(failure.count)) times since "
         return """
@@ -91,6 +92,16 @@ extension ActivityPage {
             <td data-column="When">\(Layout.time(failure.at))\(HTML.when(failure.count > 1, "<br><span class=\"hint\">\(times)\(Layout.time(failure.firstAt))</span>"))\
             \(HTML.when(hasPlaces, "<br><span class=\"hint\">\(failure.container) (\(failure.environment))</span>"))</td></tr>
             """
+    }
+
+    /// Who sees why something private was refused in production.
+    static let hiddenReason =
+        "for operators, and for developers with the person’s consent, which people give on the page of their account"
+
+    /// Who sees the reason of an error. Nobody can allow others what is shared with them, and nobody is there to ask of a deleted account.
+    private static func readers(ofReasonOf known: Administration.KnownSyncFailure) -> String {
+        if known.failure.scope == .shared { return "for operators: what is shared is its owner’s" }
+        return known.failure.account.isEmpty || known.isOfDeletedAccount ? "for operators" : hiddenReason
     }
 
     /// That the record was saved since.
