@@ -17,7 +17,7 @@ extension Administration {
         package let isOfDeletedAccount: Bool
         /// What the cloud has of the record; `unknown` where ``isHidden`` is set.
         package let record: RefusedRecord
-        /// The device that was refused last; `nil` where it is not known, or the actor may not see it: what is public in production names no
+        /// The device that was refused; `nil` where it is not known, or the actor may not see it: what is public in production names no
         /// person's devices.
         package let device: SendingDevice?
     }
