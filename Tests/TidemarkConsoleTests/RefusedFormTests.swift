@@ -73,6 +73,9 @@ import TidemarkModel
             for part in parts { #expect(reply.text.contains(part), "\(form): no \(part)") }
             #expect(reply.text.matches(of: /id="refused"/).count == 1, "\(form)")
         }
+        try await fixture.cloud.addToSchema(["City": ["photo": FieldType(.asset)]], of: ConsoleFixture.journal)
+        let unfit = ["action": "indexes", "type": "City", "was.photo": "", "queryable.photo": "1"]
+        #expect(try await browser.post("schema", Self.c.merging(unfit) { $1 }).text.contains("An asset can&#39;t be queryable."))
         // Boxes are as somebody has left them.
         let boxes = ["action": "indexes", "type": "Absent", "was.title": "", "queryable.title": "1"]
         let reply = try await browser.post("schema", Self.c.merging(boxes) { $1 })
@@ -286,6 +289,10 @@ import TidemarkModel
                 "All sessions of the account have ended"))
         #expect(try await note("account", id.merging(["action": "disable"]) { $1 }).hasPrefix("The account is disabled"))
         #expect(try await note("account", id.merging(["action": "enable"]) { $1 }).hasPrefix("The account is enabled"))
+        let known = #"{"types": [{"name": "City", "fields": [{"name": "title", "type": "string"}]}]}"#
+        #expect(
+            try await note("schema", ["action": "import", "file": known])
+                == "The development schema has all of it: nothing is added.")
         let deployment = ["action": "deploy", "expected": try await browser.listedDifferences()]
         #expect(try await note("schema", deployment).hasPrefix("The schema is deployed"))
         let removal = ["action": "remove", "type": "City", "field": "title", "marked": "1"]

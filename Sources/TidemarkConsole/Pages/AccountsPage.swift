@@ -259,7 +259,7 @@ struct AccountPage {
             let runs = system.isEmpty ? "" : " (\(system))"
             let since = Timestamp.text(microseconds: began).prefix(16).replacing("T", with: " ")
             var last = use.text(at: now)
-            if !last.isEmpty { last = ", and was used last \(last)\(address.isEmpty ? "" : " from \(address)")" }
+            if !last.isEmpty { last = ", and was last used \(last)\(address.isEmpty ? "" : " from \(address)")" }
             return "The session \(session.prefix(4)) of \(name)\(runs) ends. It began on \(since) UTC\(last). "
         }
         if let known = details.sessions.first(where: { $0.id == session }) {

@@ -79,7 +79,7 @@ extension ActivityPage {
     ) -> HTML {
         let failure = known.failure
         let hidden = Self.readers(ofReasonOf: known)
-        let reason: HTML = known.isHidden ? "<span class=\"quiet-text\">\(hidden)</span>" : HTML(failure.reason)
+        let reason: HTML = known.isHidden ? "<span class=\"quiet-text\">\(hidden)</span>" : self.reason(of: failure)
         let remedies = remedies(of: known, schemas[failure.container])
         let times = failure.count == 1 ? "" : "\(Layout.count(failure.count)) times since "
         return """
@@ -92,6 +92,29 @@ extension ActivityPage {
             <td data-column="When">\(Layout.time(failure.at))\(HTML.when(failure.count > 1, "<br><span class=\"hint\">\(times)\(Layout.time(failure.firstAt))</span>"))\
             \(HTML.when(hasPlaces, "<br><span class=\"hint\">\(failure.container) (\(failure.environment))</span>"))</td></tr>
             """
+    }
+
+    /// A reason, with its commands as such, and in them the container.
+    private func reason(of failure: SyncFailure) -> HTML {
+        var text = failure.reason
+        // What a client may have named by itself is in no command that somebody copies.
+        if context.containers.contains(failure.container) {
+            text = text.replacing("--container <id>", with: "--container \(failure.container)")
+        }
+        let parts = text.split(separator: "`", omittingEmptySubsequences: false)
+        guard parts.count % 2 == 1 else { return Self.words(text[...]) }
+        return parts.enumerated().html { number, part in
+            number % 2 == 0 ? Self.words(part) : "<code>\(Self.words(part))</code>"
+        }
+    }
+
+    /// A text whose options are not broken.
+    private static func words(_ text: Substring) -> HTML {
+        text.split(separator: " ", omittingEmptySubsequences: false).enumerated().html { number, word in
+            let isOption = word.hasPrefix("--") && word.utf8.count <= 30
+            let shown: HTML = isOption ? "<span class=\"option\">\(String(word))</span>" : HTML(String(word))
+            return number == 0 ? shown : " \(shown)"
+        }
     }
 
     /// Who sees why something private was refused in production.
@@ -175,7 +198,10 @@ extension ActivityPage {
         }
         // What is there has another type.
         guard failure.environment == StoreEnvironment.production.rawValue, !has(schemas.production) else {
-            return ("The schema", address("schema", of: failure, []))
+            let page = address("schema", of: failure, [])
+            let isProduction = failure.environment == StoreEnvironment.production.rawValue
+            let isThere = has(isProduction ? schemas.production : schemas.development)
+            return ("The schema", isThere ? page.at(SchemaPage.place(of: failure.field, in: type)) : page)
         }
         let place: [(name: String, value: String?)] = [
             ("c", failure.container), ("e", StoreEnvironment.development.rawValue),
