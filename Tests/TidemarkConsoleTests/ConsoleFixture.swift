@@ -97,6 +97,11 @@ struct ConsoleFixture {
     }
 }
 
+extension String {
+    /// The text of a page without the places at which long words break.
+    var withoutBreaks: String { replacing("<wbr>", with: "") }
+}
+
 /// A browser in which somebody is signed in.
 struct Browser {
     let fixture: ConsoleFixture

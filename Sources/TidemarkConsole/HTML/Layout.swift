@@ -205,6 +205,29 @@ enum Layout {
 
     static func row(_ cells: [HTML]) -> HTML { "<tr>\(cells.html { "<td>\($0)</td>" })</tr>" }
 
+    /// The most bytes of a part of a word that stays whole in a cell.
+    private static let wholePart = 20
+
+    /// A word of parts, such as an address or an action, that breaks between them: behind dots, slashes and at signs.
+    static func parts(_ word: String) -> HTML {
+        guard !word.isEmpty else { return .none }
+        var (pieces, piece): ([HTML], String) = ([], "")
+        var longest = 0
+        func end() {
+            guard !piece.isEmpty else { return }
+            longest = max(longest, piece.utf8.count)
+            pieces.append(HTML(piece))
+            piece = ""
+        }
+        for character in word {
+            piece.append(character)
+            if ".@/".contains(character) { end() }
+        }
+        end()
+        let text = HTML(stringLiteral: pieces.map(\.text).joined(separator: "<wbr>"))
+        return longest > wholePart ? text : "<span class=\"parts\">\(text)</span>"
+    }
+
     /// A moment, in UTC.
     static func time(_ microseconds: Int64) -> HTML {
         let text = Timestamp.text(microseconds: microseconds)
