@@ -87,6 +87,7 @@ extension Administration {
                 (failure.field, failure.fieldType) = ("", "")
             }
             let maySeeDevice = maySeePrivate || maySee && failure.scope != .public
+            if !maySeeDevice { failure.device = "" }
             visible.append(
                 KnownSyncFailure(
                     failure: failure, account: name, isHidden: !maySee,

@@ -67,7 +67,7 @@ extension CredentialStorageContract {
             try requireEqual(try await storage.syncFailures(.init(), limit: 9).count, 4, "different ones")
             for (time, number) in [(now + 20, 20), (now + 3, 300)] {
                 var attempt = failure(at: time, reason: "why \(number) ä")
-                (attempt.field, attempt.fieldType) = ("field \(number)", "type \(number)")
+                (attempt.field, attempt.fieldType, attempt.device) = ("field \(number)", "type \(number)", "phone \(number)")
                 try await storage.record([attempt], at: now)
             }
             let row = try await storage.syncFailures(.init(), limit: 1)
@@ -75,6 +75,11 @@ extension CredentialStorageContract {
             try requireEqual(row.map(\.field), ["field 20"], "the field")
             try requireEqual(row.map(\.fieldType), ["type 20"], "the type of the field")
             try requireEqual(row.map(\.count), [14], "the count with every number in the reason")
+            try requireEqual(row.map(\.device), ["phone 20"], "the device")
+            try await storage.record([failure(at: now + 21)], at: now)
+            try requireEqual(
+                try await storage.syncFailures(.init(), limit: 1).map(\.device), ["phone 20"],
+                "the device, whose session has ended")
             var ofAnother = failure(at: now + 30)
             ofAnother.sender = "another session"
             try await storage.record([ofAnother, failure(at: now + 31, reason: "another reason")], at: now)

@@ -142,10 +142,11 @@ extension ActivityPage {
     /// The device that was refused.
     private func device(of known: Administration.KnownSyncFailure) -> HTML {
         guard let device = known.device else { return .none }
-        guard !device.hasEnded else {
-            return "<code>\(String(device.session.prefix(4)))</code><br><span class=\"hint\">the session has ended</span>"
+        let ended: HTML = HTML.when(device.hasEnded, "<br><span class=\"hint\">the session has ended</span>")
+        guard !device.hasEnded || !device.name.isEmpty else {
+            return "<code>\(String(device.session.prefix(4)))</code>\(ended)"
         }
-        return SessionCells.device(name: device.name, system: device.system, session: device.session)
+        return "\(SessionCells.device(name: device.name, system: device.system, session: device.session))\(ended)"
     }
 
     /// The record, with a link where the console can show it.

@@ -52,6 +52,8 @@ package struct SyncFailure: Hashable, Sendable {
     package var count: Int
     /// The session that was refused, by its identifier; empty for none.
     package var sender = ""
+    /// What its device was called then; empty where that is not known.
+    package var device = ""
     /// What of the schema the record does not fit, as a `SchemaMismatch` has it; empty for nothing.
     package var field = "", fieldType = ""
 
@@ -70,7 +72,7 @@ package struct SyncFailure: Hashable, Sendable {
     package var kind: SyncFailure {
         var kind = self
         (kind.firstAt, kind.at, kind.count) = (0, 0, 0)
-        (kind.field, kind.fieldType) = ("", "")
+        (kind.device, kind.field, kind.fieldType) = ("", "", "")
         kind.reason = code == Self.conflict ? "" : Self.withoutNumbers(reason)
         return kind
     }
@@ -90,7 +92,10 @@ package struct SyncFailure: Hashable, Sendable {
 
     /// Adds another one of the same ``kind``. The newest reason stays, and what goes with it.
     package mutating func add(_ other: SyncFailure) {
-        if other.at >= at { (reason, field, fieldType) = (other.reason, other.field, other.fieldType) }
+        if other.at >= at {
+            (reason, field, fieldType) = (other.reason, other.field, other.fieldType)
+            if !other.device.isEmpty { device = other.device }
+        }
         (firstAt, at) = (min(firstAt, other.firstAt), max(at, other.at))
         count += other.count
     }
@@ -117,7 +122,7 @@ package struct SyncFailure: Hashable, Sendable {
         (container, operation, code) = (Self.cut(container, 255), Self.cut(operation, 255), Self.cut(code, 100))
         (record, recordType, zone) = (Self.cut(record, 255), Self.cut(recordType, 255), Self.cut(zone, 255))
         (field, fieldType, sender) = (Self.cut(field, 255), Self.cut(fieldType, 255), Self.cut(sender, 255))
-        reason = Self.cut(reason, 1_000)
+        (reason, device) = (Self.cut(reason, 1_000), Self.cut(device, 255))
         if code == Self.conflict { zone = "" }
     }
 
@@ -222,13 +227,16 @@ package enum SyncFailureLimits {
     /// The columns of a row that are read, in their order.
     package static let columns = """
         operation, container, environment, account, scope, record, type, zone, code, reason, first_at, at, count, session, field, \
-        field_type
+        field_type, device
         """
 
     /// What a row takes over from the newest failure when equal ones become one: assignments of `ON CONFLICT`, where the row is called `known`.
-    package static let newest = ["reason", "session", "field", "field_type"].map { column in
-        "\(column) = CASE WHEN excluded.at >= known.at THEN excluded.\(column) ELSE known.\(column) END"
-    }.joined(separator: ", ")
+    package static let newest =
+        ["reason", "session", "field", "field_type"].map { column in
+            "\(column) = CASE WHEN excluded.at >= known.at THEN excluded.\(column) ELSE known.\(column) END"
+        }.joined(separator: ", ")
+        // A session that has ended since has no name any more.
+        + ", device = CASE WHEN excluded.at >= known.at AND excluded.device <> '' THEN excluded.device ELSE known.device END"
 
     /// Where failures are, each place once.
     package static func places(of failures: [SyncFailure]) -> Set<[String]> {
