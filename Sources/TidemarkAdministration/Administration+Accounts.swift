@@ -63,15 +63,9 @@ extension Administration {
         _ email: String, phone: String? = nil, name: PersonName? = nil, quota: Int64 = StoredAccount.servedQuota,
         password: String?
     ) async throws(AdministrationError) -> StoredAccount {
-        try demandOperator("adding accounts")
+        try await checkNewAccount(email)
         let account = try await wrapped {
-            try EmbeddedCloud.check(email: email, container: "default")
             if let password { try CredentialStore.check(password: password) }
-            if let known = try await cloud.account(email) {
-                throw AdministrationError(
-                    .exists,
-                    "there is an account \(known.email) already; change it with 'tidemark admin account set' or 'password'")
-            }
             let account = try await cloud.addAccount(email, phone: phone, name: name, quota: quota)
             do {
                 if let password { try await credentials.setPassword(password, of: account.id) }
@@ -84,6 +78,21 @@ extension Administration {
         }
         try await audit("account.add", account: account.id, after: Self.text(account))
         return account
+    }
+
+    /// Checks that an account can be added with an address.
+    ///
+    /// - Throws: ``AdministrationError`` `exists` where the address has an account, `invalid` where it is none; `forbidden`.
+    package func checkNewAccount(_ email: String) async throws(AdministrationError) {
+        try demandOperator("adding accounts")
+        try await wrapped {
+            try EmbeddedCloud.check(email: email, container: "default")
+            if let known = try await cloud.account(email) {
+                throw AdministrationError(
+                    .exists, "there is an account \(known.email) already; change that one, or take another address",
+                    field: "email")
+            }
+        }
     }
 
     /// Changes an account's name, quota or status.

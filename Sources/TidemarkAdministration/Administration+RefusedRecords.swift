@@ -110,7 +110,7 @@ extension Administration {
 
     /// A device that was refused.
     package struct SendingDevice: Hashable, Sendable {
-        /// Its name, and its operating system; empty where they are not known.
+        /// Its name, and its operating system; empty where they are not known. A session that has ended has the name of when it was refused.
         package let name, system: String
         /// The session's identifier.
         package let session: String
@@ -127,8 +127,10 @@ extension Administration {
                     name: session.device, system: session.system, session: session.id, hasEnded: false)
             }
         }
-        for session in Set(failures.map(\.sender)) where !session.isEmpty && devices[session] == nil {
-            devices[session] = SendingDevice(name: "", system: "", session: session, hasEnded: true)
+        for failure in failures where !failure.sender.isEmpty {
+            // The newest that has a name.
+            if let known = devices[failure.sender], !known.hasEnded || !known.name.isEmpty { continue }
+            devices[failure.sender] = SendingDevice(name: failure.device, system: "", session: failure.sender, hasEnded: true)
         }
         return devices
     }

@@ -17,7 +17,7 @@ extension Administration {
         package let isOfDeletedAccount: Bool
         /// What the cloud has of the record; `unknown` where ``isHidden`` is set.
         package let record: RefusedRecord
-        /// The device that was refused last; `nil` where it is not known, or the actor may not see it: what is public in production names no
+        /// The device that was refused; `nil` where it is not known, or the actor may not see it: what is public in production names no
         /// person's devices.
         package let device: SendingDevice?
     }
@@ -78,11 +78,7 @@ extension Administration {
             var maySee = failure.scope == .public || maySeePrivate
             // What is shared is its owner's, whom the error doesn't name: who takes part can't allow others what is in it.
             if !maySee, failure.scope != .shared, !account.isEmpty {
-                if consents[account] == nil {
-                    consents[account] = try await Consent.all(of: account, credentials).contains {
-                        $0.container == failure.container
-                    }
-                }
+                if consents[account] == nil { consents[account] = try await hasConsent(of: account, in: failure.container) }
                 maySee = consents[account] == true
                 if maySee { shown[account, default: []].insert(failure.container) }
             }
@@ -91,6 +87,7 @@ extension Administration {
                 (failure.field, failure.fieldType) = ("", "")
             }
             let maySeeDevice = maySeePrivate || maySee && failure.scope != .public
+            if !maySeeDevice { failure.device = "" }
             visible.append(
                 KnownSyncFailure(
                     failure: failure, account: name, isHidden: !maySee,
@@ -107,6 +104,26 @@ extension Administration {
         return visible
     }
 
+    /// Whether an account allows developers of a container to see what is private in production.
+    private func hasConsent(of account: String, in container: String) async throws -> Bool {
+        try await Consent.all(of: account, credentials).contains { $0.container == container }
+    }
+
+    /// Whether the actor may see why one of the newest failures of a place was refused.
+    ///
+    /// - Complexity: For a developer and production, O(accounts) of the newest 100 failures.
+    private func maySeeReason(
+        ofOneOf failures: [SyncFailure], in container: String, _ environment: StoreEnvironment
+    ) async throws -> Bool {
+        if maySeePrivate(environment) { return true }
+        let newest = failures.filter { $0.code != SyncFailure.conflict }.prefix(100)
+        if newest.contains(where: { $0.scope == .public }) { return true }
+        for account in Set(newest.filter { $0.scope != .shared }.map(\.account)) {
+            if try await hasConsent(of: account, in: container) { return true }
+        }
+        return false
+    }
+
     /// How much devices were refused lately.
     package struct RefusedDevices: Hashable, Sendable {
         /// How many records, and of how many accounts.
@@ -117,6 +134,8 @@ extension Administration {
         package var isCut = false
         /// How far back that goes, in microseconds.
         package var span: Int64 = 0
+        /// Whether the actor may see why, at least of some.
+        package var hasVisibleReasons = true
 
         package var isEmpty: Bool { records == 0 && accountsOfRequests == 0 }
     }
@@ -149,7 +168,10 @@ extension Administration {
                 for (failure, state) in zip(wanted, try await refusedRecords(wanted, accounts)) { states[failure] = state }
                 var found = Self.count(kept, states)
                 found.span = span
-                if !found.isEmpty { return found }
+                guard found.isEmpty else {
+                    found.hasVisibleReasons = try await maySeeReason(ofOneOf: kept, in: container, environment)
+                    return found
+                }
             }
             return RefusedDevices()
         }

@@ -216,6 +216,44 @@ def account(step, server, cloud, given, folder):
                 check(action in log, f"no {action}")
 
 
+def invitation(step, url, cloud, given):
+    """An operator adds an account in the console, and the person comes in."""
+    anna, ines = given["accounts"]["anna"], {"email": "ines@example.org", "password": "a password of Ines"}
+    with Browser(url) as it:
+        it.sign_in(anna)
+        with step("an address that is none, or has an account, is refused with what was typed"):
+            it.open("/accounts")
+            it.press("Add an account")
+            for address, words in (("no address", "is no address of an account"), (anna["email"], "There is an account anna@example.org already")):
+                it.type("email", address)
+                it.type("name", "Ines Moe")
+                it.press("Add the account")
+                check(words in it.text, it.text)
+                equal([it.find(f"[name={name}]").get_property("value") for name in ("email", "name")], [address, "Ines Moe"])
+                check_nothing(it.finds())
+        with step("an operator adds an account, and the person sets the password by the link and signs in"):
+            it.type("email", ines["email"])
+            it.press("Add the account")
+            it.type("password", anna["password"])
+            it.press("Add the account")
+            check("The account is added, without a password" in it.text, it.text)
+            check_nothing(it.finds())
+            link = it.find("pre.link").text
+            with Browser(url) as person:
+                person.driver.get(link)
+                equal(person.title, "Choose a password")
+                person.type("new", ines["password"])
+                person.type("again", ines["password"])
+                person.press("Set the password")
+                check("Your password is set." in person.text, person.text)
+                person.sign_in(ines, under=UNDER)
+                equal(person.title, "Your account")
+                equal(person.find("#name").get_property("value"), "Ines Moe")
+            it.press("To the account")
+            check("admin.account.add" in it.text and "admin.account.password-link" in it.text, it.text)
+        cloud.admin("account", "remove", ines["email"], "--with-data", "--yes")
+
+
 def provider(step, server, cloud, who):
     """A new person, and the owner of an account, sign in with an identity provider, which has nothing to refuse."""
     url = server.url

@@ -88,6 +88,11 @@ def flows(step, url, cloud, given, tls):
             check("'stars' takes a whole number" in it.text, it.text[:500])
             equal(it.find("[name='is.title']").get_property("value"), "Hamar by the lake")
             equal(it.find("[name='is.stars']").get_property("value"), "many")
+        with step("what a device changes while a form is refused is shown before it is saved"):
+            cloud.admin("records", "set", "hamar", "stars=3", "--container", given["container"])
+            it.type("is.stars", "5")
+            it.press("Save")
+            check("The record was changed while you edited it. Nothing is saved yet." in it.text, it.text[:500])
         with step("what was changed meanwhile is shown beside what was typed"):
             it.open(f"/record?{CITY}&name=hamar&edit=1")
             cloud.admin("records", "set", "hamar", "stars=4", "--container", given["container"])
@@ -173,7 +178,7 @@ def main():
     options = given_options.parse_args()
     begin(options)
     # Over TLS no device takes part, which would have to trust the certificate.
-    step = Steps("console", least=8 if options.screenshots else 58 if options.tls else 60)
+    step = Steps("console", least=8 if options.screenshots else 61 if options.tls else 63)
     place = places.PLACES[options.place](options, options.folder)
     try:
         server, given = sample.start(place, options)
@@ -189,6 +194,7 @@ def main():
             people.shares(step, server, cloud, given, options.folder, options.tls)
             people.account(step, server, cloud, given, options.folder)
             people.provider(step, server, cloud, given)
+            people.invitation(step, server.url, cloud, given)
             mending.flows(step, server.url, cloud, given, options.folder)
         wrong = place.fell() or [f"the server ended with {code}" for code in place.stop() if code != 0]
         if wrong:

@@ -6,7 +6,7 @@ extension CredentialStorageContract {
 
     private static func failure(
         _ record: String = "a", of account: String = "anna", at time: Int64 = now, container: String = "journal",
-        environment: String = "production", reason: String = "why ä"
+        environment: String = "production", reason: String = "why 5 ä"
     ) -> SyncFailure {
         SyncFailure(
             at: time, operation: "records.modify", container: container, environment: environment, account: account,
@@ -65,17 +65,27 @@ extension CredentialStorageContract {
                 try await storage.record([other], at: now)
             }
             try requireEqual(try await storage.syncFailures(.init(), limit: 9).count, 4, "different ones")
-            for (time, reason) in [(now + 20, "newest"), (now + 3, "older")] {
-                var attempt = failure(at: time, reason: reason)
-                (attempt.sender, attempt.field, attempt.fieldType) = ("session \(reason)", "field \(reason)", "type \(reason)")
+            for (time, number) in [(now + 20, 20), (now + 3, 300)] {
+                var attempt = failure(at: time, reason: "why \(number) ä")
+                (attempt.field, attempt.fieldType, attempt.device) = ("field \(number)", "type \(number)", "phone \(number)")
                 try await storage.record([attempt], at: now)
             }
             let row = try await storage.syncFailures(.init(), limit: 1)
-            try requireEqual(row.map(\.reason), ["newest"], "the reason")
-            try requireEqual(row.map(\.sender), ["session newest"], "the session")
-            try requireEqual(row.map(\.field), ["field newest"], "the field")
-            try requireEqual(row.map(\.fieldType), ["type newest"], "the type of the field")
-            try requireEqual(row.map(\.count), [14], "the count with every reason")
+            try requireEqual(row.map(\.reason), ["why 20 ä"], "the reason")
+            try requireEqual(row.map(\.field), ["field 20"], "the field")
+            try requireEqual(row.map(\.fieldType), ["type 20"], "the type of the field")
+            try requireEqual(row.map(\.count), [14], "the count with every number in the reason")
+            try requireEqual(row.map(\.device), ["phone 20"], "the device")
+            try await storage.record([failure(at: now + 21)], at: now)
+            try requireEqual(
+                try await storage.syncFailures(.init(), limit: 1).map(\.device), ["phone 20"],
+                "the device, whose session has ended")
+            var ofAnother = failure(at: now + 30)
+            ofAnother.sender = "another session"
+            try await storage.record([ofAnother, failure(at: now + 31, reason: "another reason")], at: now)
+            let apart = try await storage.syncFailures(.init(), limit: 9)
+            try requireEqual(apart.count, 6, "rows with those of another session and with another reason")
+            try requireEqual(apart.prefix(2).map(\.sender), ["", "another session"], "the sessions")
         },
         StorageCheck("of each container the newest failures stay, those of nobody take no place, and old ones go") { open in
             let storage = try await open()

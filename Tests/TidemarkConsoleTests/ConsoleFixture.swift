@@ -82,10 +82,24 @@ struct ConsoleFixture {
         for case .failed(let error) in outcomes { throw error }
     }
 
+    /// Changes fields of a public record as a device does that has it as it is.
+    func change(_ name: String, _ fields: [String: CloudValue]) async throws {
+        let there = try await record(name)
+        let database = try cloud.database(.public, of: Self.journal, account: cleo.id)
+        let record = CloudRecord(there.id, type: there.type, fields: fields, changeTag: there.changeTag)
+        let outcomes = try await database.modify(ModifyRecordsRequest(zone: .default, operations: [.save(record)]))
+        for case .failed(let error) in outcomes { throw error }
+    }
+
     func record(_ name: String, in container: String = journal) async throws -> CloudRecord {
         let database = try cloud.database(.public, of: container, account: nil)
         return try #require(try await database.lookup([name], in: .default, desiredKeys: nil).first).get()
     }
+}
+
+extension String {
+    /// The text of a page without the places at which long words break.
+    var withoutBreaks: String { replacing("<wbr>", with: "") }
 }
 
 /// A browser in which somebody is signed in.

@@ -126,7 +126,9 @@ import TidemarkModel
         // A type comes with a field, which the form takes.
         #expect(page.contains("\(schema)&amp;type=Lake#add\">Add Lake with a field in development…</a>"))
         #expect(page.components(separatedBy: "\(schema)\">Deploy the schema…</a>").count == 3)
-        #expect(page.contains("\(schema)\">The schema</a>"))
+        #expect(page.contains("\(schema)#field.Trip.title\">The schema</a>"))
+        let whole = await anna.get("schema", ["c": ConsoleFixture.journal]).text
+        #expect(whole.contains("data-column=\"Field\"><span id=\"field.Trip.title\">title</span>"))
         // The schema is not to blame for the others.
         #expect(page.components(separatedBy: "/console/schema?").count == 7)
         let prefilled = await anna.get(
@@ -144,7 +146,25 @@ import TidemarkModel
         #expect(await !ben.get("activity", ["show": "failures", "both": "1"]).text.contains("The account"))
     }
 
-    @Test func `an error names the device that was refused last, or that its session has ended`() async throws {
+    @Test func `the commands of a reason have the container, where it is known, and their options are not broken`() async throws {
+        let fixture = try await ConsoleFixture(figures: Figures())
+        let reason = "Free it: `tidemark admin schema remove --container <id> --type A`. Or deploy: tidemark --container <id>"
+        try await fixture.credentials.record([
+            failure(reason, environment: "development", of: fixture.cleo.id, record: "a"),
+            failure("A ` alone, <b>", environment: "development", of: fixture.cleo.id, record: "b"),
+            failure("Of nobody --container <id>", environment: "development", container: "x; ls", of: "", record: "c"),
+        ])
+        let page = try await fixture.browser(fixture.anna).get("activity", ["show": "failures", "all": "1"]).text
+        let option = "<span class=\"option\">--container</span>"
+        #expect(
+            page.contains(
+                "Free it: <code>tidemark admin schema remove \(option) \(ConsoleFixture.journal) <span class=\"option\">--type</span> A</code>. Or"
+            ))
+        #expect(page.contains("tidemark \(option) \(ConsoleFixture.journal)</p>"))
+        #expect(page.contains("<p>A ` alone, &lt;b&gt;</p>") && page.contains("Of nobody \(option) &lt;id&gt;</p>"))
+    }
+
+    @Test func `an error names the device that was refused, also when its session has ended`() async throws {
         let fixture = try await ConsoleFixture(figures: Figures())
         let cleo = fixture.cleo.id
         _ = try await fixture.credentials.makeSession(
@@ -180,7 +200,10 @@ import TidemarkModel
         #expect(whole.contains("laptop") && whole.contains("Add diagnosis (string) in development…"))
         try await fixture.credentials.endSession(id: id)
         let later = await anna.get("activity", query).text
-        #expect(!later.contains("laptop") && later.contains("<code>\(id.prefix(4))</code>"))
+        // The name is that of when it was refused.
+        #expect(
+            later.contains(
+                "Cleo&#39;s &lt;laptop&gt; <code>\(id.prefix(4))</code><br><span class=\"hint\">the session has ended</span>"))
     }
 
     private static let zone = CloudZoneID("TidemarkZone")

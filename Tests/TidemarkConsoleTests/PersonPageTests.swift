@@ -187,7 +187,11 @@ import TidemarkModel
         #expect(try await browser.post("", ["action": "end", "id": others.first ?? ""]).status == 303)
         #expect(await second.get().status == 303)
         #expect(await browser.get().status == 200)
-        #expect(try await browser.post("", ["action": "everywhere"]).header("Location") == "/account/sign-in?note=everywhere")
+        let asked = try await browser.post("", ["action": "everywhere"])
+        #expect(asked.status == 200 && asked.text.contains("<h1>Sign out everywhere?</h1>"))
+        #expect(await browser.get().status == 200)
+        let everywhere = try await browser.post("", ["action": "everywhere", "confirmed": "1"])
+        #expect(everywhere.header("Location") == "/account/sign-in?note=everywhere")
         #expect(await browser.get().status == 303)
         #expect(try await !fixture.credentials.sessions(of: fixture.console.ben.id).isEmpty)
     }

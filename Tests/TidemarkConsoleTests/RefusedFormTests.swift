@@ -73,10 +73,93 @@ import TidemarkModel
             for part in parts { #expect(reply.text.contains(part), "\(form): no \(part)") }
             #expect(reply.text.matches(of: /id="refused"/).count == 1, "\(form)")
         }
+        try await fixture.cloud.addToSchema(["City": ["photo": FieldType(.asset)]], of: ConsoleFixture.journal)
+        let unfit = ["action": "indexes", "type": "City", "was.photo": "", "queryable.photo": "1"]
+        #expect(try await browser.post("schema", Self.c.merging(unfit) { $1 }).text.contains("An asset can&#39;t be queryable."))
         // Boxes are as somebody has left them.
         let boxes = ["action": "indexes", "type": "Absent", "was.title": "", "queryable.title": "1"]
         let reply = try await browser.post("schema", Self.c.merging(boxes) { $1 })
         #expect((400...499).contains(reply.status) && reply.text.contains("id=\"refused\""), "\(reply.status)")
+    }
+
+    @Test func `a record's form that was refused keeps its version: what a device changes meanwhile is shown before it is saved`()
+        async throws
+    {
+        let fixture = try await ConsoleFixture()
+        try await fixture.save("oslo", ["title": .string("Oslo"), "stars": .int64(4), "note": .string("old")])
+        let browser = try await fixture.browser(fixture.anna)
+        let begun = try #require(try await fixture.record("oslo").changeTag)
+        let opened = Self.c.merging([
+            "db": "public", "zone": "_defaultZone", "type": "City", "tag": begun, "name": "oslo", "is.title": Self.typed,
+            "was.title": "Oslo", "is.stars": "five", "was.stars": "4", "is.note": "old", "was.note": "old", "parent": "",
+            "wasParent": "",
+        ]) { $1 }
+        // The device saves another version meanwhile.
+        try await fixture.change("oslo", ["stars": .int64(9), "note": .string("of the device")])
+        let current = try #require(try await fixture.record("oslo").changeTag)
+        let refused = try await browser.post("record", opened)
+        #expect(refused.status == 400 && refused.text.contains("takes a whole number"))
+        #expect(refused.text.contains("\n\(Self.shown)</textarea>") && refused.text.contains("value=\"five\""))
+        #expect(refused.text.contains("name=\"tag\" value=\"\(begun)\"") && !refused.text.contains("value=\"\(current)\""))
+        #expect(refused.text.contains("name=\"was.stars\" value=\"4\""))
+        #expect(refused.text.contains("name=\"was.note\" value=\"old\"") && !refused.text.contains("of the device"))
+        // Put right, it asks.
+        let right = opened.merging(["is.stars": "5"]) { $1 }
+        let asked = try await browser.post("record", right)
+        #expect(asked.status == 409)
+        #expect(asked.text.contains("The record was changed while you edited it. Nothing is saved yet."))
+        #expect(asked.text.contains("<strong>of the device</strong>") && asked.text.contains("<strong>9</strong>"))
+        #expect(asked.text.contains("name=\"tag\" value=\"\(current)\"") && asked.text.contains("name=\"was.stars\" value=\"9\""))
+        #expect(try await fixture.record("oslo").fields["stars"] == .int64(9))
+        // Sent again, it changes what was typed, and nothing of the device's.
+        let again = right.merging([
+            "tag": current, "was.stars": "9", "is.note": "of the device", "was.note": "of the device",
+        ]) { $1 }
+        #expect(try await browser.post("record", again).status == 303)
+        let fields = try await fixture.record("oslo").fields
+        #expect(fields["stars"] == .int64(5) && fields["note"] == .string("of the device"))
+    }
+
+    @Test func `what a refused form says that a record had is text, and a tag that is none saves nothing`() async throws {
+        let fixture = try await ConsoleFixture()
+        try await fixture.save("oslo", ["title": .string("Oslo"), "stars": .int64(4)])
+        let browser = try await fixture.browser(fixture.anna)
+        let form = Self.c.merging([
+            "db": "public", "zone": "_defaultZone", "type": "City", "tag": Self.typed, "name": "oslo", "is.stars": "five",
+            "was.stars": "4", "is.title": "x", "was.title": Self.typed, "parent": "", "wasParent": Self.typed,
+        ]) { $1 }
+        let refused = try await browser.post("record", form)
+        #expect(refused.status == 400 && !refused.text.contains("<b>"))
+        for name in ["tag", "was.title", "wasParent"] {
+            #expect(refused.text.contains("name=\"\(name)\" value=\"\(Self.shown)\""), "\(name)")
+        }
+        #expect(try await browser.post("record", form.merging(["is.stars": "5"]) { $1 }).status == 409)
+        #expect(try await fixture.record("oslo").fields["stars"] == .int64(4))
+    }
+
+    @Test func `a new record's form that was refused takes nothing from a record of its name, which a device has made meanwhile`()
+        async throws
+    {
+        let fixture = try await ConsoleFixture()
+        try await fixture.save("bergen", ["title": .string("Bergen"), "stars": .int64(4)])
+        let browser = try await fixture.browser(fixture.anna)
+        let form = Self.c.merging([
+            "db": "public", "zone": "_defaultZone", "type": "City", "tag": "", "name": "oslo", "is.title": "Mine",
+            "was.title": "", "is.stars": "five", "was.stars": "",
+        ]) { $1 }
+        let refused = try await browser.post("record", form)
+        #expect(refused.status == 400 && refused.text.contains("name=\"tag\" value=\"\""))
+        try await fixture.save("oslo", ["title": .string("Of the device")])
+        let asked = try await browser.post("record", form.merging(["is.stars": "5"]) { $1 })
+        #expect(asked.status == 409 && asked.text.contains("There is a record of this name already."))
+        #expect(try await fixture.record("oslo").fields["title"] == .string("Of the device"))
+        // The form is of that record now, and stays so where it is refused.
+        let tag = try #require(try await fixture.record("oslo").changeTag)
+        let wrong = form.merging(["tag": tag, "was.title": "Of the device", "is.stars": "six"]) { $1 }
+        let kept = try await browser.post("record", wrong)
+        #expect(kept.status == 400 && kept.text.contains("name=\"tag\" value=\"\(tag)\""))
+        try await fixture.change("oslo", ["title": .string("Of the device again")])
+        #expect(try await browser.post("record", wrong.merging(["is.stars": "6"]) { $1 }).status == 409)
     }
 
     @Test func `a password is never shown again, whatever was refused`() async throws {
@@ -110,6 +193,26 @@ import TidemarkModel
             #expect(text[main...].contains("<a "), "\(page)")
         }
         #expect(try await browser.post("nothing", [:]).text.contains("To the overview"))
+    }
+
+    @Test func `a page that can't be shown leads to one that can`() async throws {
+        let fixture = try await ConsoleFixture()
+        func leads(_ browser: Browser, _ page: String, _ query: [String: String] = [:]) async throws -> String {
+            let text = await browser.get(page, query).text
+            let main = try #require(text.range(of: "<main")).upperBound
+            return String(try #require(text[main...].firstMatch(of: /href="\/console\/?([a-z]*)[?"]/)).1)
+        }
+        let (anna, developer) = (try await fixture.browser(fixture.anna), try await fixture.browser(fixture.ben))
+        for page in ["accounts", "account"] {
+            #expect(try await leads(developer, page, ["id": "cleo@example.org"]) == "", "\(page)")
+        }
+        #expect(try await leads(anna, "account", ["id": "nobody@example.org"]) == "accounts")
+        #expect(try await leads(developer, "record", ["name": "absent"]) == "records")
+        // Who has no container has no page of one.
+        try await fixture.credentials.setOperator(fixture.cleo.id, role: .developer, containers: [ConsoleFixture.other])
+        let without = try await fixture.browser(fixture.cleo)
+        try await fixture.credentials.removeContainer(ConsoleFixture.other)
+        for page in ["records", "schema", "zones", "activity"] { #expect(try await leads(without, page) == "", "\(page)") }
     }
 
     @Test func `what was asked is left to where one came from, and to no other place`() async throws {
@@ -186,13 +289,19 @@ import TidemarkModel
                 "All sessions of the account have ended"))
         #expect(try await note("account", id.merging(["action": "disable"]) { $1 }).hasPrefix("The account is disabled"))
         #expect(try await note("account", id.merging(["action": "enable"]) { $1 }).hasPrefix("The account is enabled"))
+        let known = #"{"types": [{"name": "City", "fields": [{"name": "title", "type": "string"}]}]}"#
+        #expect(
+            try await note("schema", ["action": "import", "file": known])
+                == "The development schema has all of it: nothing is added.")
         let deployment = ["action": "deploy", "expected": try await browser.listedDifferences()]
         #expect(try await note("schema", deployment).hasPrefix("The schema is deployed"))
         let removal = ["action": "remove", "type": "City", "field": "title", "marked": "1"]
         #expect(try await note("schema", removal).hasPrefix("It is removed"))
         let page = await browser.get("account", id).text
-        let log = page[try #require(page.range(of: "What happened")).upperBound...]
-        #expect(log.contains("data-column=\"By\">anna@example.org</td>") && !log.contains(fixture.anna.id))
+        let log = String(page[try #require(page.range(of: "What happened")).upperBound...]).withoutBreaks
+        #expect(
+            log.contains("data-column=\"By\"><span class=\"parts\">anna@example.org</span></td>")
+                && !log.contains(fixture.anna.id))
     }
 
     @Test func `a cell has the name of its column, and a column of numbers stands to the right`() {
@@ -206,6 +315,12 @@ import TidemarkModel
             ))
         #expect(text.contains("<th scope=\"col\">Name</th><th scope=\"col\" class=\"number\">How &quot;many&quot;</th>"))
         #expect(text.contains("<tr><td data-column=\"Name\">b</td></tr>"))
+    }
+
+    @Test func `a word of parts breaks between them, and is text`() {
+        #expect(Layout.parts("a@b.c/<d>").text == "<span class=\"parts\">a@<wbr>b.<wbr>c/<wbr>&lt;d&gt;</span>")
+        let long = String(repeating: "x", count: 32)
+        #expect(Layout.parts(long).text == long && Layout.parts("").text.isEmpty)
     }
 
     @Test func `who tries too often is told so on the page that asks`() async throws {

@@ -157,6 +157,20 @@ import TidemarkModel
         #expect(hostile.header("Location") == "/share/%22%3E%3Cscript%3E/development/%2E%2E")
     }
 
+    @Test func `the page to sign in names the share that it leads to, also after a wrong password`() async throws {
+        let fixture = try await PeopleFixture()
+        let (_, link) = try await fixture.link(to: "cleo@example.org")
+        let to = PersonSignInPage.destination(address(link.token))
+        func page(_ to: String) async -> String {
+            await fixture.pages.reply(to: ConsoleRequest(page: "sign-in", query: ["to": to], baseURL: PeopleFixture.baseURL)).text
+        }
+        for text in [await page(to), await fixture.signIn("cleo@example.org", "wrong horse", to: to).text] {
+            #expect(text.contains("shares “Summer trip” with you. Sign in to accept it.</p>"), "\(text)")
+        }
+        let nowhere = PersonSignInPage.destination(address(String(repeating: "A", count: 32)))
+        for elsewhere in ["", "delete", nowhere] { #expect(await !page(elsewhere).contains("with you"), "\(elsewhere)") }
+    }
+
     @Test func `titles and names are shown as text`() async throws {
         let fixture = try await PeopleFixture()
         let hostile = "\"><script>alert(1)</script><img src=x onerror='alert(2)'>"

@@ -22,7 +22,9 @@ extension CloudEngine {
             }
             for index in indexes {
                 guard index.suits(fieldType) else {
-                    throw CloudError(.invalidArguments, "a \(fieldType) can't be \(index.rawValue)")
+                    let kind = fieldType.description
+                    let article = kind.first.map { "aeiou".contains($0) } ?? false ? "an" : "a"
+                    throw CloudError(.invalidArguments, "\(article) \(kind) can't be \(index.rawValue)")
                 }
             }
             for index in CloudSchema.Index.allCases {

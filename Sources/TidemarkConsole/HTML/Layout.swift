@@ -117,15 +117,17 @@ enum Layout {
             content + "<p><a class=\"button quiet\" href=\"\(address)\">\(words)</a></p>")
     }
 
-    /// Where a page leads that can't be shown.
+    /// Where a page leads that can't be shown: to one that can.
     private static func back(_ context: Context) -> (Address, String) {
-        switch context.request.page {
-        case "account": (context.address(Section.accounts.rawValue), "To the accounts")
-        case "record", "asset": (context.address(Section.records.rawValue), "To the records")
-        case let page:
-            Section(rawValue: page).map { (context.address($0.rawValue), "To the page \($0.title)") }
-                ?? (context.address(""), "To the overview")
-        }
+        let (section, words): (Section?, String?) =
+            switch context.request.page {
+            case "account": (.accounts, "To the accounts")
+            case "record", "asset": (.records, "To the records")
+            case let page: (Section(rawValue: page), nil)
+            }
+        let isSeen = section.map { $0.needsOperator ? context.administration.isOperator : context.container != nil } ?? false
+        guard let section, section != .overview, isSeen else { return (context.address(""), "To the overview") }
+        return (context.address(section.rawValue), words ?? "To the page \(section.title)")
     }
 
     /// The status and the heading of an error.
@@ -202,6 +204,29 @@ enum Layout {
     }
 
     static func row(_ cells: [HTML]) -> HTML { "<tr>\(cells.html { "<td>\($0)</td>" })</tr>" }
+
+    /// The most bytes of a part of a word that stays whole in a cell.
+    private static let wholePart = 20
+
+    /// A word of parts, such as an address or an action, that breaks between them: behind dots, slashes and at signs.
+    static func parts(_ word: String) -> HTML {
+        guard !word.isEmpty else { return .none }
+        var (pieces, piece): ([HTML], String) = ([], "")
+        var longest = 0
+        func end() {
+            guard !piece.isEmpty else { return }
+            longest = max(longest, piece.utf8.count)
+            pieces.append(HTML(piece))
+            piece = ""
+        }
+        for character in word {
+            piece.append(character)
+            if ".@/".contains(character) { end() }
+        }
+        end()
+        let text = HTML(stringLiteral: pieces.map(\.text).joined(separator: "<wbr>"))
+        return longest > wholePart ? text : "<span class=\"parts\">\(text)</span>"
+    }
 
     /// A moment, in UTC.
     static func time(_ microseconds: Int64) -> HTML {

@@ -31,6 +31,9 @@ enum Style {
         h2 { font-size: 1.125rem; line-height: 1.25; margin: 0 0 .75rem; overflow-wrap: anywhere }
         p { margin: 0 0 .75rem }
         code, pre, .mono { font: .875rem/1.5 ui-monospace, monospace; overflow-wrap: anywhere }
+        .option { white-space: nowrap }
+        .parts { overflow-wrap: break-word }
+        tr:has(:target) { background: var(--ground) }
         pre.link, pre.secret { white-space: pre-wrap; overflow-wrap: anywhere }
         pre { margin: 0 0 .75rem; padding: .75rem; background: var(--ground); border: 1px solid var(--line); border-radius: .375rem; overflow-x: auto; overflow-wrap: normal }
         .hidden { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); white-space: nowrap }
@@ -142,6 +145,7 @@ enum Style {
           tr { padding: .5rem .75rem; border-bottom: 1px solid var(--line) }
           tbody tr:last-child { border-bottom: 0 }
           td { position: relative; min-width: 0; max-width: none; min-height: 1.5rem; padding: .125rem 0; border: 0; text-align: left }
+          td.number { text-align: left }
           td[data-column] { padding-left: 8rem }
           td[data-column]::before { content: attr(data-column); position: absolute; left: 0; width: 7.5rem; color: var(--quiet); font-size: .8125rem; line-height: 1.625rem; font-weight: 600; overflow: hidden; text-overflow: ellipsis; white-space: nowrap }
           td:empty { display: none }

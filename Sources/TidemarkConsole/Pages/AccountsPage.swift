@@ -8,12 +8,15 @@ import TidemarkModel
 /// The accounts of the cloud.
 struct AccountsPage {
     let context: Context
+    private let console: Console
 
-    init(_ context: Context) { self.context = context }
+    init(_ context: Context, _ console: Console) { (self.context, self.console) = (context, console) }
 
     private static let most = 100
 
-    func reply() async throws(AdministrationError) -> ConsoleReply {
+    func reply() async throws -> ConsoleReply {
+        let invitation = AccountInvitation(context, console)
+        if context.request.isPost { return try await invitation.reply() }
         let text = context.value("q") ?? ""
         let accounts = try await context.administration.accounts(matching: text, limit: Self.most + 1)
         let rows = accounts.prefix(Self.most).map { account in
@@ -36,7 +39,7 @@ struct AccountsPage {
             </form>
             \(rows.isEmpty ? "<div class=\"card empty\">No account matches.</div>" : Layout.table("Accounts", ["Address", "Name", "Phone", "Quota", "Status"], rows))
             \(HTML.when(accounts.count > Self.most, "<p class=\"quiet-text\">The first \(Self.most) are shown. Search for others.</p>"))
-            <p class="hint">‘tidemark admin account add’ adds an account.</p>
+            \(invitation.form)
             """)
     }
 
@@ -171,21 +174,7 @@ struct AccountPage {
             {
                 return page
             }
-            let (account, path) = try await administration.passwordLink(of: id)
-            let hasFactor = try await administration.credentials.hasSecondFactor(account.id)
-            let factor: HTML = """
-                <p>The second factor stays: signing in then needs a code of the person's app, or a recovery code. If the device with the app is lost or stolen,
-                take the second factor away once the password is set.</p>
-                """
-            return Layout.page(
-                context, .accounts, title: "A link for \(account.email)",
-                """
-                <div class="card"><p>With this link the person sets a password. It is good once, and for a day. It is a secret, and is not shown again.
-                All sessions of the account end when the person uses it, those of devices among them.</p>
-                <pre class="link" tabindex="0">\(context.request.baseURL + path)</pre>
-                \(HTML.when(hasFactor, factor))
-                <p><a href="\(context.address("account", query: [("id", id)]))">Back to the account</a></p></div>
-                """)
+            return try await AccountLinkPage(context, of: id).reply()
         case "export":
             let details = try await administration.details(of: id)
             let question =
@@ -270,7 +259,7 @@ struct AccountPage {
             let runs = system.isEmpty ? "" : " (\(system))"
             let since = Timestamp.text(microseconds: began).prefix(16).replacing("T", with: " ")
             var last = use.text(at: now)
-            if !last.isEmpty { last = ", and was used last \(last)\(address.isEmpty ? "" : " from \(address)")" }
+            if !last.isEmpty { last = ", and was last used \(last)\(address.isEmpty ? "" : " from \(address)")" }
             return "The session \(session.prefix(4)) of \(name)\(runs) ends. It began on \(since) UTC\(last). "
         }
         if let known = details.sessions.first(where: { $0.id == session }) {

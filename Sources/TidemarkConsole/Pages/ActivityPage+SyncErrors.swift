@@ -50,7 +50,7 @@ extension ActivityPage {
             <div class="field"><button>Filter</button></div></div></form>
             \(isLive ? live(table) : table)
             <p class="quiet-text">What all servers have answered devices and browsers in the last 7 days: the last 500 errors of a container’s accounts
-            in an environment, 50 of each, and 100 of requests without an account. Equal ones are one line. CONFLICT is no fault: the device merges and sends again. Times in UTC.</p>
+            in an environment, 50 of each, and 100 of requests without an account. Equal ones of a device are one line. CONFLICT is no fault: the device merges and sends again. Times in UTC.</p>
             """)
     }
 
@@ -78,7 +78,8 @@ extension ActivityPage {
         _ known: Administration.KnownSyncFailure, _ hasPlaces: Bool, _ schemas: [String: Schemas]
     ) -> HTML {
         let failure = known.failure
-        let reason: HTML = known.isHidden ? "<span class=\"quiet-text\">for operators</span>" : HTML(failure.reason)
+        let hidden = Self.readers(ofReasonOf: known)
+        let reason: HTML = known.isHidden ? "<span class=\"quiet-text\">\(hidden)</span>" : self.reason(of: failure)
         let remedies = remedies(of: known, schemas[failure.container])
         let times = failure.count == 1 ? "" : "\(Layout.count(failure.count)) times since "
         return """
@@ -93,6 +94,39 @@ extension ActivityPage {
             """
     }
 
+    /// A reason, with its commands as such, and in them the container.
+    private func reason(of failure: SyncFailure) -> HTML {
+        var text = failure.reason
+        // What a client may have named by itself is in no command that somebody copies.
+        if context.containers.contains(failure.container) {
+            text = text.replacing("--container <id>", with: "--container \(failure.container)")
+        }
+        let parts = text.split(separator: "`", omittingEmptySubsequences: false)
+        guard parts.count % 2 == 1 else { return Self.words(text[...]) }
+        return parts.enumerated().html { number, part in
+            number % 2 == 0 ? Self.words(part) : "<code>\(Self.words(part))</code>"
+        }
+    }
+
+    /// A text whose options are not broken.
+    private static func words(_ text: Substring) -> HTML {
+        text.split(separator: " ", omittingEmptySubsequences: false).enumerated().html { number, word in
+            let isOption = word.hasPrefix("--") && word.utf8.count <= 30
+            let shown: HTML = isOption ? "<span class=\"option\">\(String(word))</span>" : HTML(String(word))
+            return number == 0 ? shown : " \(shown)"
+        }
+    }
+
+    /// Who sees why something private was refused in production.
+    static let hiddenReason =
+        "for operators, and for developers with the person’s consent, which people give on the page of their account"
+
+    /// Who sees the reason of an error. Nobody can allow others what is shared with them, and nobody is there to ask of a deleted account.
+    private static func readers(ofReasonOf known: Administration.KnownSyncFailure) -> String {
+        if known.failure.scope == .shared { return "for operators: what is shared is its owner’s" }
+        return known.failure.account.isEmpty || known.isOfDeletedAccount ? "for operators" : hiddenReason
+    }
+
     /// That the record was saved since.
     private func saved(_ known: Administration.KnownSyncFailure) -> HTML {
         guard case .savedSince(let time) = known.record else { return .none }
@@ -105,13 +139,14 @@ extension ActivityPage {
         return "deleted account<br><span class=\"hint\">\(known.account)</span>"
     }
 
-    /// The device that was refused last.
+    /// The device that was refused.
     private func device(of known: Administration.KnownSyncFailure) -> HTML {
         guard let device = known.device else { return .none }
-        guard !device.hasEnded else {
-            return "<code>\(String(device.session.prefix(4)))</code><br><span class=\"hint\">the session has ended</span>"
+        let ended: HTML = HTML.when(device.hasEnded, "<br><span class=\"hint\">the session has ended</span>")
+        guard !device.hasEnded || !device.name.isEmpty else {
+            return "<code>\(String(device.session.prefix(4)))</code>\(ended)"
         }
-        return SessionCells.device(name: device.name, system: device.system, session: device.session)
+        return "\(SessionCells.device(name: device.name, system: device.system, session: device.session))\(ended)"
     }
 
     /// The record, with a link where the console can show it.
@@ -164,7 +199,10 @@ extension ActivityPage {
         }
         // What is there has another type.
         guard failure.environment == StoreEnvironment.production.rawValue, !has(schemas.production) else {
-            return ("The schema", address("schema", of: failure, []))
+            let page = address("schema", of: failure, [])
+            let isProduction = failure.environment == StoreEnvironment.production.rawValue
+            let isThere = has(isProduction ? schemas.production : schemas.development)
+            return ("The schema", isThere ? page.at(SchemaPage.place(of: failure.field, in: type)) : page)
         }
         let place: [(name: String, value: String?)] = [
             ("c", failure.container), ("e", StoreEnvironment.development.rawValue),

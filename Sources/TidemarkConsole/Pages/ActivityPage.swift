@@ -182,8 +182,9 @@ struct ActivityPage {
                     <p class="name">After</p><pre tabindex="0">\(event.after.isEmpty ? "–" : event.after)</pre></details>
                     """
                 return Layout.row([
-                    Layout.time(entry.at), HTML(event.action.rawValue), HTML(name(event.actor)), HTML(name(event.account)),
-                    HTML(event.address), HTML(event.container), "\(event.subject)\(change)", HTML(event.outcome),
+                    Layout.time(entry.at), Layout.parts(event.action.rawValue), Layout.parts(name(event.actor)),
+                    Layout.parts(name(event.account)), Layout.parts(event.address), Layout.parts(event.container),
+                    "\(Layout.parts(event.subject))\(change)", HTML(event.outcome),
                 ])
             })
     }

@@ -98,9 +98,12 @@ struct OverviewPage {
         let span = found.span == hour ? "hour" : "day"
         let link = Address(
             ["activity"], query: [("c", container), ("e", environment.rawValue), ("show", "failures")])
+        let why: HTML =
+            found.hasVisibleReasons
+            ? "<a href=\"\(link)\">See why<span class=\"hidden\"> in \(environment.rawValue)</span></a>"
+            : "Why is \(ActivityPage.hiddenReason)."
         return Layout.notice(
-            .warning, "\(environment.rawValue.capitalized): \(Self.sentences(found, "in the last \(span)"))",
-            "<p><a href=\"\(link)\">See why<span class=\"hidden\"> in \(environment.rawValue)</span></a></p>")
+            .warning, "\(environment.rawValue.capitalized): \(Self.sentences(found, "in the last \(span)"))", "<p>\(why)</p>")
     }
 
     private static func sentences(_ found: Administration.RefusedDevices, _ span: String) -> String {

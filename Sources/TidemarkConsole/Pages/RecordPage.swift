@@ -126,14 +126,21 @@ struct RecordPage {
         // The record has a version where it is there already.
         guard refused.form["tag"]?.isEmpty == false else { return try await form(nil, place, message: refused.alert) }
         let name = try self.name()
+        return try await form(ofVersionOf: name, place, message: refused.alert, status: 200)
+    }
+
+    /// The form of a record that is there already, with what was typed: it changes the version that it was made for.
+    private func form(
+        ofVersionOf name: String, _ place: PlaceFields, message: HTML, status: Int
+    ) async throws(AdministrationError) -> ConsoleReply {
         var found: CloudRecord?
         do throws(AdministrationError) {
             found = try await context.administration.record(name, in: place.place)
         } catch {
             guard error.code == .notFound else { throw error }
         }
-        guard let record = found else { return try await form(nil, place, message: refused.alert + Self.deleted) }
-        return try await form(record, place, message: refused.alert, isVersionKept: true)
+        guard let record = found else { return try await form(nil, place, message: message + Self.deleted, status: status) }
+        return try await form(record, place, message: message, status: status, isVersionKept: true)
     }
 
     /// That the record of a form is gone.
@@ -172,6 +179,9 @@ struct RecordPage {
                 <input id="name" name="name" autocomplete="off" maxlength="255" value="\(posted["name"] ?? "")"></div>
                 """
         let tag = isVersionKept ? posted["tag"] ?? "" : record?.changeTag ?? ""
+        let (parentNow, parentBefore) = (record?.parent ?? "", posted["wasParent"])
+        let parentBase = isVersionKept ? parentBefore ?? parentNow : parentNow
+        let isParentKept = record != nil && parentBefore != nil && posted["parent"] == parentBefore
         let back =
             record.map { address(place, $0.id.recordName) } ?? context.address("records", query: place.query + [("type", type)])
         return Layout.page(
@@ -184,7 +194,8 @@ struct RecordPage {
             \(name)
             \(inputs)
             <div class="field"><label for="parent">Parent <span class="hint">the name of the record above it</span></label>
-            <input id="parent" name="parent" autocomplete="off" value="\(posted["parent"] ?? record?.parent ?? "")"></div>
+            <input id="parent" name="parent" autocomplete="off" value="\(isParentKept ? parentBase : posted["parent"] ?? parentBase)">
+            <input type="hidden" name="wasParent" value="\(parentBase)"></div>
             \(HTML.when(context.environment == .development, newField(posted)))
             <p class="hint">A field that is emptied loses its value. Times are in UTC. Files have \(Layout.bytes(ConsoleRequest.formSize)) at the most
             here; larger ones come by a client. After an error, choose files again.</p>
@@ -263,8 +274,10 @@ struct RecordPage {
             case .conflict: return try await conflict(error, record, place)
             case .invalid, .missingIndex, .notFound, .forbidden, .exists, .busy:
                 let message = Layout.notice(.error, Layout.message(of: error))
-                let current = tag == nil ? nil : try await context.administration.record(name, in: place.place)
-                return try await self.form(current, place, message: message, status: Layout.status(of: error).0)
+                let status = Layout.status(of: error).0
+                guard tag != nil else { return try await self.form(nil, place, message: message, status: status) }
+                // What has changed since the form was opened is shown before it is saved, also where the form was refused meanwhile.
+                return try await self.form(ofVersionOf: name, place, message: message, status: status)
             default: throw error
             }
         }
@@ -312,16 +325,20 @@ struct RecordPage {
         }
         let form = context.request.form
         let fields = Set(there.fields.keys).union(form.keys.filter { $0.hasPrefix("is.") }.map { String($0.dropFirst(3)) })
-        let rows = fields.sorted().compactMap { field -> HTML? in
-            let now = there.fields[field].map(FieldText.text) ?? ""
-            let typed = form["is.\(field)"].map(FieldView.normalized) ?? now
-            let was = form["was.\(field)"].map(FieldView.normalized) ?? now
+        func row(_ name: String, was: String?, now: String, typed: String?) -> HTML? {
+            let (was, typed) = (was.map(FieldView.normalized) ?? now, typed.map(FieldView.normalized) ?? now)
             guard now != was || typed != was else { return nil }
             return Layout.row([
-                HTML(field), HTML(was), now == was ? HTML(now) : "<strong>\(now)</strong>",
+                HTML(name), HTML(was), now == was ? HTML(now) : "<strong>\(now)</strong>",
                 typed == was ? "<span class=\"quiet-text\">unchanged</span>" : "<strong>\(typed)</strong>",
             ])
         }
+        var rows = fields.sorted().compactMap { field in
+            row(
+                field, was: form["was.\(field)"], now: there.fields[field].map(FieldText.text) ?? "", typed: form["is.\(field)"])
+        }
+        let parent = row("Parent", was: form["wasParent"], now: there.parent ?? "", typed: form["parent"])
+        rows += [parent].compactMap(\.self)
         let who: HTML = there.modified.map { " at \(Layout.time($0.time)) UTC, by <code>\($0.userRecordName)</code>" } ?? .none
         let isNew = wanted.changeTag == nil
         let message = Layout.notice(

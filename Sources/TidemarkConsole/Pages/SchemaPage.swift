@@ -44,6 +44,7 @@ struct SchemaPage {
     private static let notes = [
         "indexes": "The indexes are set.", "add": "The field is added to the development schema.",
         "import": "The types and fields of the file are added to the development schema.",
+        "import-nothing": "The development schema has all of it: nothing is added.",
         "remove": "It is removed from the development schema.",
         "reset": "The development environment is empty, and has production's schema.",
         "deploy": "The schema is deployed: production takes what development has.",
@@ -118,9 +119,10 @@ struct SchemaPage {
         _ type: String, _ field: String, _ kind: String, _ indexes: Set<CloudSchema.Index>, _ suitable: [CloudSchema.Index],
         _ form: (state: PageForm, id: String)?, canGo: Bool
     ) -> HTML {
+        let name: HTML = "<span id=\"\(Self.place(of: field, in: type))\">\(field)</span>"
         guard let form else {
             let tags = CloudSchema.Index.allCases.filter(indexes.contains).html { "<span class=\"tag\">\($0.rawValue)</span> " }
-            return Layout.row([HTML(field), HTML(kind), indexes.isEmpty ? "<span class=\"quiet-text\">none</span>" : tags])
+            return Layout.row([name, HTML(kind), indexes.isEmpty ? "<span class=\"quiet-text\">none</span>" : tags])
         }
         let boxes = suitable.html { index in
             """
@@ -139,10 +141,13 @@ struct SchemaPage {
             <button class="danger">Remove<span class="hidden"> \(field)</span>…</button></form>
             """
         return Layout.row([
-            HTML(field), HTML(kind), suitable.isEmpty ? "<span class=\"quiet-text\">can have none</span>" : boxes + was,
+            name, HTML(kind), suitable.isEmpty ? "<span class=\"quiet-text\">can have none</span>" : boxes + was,
             canGo ? remove : .none,
         ])
     }
+
+    /// The place of a field on the page, for links.
+    static func place(of field: String, in type: String) -> String { "field.\(type).\(field)" }
 
     /// The name of the box of an index.
     private static func box(_ field: String, _ index: CloudSchema.Index) -> String { "\(index.rawValue).\(field)" }
@@ -208,9 +213,10 @@ struct SchemaPage {
             guard let text = file ?? context.value("file") else {
                 throw AdministrationError(.invalid, "choose a file, or enter what it has", field: "file")
             }
-            _ = try await blaming(file == nil ? "file" : "upload") { () throws(AdministrationError) in
+            let added = try await blaming(file == nil ? "file" : "upload") { () throws(AdministrationError) in
                 try await context.administration.importSchema(text, into: container)
             }
+            if added.isEmpty { return .redirect(to: context.address("schema", query: [("done", "import-nothing")])) }
         case "remove":
             if let page = try await remove(context.value("type") ?? "", context.value("field"), container) { return page }
         case "reset":

@@ -106,7 +106,7 @@ package final class PeoplePages: Sendable {
         case "sign-in":
             if request.isPost { return try await signIn(request) }
             guard person == nil else { return .redirect(to: PersonSignInPage.destination(request.query["to"] ?? "")) }
-            return PersonSignInPage.form(request, self)
+            return PersonSignInPage.form(request, self, share: await share(request.query["to"] ?? "", request))
         case "provider", "callback":
             if let provider { return try await ProviderPages(request, person, self, provider).reply() }
         default: break
@@ -204,13 +204,21 @@ package final class PeoplePages: Sendable {
         guard case .signedIn(let cookie) = signedIn else {
             let code = SignInPage.code(signedIn, isFirst: SignInPage.isWithoutCode(request))
             return PersonSignInPage.form(
-                request, self, email: email, error: code ?? "The e-mail address or the password is wrong.",
+                request, self, email: email, share: await share(request.form["to"] ?? "", request),
+                error: code ?? "The e-mail address or the password is wrong.",
                 needsCode: code != nil, status: 403)
         }
         let to = request.form["to"] ?? ""
         var reply = try await unsentPage(request, cookie) ?? .redirect(to: PersonSignInPage.destination(to))
         reply.headers.append(("Set-Cookie", ConsoleHeaders.personCookie(cookie, request)))
         return reply
+    }
+
+    /// What is shared by the link that a page to sign in leads to, as a sentence; `nil` where it leads elsewhere, or to nothing.
+    private func share(_ to: String, _ request: ConsoleRequest) async -> String? {
+        guard let link = PersonSignInPage.link(to) else { return nil }
+        // Whoever can't be told signs in all the same.
+        return try? await SharePage(link, request, nil, self).sentence()
     }
 
     /// The account's page with a form that was sent after the session before had ended.
@@ -346,80 +354,5 @@ enum PeopleLayout {
                 \(content)
                 </main>
                 """))
-    }
-}
-
-/// The page where people sign in to their own pages.
-enum PersonSignInPage {
-    private static let notes = [
-        "password": "Your password is changed. Sign in with the new one, here and on your devices.",
-        "set": "Your password is set. Sign in with it, here and on your devices.", "everywhere": "All your sessions have ended.",
-        "deleted": "Your account and its data are deleted.",
-    ]
-
-    /// - Parameters:
-    ///   - email: What was typed.
-    ///   - to: Where it leads afterwards; by default as the request says.
-    ///   - unsent: A form that is shown afterwards; by default what the request has carried.
-    static func form(
-        _ request: ConsoleRequest, _ pages: PeoplePages, email: String = "", to: String? = nil, unsent: UnsentForm? = nil,
-        error: String? = nil, needsCode: Bool = false, status: Int = 200
-    ) -> ConsoleReply {
-        let unsent = unsent ?? UnsentForm(carriedBy: request)
-        let help: HTML =
-            pages.mail != nil
-            ? "<a href=\"\(ForgottenPasswordPage.address)\">Forgotten your password?</a>"
-            : "Who runs this server helps if you have forgotten them."
-        let to = to ?? (request.isPost ? request.form["to"] : request.query["to"]) ?? ""
-        let provider: HTML =
-            pages.provider.map { provider in
-                """
-                <p><a class="button quiet" href="\(PeopleProvider.address(to: to))">Sign in with \(provider.name)</a></p>
-                \(HTML.when(unsent != nil, "<p class=\"hint\">What you have typed is kept if you sign in with the password.</p>"))
-                """
-            } ?? .none
-        let note = request.query["note"].flatMap { notes[$0] }
-        let isHint = needsCode && SignInPage.isWithoutCode(request)
-        return PeopleLayout.page(
-            nil, title: "Your account", status: status,
-            """
-            \(note.map { Layout.notice(.good, $0) } ?? .none)
-            \(isHint ? Layout.notice(.info, error ?? "") : SignInPage.alert(error))
-            <form method="post" action="\(Address(["sign-in"], under: Address.peopleRoot))">
-            <input type="hidden" name="to" value="\(to)">
-            \(unsent?.hiddenFields ?? .none)
-            \(SignInPage.fields(email, isWrong: error != nil && !isHint, needsCode: needsCode))
-            <button>Sign in</button>
-            </form>
-            \(provider)
-            <p class="hint">With the address and the password of your devices. \(help)</p>
-            """)
-    }
-
-    /// The answer to a form that was sent after the session had ended.
-    static func form(after request: ConsoleRequest, _ pages: PeoplePages) -> ConsoleReply {
-        // The forms of the other pages have nothing that may be shown again.
-        let unsent = request.page.isEmpty ? UnsentForm(postedBy: request) : nil
-        return form(
-            request, pages, to: request.page == "delete" ? "delete" : "", unsent: unsent,
-            error: UnsentForm.message(isKept: unsent != nil), status: 403)
-    }
-
-    /// The page that a text remembers, made anew: it leads to people's own pages or to the page of a link.
-    static func destination(_ text: String) -> Address {
-        let parts = text.split(separator: "/", omittingEmptySubsequences: false).map(String.init)
-        if parts == ["delete"] { return Address(["delete"], under: Address.peopleRoot) }
-        if parts.count == 2, parts[0] == "address", (1...2_000).contains(parts[1].utf8.count) {
-            return Address(["address"], under: Address.peopleRoot).with("key", parts[1])
-        }
-        guard parts.count == 4, parts[0] == "share", let environment = StoreEnvironment(rawValue: parts[2]),
-            parts[1...].allSatisfy({ !$0.isEmpty && $0.utf8.count <= 255 })
-        else { return Address(under: Address.peopleRoot) }
-        return PeoplePages.Link(container: parts[1], environment: environment, token: parts[3]).address
-    }
-
-    /// What the page of a link is remembered by while somebody signs in.
-    static func destination(_ link: PeoplePages.Link) -> String {
-        "share/\(link.container)/\(link.environment.rawValue)/\(link.token)"
     }
 }

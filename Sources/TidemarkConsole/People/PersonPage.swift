@@ -89,7 +89,7 @@ struct PersonPage {
             <h2>Devices and sessions</h2>
             \(alert(.sessions))
             \(try await sessions())
-            <div class="actions">\(person.form(Self.here, "everywhere", "<button class=\"danger\">Sign out everywhere</button>"))</div>
+            <div class="actions">\(person.form(Self.here, "everywhere", "<button class=\"danger\">Sign out everywhere…</button>"))</div>
             \(try await PersonShares(person).section(alert(.shares)))
             \(try await PersonConsent(person).section(alert(.consent)))
             <h2>Your data</h2>
@@ -233,6 +233,7 @@ struct PersonPage {
             return .redirect(to: Self.here.with("done", "renamed"))
         case "leave": return try await PersonShares(person).leave()
         case "everywhere":
+            guard person.value("confirmed") != nil else { return everywhereQuestion }
             try await person.own.signOutEverywhere()
             return pages.signedOut(person.request, "everywhere")
         default: throw AdministrationError(.invalid, "say what is to be changed")
@@ -241,6 +242,23 @@ struct PersonPage {
 }
 
 extension PersonPage {
+    /// The page that asks before all sessions end.
+    private var everywhereQuestion: ConsoleReply {
+        PeopleLayout.page(
+            person, title: "Sign out everywhere?",
+            """
+            <div class="card"><p>All your sessions end: those of your devices and apps, and of browsers, this one as well. What devices have not sent
+            yet stays on them until you sign in there again.</p>
+            \(person.form(
+                Self.here, "everywhere",
+                """
+                <input type="hidden" name="confirmed" value="1">
+                <div class="actions"><button class="danger">Sign out everywhere</button>
+                <a class="button quiet" href="\(Self.here)">Cancel</a></div>
+                """))</div>
+            """)
+    }
+
     /// Sends a letter to an address that is to be the account's.
     ///
     /// - Returns: Why not; `nil` where it was sent.

@@ -71,15 +71,13 @@ struct SharePage {
     private func show(
         _ preview: LinkPreview, _ person: Person?, status: Int = 200, error: String? = nil
     ) async throws -> ConsoleReply {
-        let title = preview.title.flatMap { $0.isEmpty ? nil : $0 }
-        let shown = title.map { $0.count > 200 ? "\($0.prefix(200))…" : $0 }
-        let owner = preview.owner ?? "Somebody"
+        let (shown, owner) = (Self.title(of: preview), Self.owner(of: preview))
         let url = request.baseURL + link.address.text
         return PeopleLayout.page(
             person, title: shown ?? "Something is shared with you", status: status,
             """
             \(SignInPage.alert(error))
-            <p><strong>\(owner)</strong> shares \(shown.map { "“\($0)”" } ?? "records") with you.</p>
+            <p><strong>\(owner)</strong> \(Self.sharing(shown))</p>
             <div class="card"><dl class="facts">
             <dt>You may</dt><dd>\(Self.text(preview.permission))</dd>
             <dt>Your role</dt><dd>\(Self.text(preview.role))</dd>
@@ -133,6 +131,20 @@ struct SharePage {
         case .some(.none), .unknown: "nothing yet"
         case nil: "what your invitation says"
         }
+    }
+
+    /// What is shared; `nil` where it has no title.
+    private static func title(of preview: LinkPreview) -> String? {
+        preview.title.flatMap { $0.isEmpty ? nil : $0.count > 200 ? "\($0.prefix(200))…" : $0 }
+    }
+
+    private static func owner(of preview: LinkPreview) -> String { preview.owner ?? "Somebody" }
+
+    private static func sharing(_ title: String?) -> String { "shares \(title.map { "“\($0)”" } ?? "records") with you." }
+
+    /// Who shares what; `nil` where the link leads nowhere.
+    func sentence() async throws -> String? {
+        try await preview().map { "\(Self.owner(of: $0)) \(Self.sharing(Self.title(of: $0)))" }
     }
 
     private static func text(_ role: ShareParticipant.Role?) -> String {

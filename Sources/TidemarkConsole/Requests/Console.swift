@@ -158,7 +158,7 @@ package struct Console: Sendable {
         case Section.schema.rawValue: try await SchemaPage(context, self).reply()
         case "schema.json": try await SchemaPage(context, self).file()
         case Section.zones.rawValue: try await ZonesPage(context, self).reply()
-        case Section.accounts.rawValue: try await AccountsPage(context).reply()
+        case Section.accounts.rawValue: try await AccountsPage(context, self).reply()
         case "account": try await AccountPage(context, self).reply()
         case Section.access.rawValue: try await AccessPage(context, self).reply()
         case "me": try await OwnPage(context, self).reply()

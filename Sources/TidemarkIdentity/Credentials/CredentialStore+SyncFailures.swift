@@ -2,7 +2,7 @@ package import TidemarkCloudEngine
 import TidemarkModel
 
 extension CredentialStore {
-    /// Adds what clients were refused, once the account of each ended session is looked up.
+    /// Adds what clients were refused, once the account of each ended session is looked up, and the name of each device.
     ///
     /// A failure gets the account of its session only in the container that the session is for, while that is served: a client can name any.
     ///
@@ -10,6 +10,7 @@ extension CredentialStore {
     package func record(_ failures: [SyncFailure]) async throws(CredentialError) {
         var places: [String: SignedInPlace?] = [:]
         var known: [SyncFailure: SyncFailure] = [:]
+        let devices = try await devices(of: failures)
         for var failure in failures {
             if failure.account.isEmpty, !failure.session.isEmpty {
                 let place: SignedInPlace?
@@ -22,11 +23,22 @@ extension CredentialStore {
                 if let place, place.holds(failure), try hasContainer(failure.container) { failure.account = place.account }
             }
             failure.session = ""
+            failure.device = devices[failure.sender] ?? ""
             failure.fit()
             if known[failure.kind]?.add(failure) == nil { known[failure.kind] = failure }
         }
         let (rows, now) = (Array(known.values), now())
         try await stored { try await storage.record(rows, at: now) }
+    }
+
+    /// The names of the devices that were refused, by their sessions. Those of sessions that have ended are not known any more.
+    private func devices(of failures: [SyncFailure]) async throws(CredentialError) -> [String: String] {
+        var devices: [String: String] = [:]
+        for sender in Set(failures.map(\.sender)) {
+            guard let id = Hexadecimal.bytes(sender), !id.isEmpty, let row = try await row(ofSession: id) else { continue }
+            devices[sender] = row.device
+        }
+        return devices
     }
 
     /// Returns what clients were refused in the last 7 days, the newest first.

@@ -85,6 +85,7 @@ enum CredentialTables {
         ("audit", "after_change", "TEXT NOT NULL DEFAULT ''"), ("console_sessions", "kind", "TEXT NOT NULL DEFAULT 'console'"),
         ("sessions", "system", "TEXT NOT NULL DEFAULT ''"), ("sync_failures", "session", "TEXT NOT NULL DEFAULT ''"),
         ("sync_failures", "field", "TEXT NOT NULL DEFAULT ''"), ("sync_failures", "field_type", "TEXT NOT NULL DEFAULT ''"),
+        ("sync_failures", "device", "TEXT NOT NULL DEFAULT ''"),
     ]
 
     /// Whether the file has all tables and columns.

@@ -10,8 +10,8 @@ extension SQLiteCredentialStorage {
                 try db.execute(
                     sql: """
                         INSERT INTO sync_failures AS known (id, container, environment, account, scope, operation, zone, type,
-                            record, code, reason, first_at, at, count, session, field, field_type)
-                            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                            record, code, reason, first_at, at, count, session, field, field_type, device)
+                            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
                         ON CONFLICT (id) DO UPDATE SET first_at = min(known.first_at, excluded.first_at),
                             at = max(known.at, excluded.at), count = known.count + excluded.count,
                             \(SyncFailureLimits.newest)
@@ -20,6 +20,7 @@ extension SQLiteCredentialStorage {
                         failure.id, failure.container, failure.environment, failure.account, failure.scope?.name ?? "",
                         failure.operation, failure.zone, failure.recordType, failure.record, failure.code, failure.reason,
                         failure.firstAt, failure.at, failure.count, failure.sender, failure.field, failure.fieldType,
+                        failure.device,
                     ])
             }
             try Self.removeOldSyncFailures(at: now, db)
@@ -55,6 +56,7 @@ extension SQLiteCredentialStorage {
                 failure.sender = try row.decode(atIndex: 13)
                 failure.field = try row.decode(atIndex: 14)
                 failure.fieldType = try row.decode(atIndex: 15)
+                failure.device = try row.decode(atIndex: 16)
                 return failure
             }
         }

@@ -35,13 +35,13 @@ extension PostgresCredentialStorage {
             rows.map { $0.0 }, texts(\.container), texts(\.environment), texts(\.account), texts { $0.scope?.name ?? "" },
             texts(\.operation), texts(\.zone), texts(\.recordType), texts(\.record), texts(\.code), texts(\.reason),
             numbers(\.firstAt), numbers(\.at), numbers { Int64($0.count) }, texts(\.sender), texts(\.field),
-            texts(\.fieldType),
+            texts(\.fieldType), texts(\.device),
         ]
         return PostgresCommand(
             """
             INSERT INTO sync_failures AS known (id, container, environment, account, scope, operation, zone, type, record, code,
-                reason, first_at, at, count, session, field, field_type)
-            SELECT * FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)
+                reason, first_at, at, count, session, field, field_type, device)
+            SELECT * FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)
             ON CONFLICT (id) DO UPDATE SET first_at = least(known.first_at, excluded.first_at),
                 at = greatest(known.at, excluded.at), count = known.count + excluded.count,
                 \(SyncFailureLimits.newest)
@@ -64,6 +64,7 @@ extension PostgresCredentialStorage {
             failure.sender = try row.value(13)
             failure.field = try row.value(14)
             failure.fieldType = try row.value(15)
+            failure.device = try row.value(16)
             return failure
         }
     }

@@ -144,6 +144,9 @@ enum PostgresCredentialTables {
                 ["session", "field", "field_type"].map { column in
                     "ALTER TABLE sync_failures ADD COLUMN \(column) text NOT NULL DEFAULT ''"
                 }),
+            PostgresMigration(
+                9, "names of devices that were refused", oldestUser: 1,
+                ["ALTER TABLE sync_failures ADD COLUMN device text NOT NULL DEFAULT ''"]),
         ], of: "credentials")
 
     // Rows

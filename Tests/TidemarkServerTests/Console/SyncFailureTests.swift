@@ -89,7 +89,9 @@ import TidemarkModel
         #expect(cut.record.utf8.count == 254 && cut.reason.utf8.count == 1_000)
     }
 
-    @Test func `attempts with other reasons are one row with the newest, and all conflicts of an account are one`() async throws {
+    @Test func `attempts whose reasons differ in numbers are one row with the newest, and conflicts of a session are one`()
+        async throws
+    {
         let written = Written()
         let writer = written.writer { try await Task.sleep(for: .seconds(600)) }
         for (time, reason) in [(1, "5 bytes"), (3, "7 bytes"), (2, "6 bytes")] {
@@ -108,6 +110,23 @@ import TidemarkModel
         let rows = try #require(written.all.first).sorted { $0.at < $1.at }
         #expect(rows.map(\.count) == [3, 2])
         #expect(rows.map(\.reason) == ["7 bytes", "version two"] && rows.last?.zone == "")
+    }
+
+    @Test func `what another device was refused, or for another reason, is a row of its own`() async throws {
+        let written = Written()
+        let writer = written.writer { try await Task.sleep(for: .seconds(600)) }
+        for (time, (sender, reason)) in [
+            ("phone", "the e-mail address or the password is wrong"), ("phone", "the code of the second factor is wrong"),
+            ("laptop", "the code of the second factor is wrong"), ("phone", "the e-mail address or the password is wrong"),
+        ].enumerated() {
+            var failure = Self.failure("", at: Int64(time))
+            (failure.sender, failure.reason) = (sender, reason)
+            writer.record([failure])
+        }
+        await writer.finish()
+        let rows = try #require(written.all.first).sorted { $0.at < $1.at }
+        #expect(rows.map(\.sender) == ["phone", "laptop", "phone"] && rows.map(\.count) == [1, 1, 2])
+        #expect(Set(rows.map(\.id)).count == 3)
     }
 
     @Test func `the end of a server does not wait for a storage that does not answer`() async throws {

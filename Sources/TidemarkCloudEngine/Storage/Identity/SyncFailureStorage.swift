@@ -50,8 +50,10 @@ package struct SyncFailure: Hashable, Sendable {
     package var reason: String
     /// How many times it was answered.
     package var count: Int
-    /// The session that was refused last, by its identifier; empty for none.
+    /// The session that was refused, by its identifier; empty for none.
     package var sender = ""
+    /// What its device was called then; empty where that is not known.
+    package var device = ""
     /// What of the schema the record does not fit, as a `SchemaMismatch` has it; empty for nothing.
     package var field = "", fieldType = ""
 
@@ -65,19 +67,34 @@ package struct SyncFailure: Hashable, Sendable {
         (self.code, self.reason, self.count) = (code, reason, count)
     }
 
-    /// What was refused, without the reason, by whom, when and how often: equal failures have one. Reasons have sizes, times and versions, which
-    /// differ with each attempt.
+    /// What was refused to which device and why, without when and how often: equal failures have one. Reasons have sizes and times, which differ
+    /// with each attempt: their numbers make no difference. Nor does the reason of a conflict, which has versions.
     package var kind: SyncFailure {
         var kind = self
-        (kind.firstAt, kind.at, kind.count, kind.reason) = (0, 0, 0, "")
-        (kind.sender, kind.field, kind.fieldType) = ("", "", "")
+        (kind.firstAt, kind.at, kind.count) = (0, 0, 0)
+        (kind.device, kind.field, kind.fieldType) = ("", "", "")
+        kind.reason = code == Self.conflict ? "" : Self.withoutNumbers(reason)
         return kind
+    }
+
+    /// Returns a text with one zero in place of each number.
+    private static func withoutNumbers(_ text: String) -> String {
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(text.utf8.count)
+        var isInNumber = false
+        for byte in text.utf8 {
+            let isDigit = (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)
+            if !isDigit { bytes.append(byte) } else if !isInNumber { bytes.append(UInt8(ascii: "0")) }
+            isInNumber = isDigit
+        }
+        return String(decoding: bytes, as: UTF8.self)
     }
 
     /// Adds another one of the same ``kind``. The newest reason stays, and what goes with it.
     package mutating func add(_ other: SyncFailure) {
         if other.at >= at {
-            (reason, sender, field, fieldType) = (other.reason, other.sender, other.field, other.fieldType)
+            (reason, field, fieldType) = (other.reason, other.field, other.fieldType)
+            if !other.device.isEmpty { device = other.device }
         }
         (firstAt, at) = (min(firstAt, other.firstAt), max(at, other.at))
         count += other.count
@@ -86,7 +103,10 @@ package struct SyncFailure: Hashable, Sendable {
     /// Names ``kind`` in storages: the SHA-256 of its texts.
     package var id: String {
         var digest = AssetDigest()
-        for text in [container, environment, account, scope?.name ?? "", operation, zone, recordType, record, code] {
+        let texts = [
+            container, environment, account, scope?.name ?? "", operation, zone, recordType, record, code, sender, kind.reason,
+        ]
+        for text in texts {
             digest.update(Array("\(text.utf8.count) \(text)".utf8))
         }
         return digest.finish().digest
@@ -95,14 +115,14 @@ package struct SyncFailure: Hashable, Sendable {
     /// The code of a change that was made from an older version. It is no fault: the device merges, and sends again.
     package static let conflict = "CONFLICT"
 
-    /// Cuts texts that came from a client to what a row has room for. A conflict loses its zone: all conflicts of an account are one row.
+    /// Cuts texts that came from a client to what a row has room for. A conflict loses its zone: conflicts of a session in all zones are one row.
     ///
     /// - Complexity: O(limits), however long the texts are.
     package mutating func fit() {
         (container, operation, code) = (Self.cut(container, 255), Self.cut(operation, 255), Self.cut(code, 100))
         (record, recordType, zone) = (Self.cut(record, 255), Self.cut(recordType, 255), Self.cut(zone, 255))
         (field, fieldType, sender) = (Self.cut(field, 255), Self.cut(fieldType, 255), Self.cut(sender, 255))
-        reason = Self.cut(reason, 1_000)
+        (reason, device) = (Self.cut(reason, 1_000), Self.cut(device, 255))
         if code == Self.conflict { zone = "" }
     }
 
@@ -207,13 +227,16 @@ package enum SyncFailureLimits {
     /// The columns of a row that are read, in their order.
     package static let columns = """
         operation, container, environment, account, scope, record, type, zone, code, reason, first_at, at, count, session, field, \
-        field_type
+        field_type, device
         """
 
     /// What a row takes over from the newest failure when equal ones become one: assignments of `ON CONFLICT`, where the row is called `known`.
-    package static let newest = ["reason", "session", "field", "field_type"].map { column in
-        "\(column) = CASE WHEN excluded.at >= known.at THEN excluded.\(column) ELSE known.\(column) END"
-    }.joined(separator: ", ")
+    package static let newest =
+        ["reason", "session", "field", "field_type"].map { column in
+            "\(column) = CASE WHEN excluded.at >= known.at THEN excluded.\(column) ELSE known.\(column) END"
+        }.joined(separator: ", ")
+        // A session that has ended since has no name any more.
+        + ", device = CASE WHEN excluded.at >= known.at AND excluded.device <> '' THEN excluded.device ELSE known.device END"
 
     /// Where failures are, each place once.
     package static func places(of failures: [SyncFailure]) -> Set<[String]> {
