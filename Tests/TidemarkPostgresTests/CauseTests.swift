@@ -5,7 +5,7 @@ import TidemarkCloud
 
 /// Goal: whatever a database can do to a server that runs passes in the eyes of clients, and its message has the remedy. Method: SQLSTATEs and
 /// texts of libpq, without a database.
-struct CauseTests {
+@Suite(.timeLimit(.minutes(30))) struct CauseTests {
     private static func error(_ state: String, _ reason: String = "no", in sql: String = "SELECT 1") throws -> PostgresError {
         let configuration = PostgresConfiguration(try PostgresAddress("host=db1 dbname=journal"))
         return PostgresError(
