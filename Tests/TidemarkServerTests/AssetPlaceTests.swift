@@ -80,7 +80,8 @@ struct AssetPlaceTests {
         try await withDatabase { other, _ in
             let reason = await refusal(of: shared, by: other)
             #expect(reason.contains("belongs to another database"), "\(reason)")
-            #expect(try await other.assetPlaceIdentifier() == nil)
+            let identifier = try await other.assetPlaceIdentifier()
+            #expect(identifier == nil)
         }
     }
 

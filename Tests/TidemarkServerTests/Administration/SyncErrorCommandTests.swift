@@ -83,8 +83,8 @@ import TidemarkIdentity
         let table = try await run("admin", "sync-errors", "--account", "anna@example.org", "--data", data).output
         #expect(table.contains("Destination:oslo") && table.contains("Invalid value for 'visits'"))
         #expect(table.contains(/container +environment +account +device +record/))
-        let device = try #require(refused.device ?? refused.session)
-        #expect(table.contains("  development  anna@example.org  \(device) "), "\(table)")
+        let sender = try #require(refused.device ?? refused.session)
+        #expect(table.contains("  development  anna@example.org  \(sender) "), "\(table)")
         #expect(try await errorsNow("--environment", "production").isEmpty)
         #expect(try await errorsNow("--account", "ben@example.org").isEmpty)
         #expect(try await errorsNow("--container", FaultyCloudFixture.container, "--limit", "1").count == 1)
