@@ -83,7 +83,9 @@ struct AdminShares: AsyncParsableCommand {
                     lines.append(
                         Line(
                             share: share.id.recordName, zone: share.id.zone.zoneName,
-                            owner: owner == CloudZoneID.defaultOwner ? nil : owner, root: root, title: share.title,
+                            // What is in a private database is its account's.
+                            owner: zone.place.scope == .private || owner == CloudZoneID.defaultOwner ? nil : owner, root: root,
+                            title: share.title,
                             publicPermission: share.publicPermission.title, participant: participant.id,
                             name: participant.identity.title, role: participant.role.title,
                             permission: participant.permission.title,
