@@ -176,9 +176,10 @@ import TidemarkModel
         let (owner, requests, storage) = ("_anna", Requests(), try tenants.inner().engine.storage)
         let contents = Self.contents(0..<45)
         try await Self.add(Array(contents.dropLast()), of: owner, to: storage)
-        // In the storage there is none: so each is about to go.
+        // All of them are old: so each is about to go.
+        let old = contents.dropLast().map { ($0.digest, Date(timeIntervalSince1970: 1_000_000)) }
         let assets = MemoryAssetStorage(
-            [:],
+            [owner: Dictionary(uniqueKeysWithValues: old)],
             onRequest: { _ in
                 requests.add()
                 return true
