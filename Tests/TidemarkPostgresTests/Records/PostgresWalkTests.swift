@@ -145,6 +145,7 @@ struct PostgresWalkTests {
             """
             DELETE FROM tidemark_found WHERE idx < 0;
             DROP INDEX tidemark_found_without_value;
+            DROP TABLE tidemark_asset_place;
             DELETE FROM tidemark_migrations WHERE component = 'records' AND number >= 3
             """)
         // Schemas that are damaged keep no other container from its rows: no UTF-8, no JSON, indexes that are no array, and a number
