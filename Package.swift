@@ -542,7 +542,7 @@ let package = Package(
         .testTarget(
             name: "SimulationTests",
             dependencies: [
-                "TestServers", "TidemarkPostgres", "TidemarkCloud", "TidemarkCloudEngine", "TidemarkEmbeddedCloud",
+                "TestServers", "TestSupport", "TidemarkPostgres", "TidemarkCloud", "TidemarkCloudEngine", "TidemarkEmbeddedCloud",
                 "TidemarkModel", "TidemarkSQLite",
                 "TidemarkContainers", "TidemarkStore", "TidemarkSync",
                 "TidemarkTesting",

@@ -18,9 +18,9 @@ typedef struct tide_image_source {
     tide_error *error;
     /// The name of the format, for messages.
     const char *name;
-    /// What became of reading; after a failure nothing more is read.
+    /// The result of reading. After a failure nothing more is read.
     tide_status status;
-    /// How much to read at once where less is asked for.
+    /// The fewest bytes that are read at once.
     size_t ahead;
     uint64_t window_offset;
     size_t window_length;
@@ -48,7 +48,7 @@ static inline uint32_t tide_image_code(const char *name) { return tide_be32((con
 tide_status tide_heic_read(tide_image_source *from, tide_image *image);
 tide_status tide_tiff_read(tide_image_source *from, tide_image *image);
 
-/// Whether the four bytes of a file's brand are those of HEIC, or of a format that is made like it.
+/// Whether a brand, which has four bytes, is that of HEIC or of a format with the same layout.
 bool tide_heic_is_brand(const uint8_t *brand);
 
 #endif

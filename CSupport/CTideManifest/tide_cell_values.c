@@ -1,4 +1,4 @@
-// Infers the types of columns, and converts cells to values or refuses them: the rules are in Documentation/Formats/manifest.md, "Types".
+// Converts cells to values, or refuses them: the rules are in Documentation/Formats/manifest.md, "Types".
 
 #include <errno.h>
 #include <math.h>
@@ -6,14 +6,13 @@
 #include <string.h>
 
 #include "tide_blob.h"
+#include "tide_cell_values.h"
 #include "tide_json.h"
 #include "tide_manifest_layout.h"
 #include "tide_number.h"
 #include "tide_text.h"
 
 // Numbers in text
-
-enum { local_number_limit = 64 };
 
 /// The length of a mark that separates groups of three digits, or 0: a point, a space that may be unbreakable or narrow, an
 /// apostrophe.
@@ -32,10 +31,9 @@ static size_t digits_count(const char *text, size_t length) {
     return count;
 }
 
-/// Writes a number with a decimal comma, such as 1.234,5, as JSON has it. Returns its length, or 0 when it is none.
-static size_t number_localize(const char *text, size_t length, char out[local_number_limit]) {
+size_t tide_number_localize(const char *text, size_t length, char out[tide_local_number_limit]) {
     size_t at = 0, used = 0;
-    if (length == 0 || length >= local_number_limit) return 0;
+    if (length == 0 || length >= tide_local_number_limit) return 0;
     if (text[0] == '-') out[used++] = text[at++];
     size_t digits = digits_count(text + at, length - at);
     if (digits == 0) return 0;
@@ -59,7 +57,7 @@ static size_t number_localize(const char *text, size_t length, char out[local_nu
     return at == length ? used : 0;
 }
 
-static bool text_is_integer(const char *text, size_t length) {
+bool tide_text_is_integer(const char *text, size_t length) {
     size_t i = length > 0 && text[0] == '-';
     size_t first = i;
     // A number with leading zeros is an article number or a postcode.
@@ -71,15 +69,15 @@ static bool text_is_integer(const char *text, size_t length) {
 static tide_status text_to_number(
     const char *text, size_t length, const tide_value_rules *rules, tide_cell *cell, const char *wanted, tide_error *error
 ) {
-    char local[local_number_limit];
+    char local[tide_local_number_limit];
     if (rules->decimal_comma) {
-        if (!(length = number_localize(text, length, local))) {
+        if (!(length = tide_number_localize(text, length, local))) {
             return tide_error_reject(error, TIDE_REJECT_WRONG_TYPE, "the value is no %s with a decimal comma", wanted);
         }
         text = local;
     }
     int shown = length < 60 ? (int)length : 60;
-    if (text_is_integer(text, length)) {
+    if (tide_text_is_integer(text, length)) {
         // Without leading zeros, what is cut off is beyond 64 bits by its length.
         char copy[24];
         size_t kept = length < sizeof copy ? length : sizeof copy - 1;
@@ -96,8 +94,8 @@ static tide_status text_to_number(
     }
     double real;
     if (!tide_number_parse(text, length, &real)) {
-        char ignored[local_number_limit];
-        bool has_comma = rules->names_options && memchr(text, ',', length) && number_localize(text, length, ignored);
+        char ignored[tide_local_number_limit];
+        bool has_comma = rules->names_options && memchr(text, ',', length) && tide_number_localize(text, length, ignored);
         return tide_error_reject(
             error, TIDE_REJECT_WRONG_TYPE, "the value is no %s%s", wanted,
             has_comma ? "; --decimal-comma reads such as 1,5" : "");
@@ -109,8 +107,7 @@ static tide_status text_to_number(
     return TIDE_OK;
 }
 
-/// The value of a text that is one of `true` and `false`, in small letters, capitals, or with one capital.
-static bool text_is_boolean(const char *text, size_t length, bool *value) {
+bool tide_text_is_boolean(const char *text, size_t length, bool *value) {
     static const char *const words[] = {"true", "True", "TRUE", "false", "False", "FALSE"};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
         if (strlen(words[i]) != length || memcmp(words[i], text, length) != 0) continue;
@@ -123,114 +120,6 @@ static bool text_is_boolean(const char *text, size_t length, bool *value) {
 static bool integer_fits_real(int64_t value) {
     double real = (double)value;
     return fabs(real) < 9223372036854775808.0 && (int64_t)real == value;
-}
-
-// Inference
-
-/// What a column's values are, as far as that decides its type.
-typedef struct evidence {
-    uint8_t first_kind;
-    bool has_booleans, has_integers, has_reals, has_other_text, texts_are_times, lists_have_integers, lists_have_reals, lists_have_strings,
-        list_strings_are_times;
-} evidence;
-
-static void weigh_text(evidence *it, const char *text, size_t length, const tide_value_rules *rules) {
-    int64_t time;
-    bool is_local, value;
-    char local[local_number_limit];
-    it->texts_are_times = it->texts_are_times && tide_time_read(text, length, rules->times, &time, &is_local);
-    if (text_is_boolean(text, length, &value)) {
-        it->has_booleans = true;
-        return;
-    }
-    if (rules->decimal_comma) {
-        length = number_localize(text, length, local);
-        text = local;
-    }
-    if (text_is_integer(text, length)) {
-        it->has_integers = true;
-    } else if (tide_number_is_valid(text, length)) {
-        it->has_reals = true;
-    } else {
-        it->has_other_text = true;
-    }
-}
-
-static tide_type text_type(const evidence *it) { return it->texts_are_times ? TIDE_TYPE_TIMESTAMP : TIDE_TYPE_STRING; }
-
-static tide_type list_type(const evidence *it) {
-    tide_type element = TIDE_TYPE_STRING;
-    if (it->lists_have_strings) {
-        element = it->list_strings_are_times ? TIDE_TYPE_TIMESTAMP : TIDE_TYPE_STRING;
-    } else if (it->lists_have_reals) {
-        element = TIDE_TYPE_DOUBLE;
-    } else if (it->lists_have_integers) {
-        element = TIDE_TYPE_INT64;
-    }
-    return element | TIDE_TYPE_LIST;
-}
-
-static tide_type evident_type(const evidence *it) {
-    switch (it->first_kind) {
-    case TIDE_KIND_INTEGER:
-    case TIDE_KIND_BOOLEAN:
-    case TIDE_KIND_REAL:
-        if (it->has_reals) return TIDE_TYPE_DOUBLE;
-        return it->has_integers ? TIDE_TYPE_INT64 : TIDE_TYPE_BOOLEAN;
-    case TIDE_KIND_TEXT: return text_type(it);
-    case TIDE_KIND_RAW_TEXT:
-        if (it->has_other_text) return text_type(it);
-        if (it->has_booleans) return it->has_integers || it->has_reals ? TIDE_TYPE_STRING : TIDE_TYPE_BOOLEAN;
-        return it->has_reals ? TIDE_TYPE_DOUBLE : TIDE_TYPE_INT64;
-    case TIDE_KIND_RAW_LIST: return list_type(it);
-    case TIDE_KIND_RAW_OBJECT: return TIDE_TYPE_LOCATION;
-    default: return TIDE_TYPE_UNKNOWN;
-    }
-}
-
-static tide_status type_infer(
-    tide_json *json, const tide_batch *batch, uint32_t column, const tide_value_rules *rules, tide_type *type
-) {
-    evidence it = {.texts_are_times = true, .list_strings_are_times = true};
-    uint32_t rows = tide_batch_row_count(batch);
-    for (uint32_t row = 0; row < rows; row++) {
-        if (!tide_batch_row_is_live(batch, row)) continue;
-        tide_cell cell = tide_batch_cell(batch, row, column);
-        if (cell.kind <= TIDE_KIND_NULL) continue;
-        if (!it.first_kind) it.first_kind = cell.kind;
-        switch (cell.kind) {
-        case TIDE_KIND_INTEGER: it.has_integers = true; break;
-        case TIDE_KIND_BOOLEAN: it.has_booleans = true; break;
-        case TIDE_KIND_REAL: it.has_reals = true; break;
-        case TIDE_KIND_TEXT:
-        case TIDE_KIND_RAW_TEXT: weigh_text(&it, tide_batch_text(batch, cell.offset), cell.length, rules); break;
-        case TIDE_KIND_RAW_LIST: {
-            tide_list_summary summary;
-            const char *text = tide_batch_text(batch, cell.offset);
-            tide_status status = tide_json_summarize_list(json, text, cell.length, rules->times, &summary, NULL);
-            if (status == TIDE_NO_MEMORY) return status;
-            if (status) break;
-            it.lists_have_integers |= summary.has_integers;
-            it.lists_have_reals |= summary.has_reals;
-            it.lists_have_strings |= summary.has_strings;
-            if (summary.has_strings) it.list_strings_are_times &= summary.strings_are_times;
-            break;
-        }
-        default: break;
-        }
-    }
-    *type = evident_type(&it);
-    return TIDE_OK;
-}
-
-/// The type of a field that holds `type` and may hold lists of it: its first value decides.
-static tide_type first_type(const tide_batch *batch, uint32_t column, tide_type type) {
-    uint32_t rows = tide_batch_row_count(batch);
-    for (uint32_t row = 0; row < rows; row++) {
-        uint8_t kind = tide_batch_row_is_live(batch, row) ? tide_batch_cell(batch, row, column).kind : TIDE_KIND_NULL;
-        if (kind > TIDE_KIND_NULL) return kind == TIDE_KIND_RAW_LIST ? type | TIDE_TYPE_LIST : type;
-    }
-    return TIDE_TYPE_UNKNOWN;
 }
 
 // Conversion
@@ -258,7 +147,7 @@ static tide_status to_boolean(const tide_batch *batch, tide_cell *cell, tide_err
     bool value = false;
     if (cell->kind == TIDE_KIND_RAW_TEXT) {
         const char *text = tide_batch_text(batch, cell->offset);
-        if (!text_is_boolean(text, cell->length, &value)) {
+        if (!tide_text_is_boolean(text, cell->length, &value)) {
             if (cell->length != 1 || (*text != '0' && *text != '1')) {
                 return tide_error_reject(error, TIDE_REJECT_WRONG_TYPE, "the value is no Boolean; write true or false");
             }
@@ -280,7 +169,7 @@ static tide_status to_integer(
     const tide_batch *batch, const tide_value_rules *rules, tide_cell *cell, tide_error *error
 ) {
     bool value;
-    if (cell->kind == TIDE_KIND_RAW_TEXT && text_is_boolean(tide_batch_text(batch, cell->offset), cell->length, &value)) {
+    if (cell->kind == TIDE_KIND_RAW_TEXT && tide_text_is_boolean(tide_batch_text(batch, cell->offset), cell->length, &value)) {
         *cell = (tide_cell){.kind = TIDE_KIND_INTEGER, .integer = value};
     }
     if (cell->kind == TIDE_KIND_RAW_TEXT) {
@@ -469,7 +358,7 @@ static tide_status convert(
     }
 }
 
-static tide_status column_convert(
+tide_status tide_column_convert(
     tide_manifest *manifest, tide_batch *batch, uint32_t column, tide_value_rules *rules, tide_error *error
 ) {
     tide_type type = tide_batch_column_type(batch, column);
@@ -487,54 +376,6 @@ static tide_status column_convert(
         } else {
             tide_batch_cell_replace(batch, row, column, cell);
         }
-    }
-    return TIDE_OK;
-}
-
-static tide_status shape_add(tide_manifest *manifest, const char *name, size_t length, tide_type type) {
-    if (manifest->shape_count == manifest->shape_capacity) {
-        uint32_t larger = manifest->shape_capacity ? manifest->shape_capacity * 2 : 32;
-        void *moved = realloc(manifest->shape, larger * sizeof *manifest->shape);
-        if (!moved) return TIDE_NO_MEMORY;
-        manifest->shape = moved;
-        manifest->shape_capacity = larger;
-    }
-    char *copy = strndup(name, length);
-    if (!copy) return TIDE_NO_MEMORY;
-    manifest->shape[manifest->shape_count++] = (tide_shape_field){.name = copy, .length = length, .type = type};
-    return TIDE_OK;
-}
-
-tide_status tide_batch_infer_types(tide_manifest *manifest, tide_batch *batch, tide_error *error) {
-    // The batch began with the columns of the shape; what is added now stands elsewhere in the two.
-    uint32_t columns = tide_batch_column_count(batch), shared = manifest->shape_count;
-    for (uint32_t column = 0; column < columns; column++) {
-        size_t length;
-        const char *name = tide_batch_column_name(batch, column, &length);
-        uint32_t place = column;
-        tide_value_rules rules = {
-            .times = &manifest->times, .decimal_comma = manifest->decimal_comma,
-            .names_options = manifest->names_options,
-            .target = column < shared ? manifest->shape[column].target : NULL};
-        if (tide_batch_column_type(batch, column) == TIDE_TYPE_UNKNOWN) {
-            tide_shape_field *known = column < shared ? &manifest->shape[column] : NULL;
-            tide_type type = TIDE_TYPE_UNKNOWN;
-            if (known) type = first_type(batch, column, known->type);
-            else if (type_infer(manifest->json, batch, column, &rules, &type)) return tide_error_set(error, TIDE_NO_MEMORY, 0, "out of memory");
-            if (type == TIDE_TYPE_UNKNOWN) continue;
-            tide_batch_column_set_type(batch, column, type);
-            if (known) {
-                known->type = type;
-                known->may_be_list = false;
-            } else if (shape_add(manifest, name, length, type)) {
-                return tide_error_set(error, TIDE_NO_MEMORY, 0, "out of memory");
-            } else {
-                place = manifest->shape_count - 1;
-            }
-        }
-        tide_status status = column_convert(manifest, batch, column, &rules, error);
-        if (status) return status;
-        manifest->shape[place].has_local_times |= rules.has_local_times;
     }
     return TIDE_OK;
 }

@@ -7,7 +7,7 @@
 #include "tide_manifest_layout.h"
 
 enum {
-    /// What a rejects file shows of a row that is too long.
+    /// Bytes of a too long row that a rejects file shows.
     shown_of_long_row = 64 << 10,
 };
 

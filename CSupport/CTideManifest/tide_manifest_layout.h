@@ -107,7 +107,7 @@ tide_status tide_csv_read_row(tide_manifest *manifest, tide_batch *batch, tide_e
 
 /// Reads one row of JSON Lines; TIDE_END at the end of the source.
 tide_status tide_json_line_read(tide_manifest *manifest, tide_batch *batch, tide_error *error);
-/// Reads what an array begins with: where that is missing, the source is none.
+/// Reads the beginning of an array. A source that does not begin so is refused.
 tide_status tide_json_array_begin(tide_manifest *manifest, tide_error *error);
 /// Reads one element of an array, or what is between two; TIDE_END at the end of the source.
 tide_status tide_json_array_read(tide_manifest *manifest, tide_batch *batch, tide_error *error);
@@ -121,7 +121,7 @@ tide_status tide_json_wrapper_end(tide_manifest *manifest, const char **fault, t
 /// Gives a name to each live row that has none: of its type, and of its values in the order of their fields' names.
 tide_status tide_batch_name_rows(tide_manifest *manifest, tide_batch *batch, tide_error *error);
 
-/// Infers the types of a batch's columns, and converts the values of its cells; see tide_cell_values.c.
+/// Infers the types of a batch's columns, and converts the values of its cells; see tide_cell_types.c.
 tide_status tide_batch_infer_types(tide_manifest *manifest, tide_batch *batch, tide_error *error);
 
 #ifdef __cplusplus

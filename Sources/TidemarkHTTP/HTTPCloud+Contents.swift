@@ -18,7 +18,7 @@ extension HTTPCloud {
     /// One redirection is followed, without the session's token, and nothing is sent but what piece is wanted.
     ///
     /// - Throws: What the server says; `assetNotAvailable` where the content is missing; `serviceUnavailable` where what has it refuses to hand it
-    ///   out, or fails; `internalError` for an address that is not followed.
+    ///   out, or fails; `permissionFailure` for an address that is not followed.
     func content(_ call: HTTPCall, of asset: CloudAsset) async throws(CloudError) -> HTTPAnswer {
         var backoff = Backoff(first: timeouts.pause * 2, longest: timeouts.pauseMax)
         var isAnew = false
@@ -58,7 +58,7 @@ extension HTTPCloud {
         let wait = answer.headers.retryAfter
         switch answer.status.code {
         case 200, 206: return .done(answer)
-        case 300..<400: return .failed(CloudError(.internalError, "\(told): it sends elsewhere, which is not followed"))
+        case 300..<400: return .failed(CloudError(.permissionFailure, "\(told): it sends elsewhere, which is not followed"))
         case 400, 401, 403:
             return .refused(
                 CloudError(

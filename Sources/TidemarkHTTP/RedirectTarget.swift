@@ -12,11 +12,11 @@ struct RedirectTarget: Sendable {
     /// - Parameters:
     ///   - location: The header `Location` of an answer.
     ///   - server: Who has answered.
-    /// - Throws: `CloudError` `internalError` for what is not followed: another scheme than `https`, but for `http` from a server that is asked
+    /// - Throws: `CloudError` `permissionFailure` for what is not followed: another scheme than `https`, but for `http` from a server that is asked
     ///   by `http` itself, and from this machine to this machine.
     init(_ location: String?, from server: ServerAddress) throws(CloudError) {
         func refusal(_ what: String) -> CloudError {
-            CloudError(.internalError, "\(server) sends for a content to an address that is not followed: \(what)")
+            CloudError(.permissionFailure, "\(server) sends for a content to an address that is not followed: \(what)")
         }
         guard let location, location.utf8.count <= Self.sizeMax, location.utf8.allSatisfy({ (0x21...0x7e).contains($0) }),
             let parts = URLComponents(string: location), let scheme = parts.scheme, var name = parts.host, parts.user == nil,

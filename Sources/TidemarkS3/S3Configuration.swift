@@ -85,8 +85,9 @@ package struct S3Configuration: Sendable {
     /// What is amiss with the endpoint at which clients read contents: clients that came to the server by https, or from its own machine, follow
     /// to no address of another machine that is without https. `nil` for nothing.
     package var warningOfReads: String? {
-        guard let readEndpoint, readEndpoint.hasPrefix("http:"), let host = URLComponents(string: readEndpoint)?.host,
-            host != "localhost", !host.hasPrefix("127."), !["::1", "[::1]"].contains(host)
+        // The endpoint was read before, so that it is an address.
+        guard let readEndpoint, let address = try? ServerAddress(readEndpoint, allowsInsecure: true), !address.isSecure,
+            !address.isLoopback
         else { return nil }
         return
             "clients read contents at \(readEndpoint), without https: those that reach the server by https, or on its own machine, follow no such address. Give the bucket's https address with --s3-public-endpoint"

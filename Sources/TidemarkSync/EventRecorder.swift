@@ -13,9 +13,7 @@ actor EventRecorder {
     private let environment: SyncEnvironment
     private let log: Logger
     private var running: [ContainerEvent.Kind: ContainerEvent] = [:]
-    /// The failure of the last event of each kind.
-    private var failures: [ContainerEvent.Kind: ContainerEvent.Failure] = [:]
-    /// The last import and the last export that have failed.
+    /// The last event of each kind, if it has failed.
     private var failed: [ContainerEvent.Kind: ContainerEvent] = [:]
     private var lastSetUpFailure: ContainerEvent.Failure?
     /// When a running event was logged last.
@@ -28,9 +26,9 @@ actor EventRecorder {
     }
 
     /// The failure that kept the synchronisation from its end.
-    var failure: ContainerEvent.Failure? { failures[.setup] ?? failures[.import] ?? failures[.export] }
+    var failure: ContainerEvent.Failure? { (failed[.setup] ?? failed[.import] ?? failed[.export])?.failure }
 
-    func forgetFailures() { failures = [:] }
+    func forgetFailures() { failed = [:] }
 
     private func event(_ kind: ContainerEvent.Kind) -> ContainerEvent {
         ContainerEvent(id: environment.identifier(), store: store.identity.history, kind: kind, start: environment.now())
@@ -73,7 +71,6 @@ actor EventRecorder {
         guard var event = running.removeValue(forKey: kind) else { return }
         event.failure = .init(
             error, code: SyncErrorCode.code(error.code), reason: "\(error.code.rawValue): \(error.reason)")
-        failures[kind] = event.failure
         event.end = environment.now()
         failed[kind] = event
         try await note(event)
@@ -95,7 +92,7 @@ actor EventRecorder {
     func end(_ kind: ContainerEvent.Kind, refused: Int? = nil) async throws {
         guard var event = running.removeValue(forKey: kind) else { return }
         event.end = environment.now()
-        failures[kind] = nil
+        failed[kind] = nil
         let isLogged = event.hasNewChanges
         // Merges and new edits have changed how much there was.
         if kind == .export { event.totalRecords = refused.map { $0 + event.records } }
@@ -121,7 +118,11 @@ actor EventRecorder {
     func endSetUp(_ all: [ContainerEvent.Failure], _ accountChange: AccountChange?) async throws {
         guard var event = running.removeValue(forKey: .setup) else { return }
         event.accountChange = accountChange
-        failures[.setup] = all.first
+        failed[.setup] = all.first.map { first in
+            var event = event
+            event.failure = first
+            return event
+        }
         for failure in all.dropLast() {
             var other = self.event(.setup)
             other.failure = failure

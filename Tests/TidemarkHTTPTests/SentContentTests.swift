@@ -82,7 +82,7 @@ import TidemarkModel
     func `the client does not go where a server may not send it`(place: String?) async throws {
         let server = try StubServer { _, _ in Self.redirection(place) }
         let error = try await failure { try await piece(from: server) }
-        #expect(error.code == .internalError && error.reason.contains("not followed"), "\(error)")
+        #expect(error.code == .permissionFailure && error.reason.contains("not followed"), "\(error)")
         #expect(server.requests.count == 1)
     }
 
@@ -94,10 +94,10 @@ import TidemarkModel
             #expect(target.host.isSecure && target.url == "https://b.example/c?d=e")
         }
         for place in ["http://b.example/c", "http://localhost/c", "http://127.0.0.1/c"] {
-            #expect(throws: CloudError(.internalError, "")) { try RedirectTarget(place, from: secure) }
+            #expect(throws: CloudError(.permissionFailure, "")) { try RedirectTarget(place, from: secure) }
             #expect(try RedirectTarget(place, from: open).url == place)
         }
-        #expect(throws: CloudError(.internalError, "")) { try RedirectTarget("http://b.example/c", from: own) }
+        #expect(throws: CloudError(.permissionFailure, "")) { try RedirectTarget("http://b.example/c", from: own) }
         #expect(try RedirectTarget("http://[::1]:9000/c", from: own).url == "http://[::1]:9000/c")
     }
 
@@ -106,7 +106,7 @@ import TidemarkModel
         let bucket = try StubServer { _, _ in Self.redirection(Self.place(third)) }
         let server = try StubServer { _, _ in Self.redirection(Self.place(bucket)) }
         let error = try await failure { try await piece(from: server) }
-        #expect(error.code == .internalError && error.reason.contains("not followed"), "\(error)")
+        #expect(error.code == .permissionFailure && error.reason.contains("not followed"), "\(error)")
         #expect(server.requests.count == 1 && bucket.requests.count == 1 && third.requests.isEmpty)
     }
 

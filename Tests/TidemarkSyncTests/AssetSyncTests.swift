@@ -61,7 +61,7 @@ import TidemarkTransfer
         try await devices.maker.set("note", ["caption": .string("without a picture")])
         #expect(try await devices.maker.engine.sync().isComplete)
         // As where a server sends to an address that is not followed.
-        devices.database.downloadsFail(with: .internalError)
+        devices.database.downloadsFail(with: .permissionFailure)
         let report = try await devices.viewer.engine.sync()
         #expect(report.deferred == 1)
         #expect(try devices.viewer.records().keys.sorted() == ["note", "picture"])

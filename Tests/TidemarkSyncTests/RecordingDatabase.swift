@@ -1,9 +1,10 @@
 import Foundation
+import TestSupport
 import TidemarkCloud
 import TidemarkModel
 
 /// Passes everything on to another database, notes what is modified, and refuses what it is told to.
-final class RecordingDatabase: CloudDatabase {
+final class RecordingDatabase: ForwardingDatabase {
     private struct State {
         var sent: [String] = []
         var sizes: [Int] = []
@@ -26,7 +27,7 @@ final class RecordingDatabase: CloudDatabase {
         let offset: Int64
     }
 
-    private let base: any CloudDatabase
+    let base: any CloudDatabase
     private let state = LockedValue(State())
 
     init(_ base: any CloudDatabase) { self.base = base }
@@ -58,7 +59,6 @@ final class RecordingDatabase: CloudDatabase {
     func announces(_ limits: CloudLimits) { state.withLock { $0.limits = limits } }
     func fails(with code: CloudError.Code?) { state.withLock { $0.failure = code } }
 
-    var scope: DatabaseScope { base.scope }
     func limits() async throws(CloudError) -> CloudLimits {
         if let limits = state.withLock(\.limits) { return limits }
         return try await base.limits()
@@ -67,12 +67,6 @@ final class RecordingDatabase: CloudDatabase {
         if let failure = state.withLock(\.accountFailure) { throw failure }
         return try await base.account()
     }
-    func zones() async throws(CloudError) -> [CloudZoneID] { try await base.zones() }
-
-    func modifyZones(saving: [CloudZoneID], deleting: [CloudZoneID]) async throws(CloudError) {
-        try await base.modifyZones(saving: saving, deleting: deleting)
-    }
-
     func modify(_ request: ModifyRecordsRequest) async throws(CloudError) -> [RecordOutcome] {
         let (limit, failure) = state.withLock { ($0.limit, $0.failure) }
         if let failure { throw CloudError(failure, "as it was told") }
@@ -99,18 +93,6 @@ final class RecordingDatabase: CloudDatabase {
         return outcomes
     }
 
-    func lookup(
-        _ names: [String], in zone: CloudZoneID, desiredKeys: Set<String>?
-    ) async throws(CloudError) -> [Result<CloudRecord, CloudError>] {
-        try await base.lookup(names, in: zone, desiredKeys: desiredKeys)
-    }
-
-    func query(
-        _ query: CloudQuery, in zone: CloudZoneID, limit: Int?, desiredKeys: Set<String>?, continuation: QueryContinuation?
-    ) async throws(CloudError) -> QueryAnswer {
-        try await base.query(query, in: zone, limit: limit, desiredKeys: desiredKeys, continuation: continuation)
-    }
-
     func databaseChanges(since token: CloudToken?, limit: Int?) async throws(CloudError) -> DatabaseChanges {
         if let failure = state.withLock(\.changesFailure) { throw failure }
         return try await base.databaseChanges(since: token, limit: limit)
@@ -121,10 +103,6 @@ final class RecordingDatabase: CloudDatabase {
     ) async throws(CloudError) -> ZoneChanges {
         if let failure = state.withLock(\.changesFailure) { throw failure }
         return try await base.zoneChanges(zone, since: token, limit: limit, desiredKeys: desiredKeys)
-    }
-
-    func missingAssets(_ assets: [CloudAsset], in zone: CloudZoneID) async throws(CloudError) -> [CloudAsset: Int64] {
-        try await base.missingAssets(assets, in: zone)
     }
 
     func upload(
@@ -146,6 +124,4 @@ final class RecordingDatabase: CloudDatabase {
         await hook?(download)
         return try await base.download(asset, in: zone, from: offset, count: count)
     }
-
-    func notifications() async throws(CloudError) -> AsyncStream<Void> { try await base.notifications() }
 }

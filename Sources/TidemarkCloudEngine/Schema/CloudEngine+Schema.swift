@@ -22,9 +22,7 @@ extension CloudEngine {
             }
             for index in indexes {
                 guard index.suits(fieldType) else {
-                    let kind = fieldType.description
-                    let article = kind.first.map { "aeiou".contains($0) } ?? false ? "an" : "a"
-                    throw CloudError(.invalidArguments, "\(article) \(kind) can't be \(index.rawValue)")
+                    throw CloudError(.invalidArguments, "a field of the type \(fieldType) can't be \(index.rawValue)")
                 }
             }
             for index in CloudSchema.Index.allCases {

@@ -224,7 +224,7 @@ enum Layout {
             if ".@/".contains(character) { end() }
         }
         end()
-        let text = HTML(stringLiteral: pieces.map(\.text).joined(separator: "<wbr>"))
+        let text = pieces.enumerated().html { $0 == 0 ? $1 : "<wbr>\($1)" }
         return longest > wholePart ? text : "<span class=\"parts\">\(text)</span>"
     }
 

@@ -323,7 +323,8 @@ actor AssetDirectory: AssetStorage {
         return attributes[.modificationDate] as? Date
     }
 
-    /// Whether the directory is the right one, as far as that matters here.
+    /// Whether the directory of several servers is the database's; `true` for a folder of a cloud's directory. Nothing counts as missing, or is
+    /// removed, in another one; why it is not the right one is what uploads and downloads throw.
     private nonisolated var isUsable: Bool {
         do throws(CloudError) {
             try shared?.check()

@@ -196,9 +196,9 @@ actor AssetTransfer {
         for asset in missing.sorted(by: { $0.digest < $1.digest }) where known[asset.digest] == nil {
             do {
                 fetched.append((asset, try await fetch(asset, zone: zone, limits: limits, progress: progress)))
-            } catch let error where Self.isOfOneAsset(error) || (error as? CloudError)?.code == .internalError {
-                // The record that names the asset has changed meanwhile, and comes again; or the content can't be fetched, as from an address
-                // that is not followed. Until then the record is deferred, and tried again with each synchronisation. The others come.
+            } catch let error where Self.isOfOneAsset(error) {
+                // The record that names the asset has changed meanwhile, and comes again; or the content is at an address that is not followed.
+                // Until then the record is deferred, and tried again with each synchronisation. The others come.
                 continue
             }
         }

@@ -1,9 +1,10 @@
 import Foundation
+import TestSupport
 import TidemarkCloud
 import TidemarkModel
 
 /// A database that answers one kind of request with an error, as often as it is told to, and does everything else.
-final class ScriptedDatabase: CloudDatabase {
+final class ScriptedDatabase: ForwardingDatabase {
     /// What the error is an answer to.
     enum Operation: String, CaseIterable, Sendable {
         case account, makeZone
@@ -33,7 +34,7 @@ final class ScriptedDatabase: CloudDatabase {
     /// After so many requests nothing fails any more: a synchronisation without an end must not hang the test.
     static let requestsMax = 5000
 
-    private let base: any CloudDatabase
+    let base: any CloudDatabase
     private let state = LockedValue(State())
 
     init(_ base: any CloudDatabase) { self.base = base }
@@ -68,15 +69,10 @@ final class ScriptedDatabase: CloudDatabase {
         if let failure = injected([operation]) { throw failure.error }
     }
 
-    var scope: DatabaseScope { base.scope }
-    func limits() async throws(CloudError) -> CloudLimits { try await base.limits() }
-
     func account() async throws(CloudError) -> CloudAccount {
         try check(.account)
         return try await base.account()
     }
-
-    func zones() async throws(CloudError) -> [CloudZoneID] { try await base.zones() }
 
     func modifyZones(saving: [CloudZoneID], deleting: [CloudZoneID]) async throws(CloudError) {
         try check(.makeZone)
@@ -115,18 +111,6 @@ final class ScriptedDatabase: CloudDatabase {
         return outcomes
     }
 
-    func lookup(
-        _ names: [String], in zone: CloudZoneID, desiredKeys: Set<String>?
-    ) async throws(CloudError) -> [Result<CloudRecord, CloudError>] {
-        try await base.lookup(names, in: zone, desiredKeys: desiredKeys)
-    }
-
-    func query(
-        _ query: CloudQuery, in zone: CloudZoneID, limit: Int?, desiredKeys: Set<String>?, continuation: QueryContinuation?
-    ) async throws(CloudError) -> QueryAnswer {
-        try await base.query(query, in: zone, limit: limit, desiredKeys: desiredKeys, continuation: continuation)
-    }
-
     func databaseChanges(since token: CloudToken?, limit: Int?) async throws(CloudError) -> DatabaseChanges {
         try check(.listZones)
         return try await base.databaseChanges(since: token, limit: limit)
@@ -157,6 +141,4 @@ final class ScriptedDatabase: CloudDatabase {
         try check(.download)
         return try await base.download(asset, in: zone, from: offset, count: count)
     }
-
-    func notifications() async throws(CloudError) -> AsyncStream<Void> { try await base.notifications() }
 }

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import TidemarkCloud
 import TidemarkModel
 
@@ -36,8 +37,8 @@ final class RequestSequence: Sendable {
 }
 
 /// A device's way to the cloud, on which one request of a sequence is disturbed. It takes two records a request, and small pieces of contents.
-final class DisturbedDatabase: CloudDatabase {
-    private let base: any CloudDatabase
+final class DisturbedDatabase: ForwardingDatabase {
+    let base: any CloudDatabase
     private let sequence: RequestSequence
 
     init(_ base: any CloudDatabase, _ sequence: RequestSequence) { (self.base, self.sequence) = (base, sequence) }
@@ -64,8 +65,6 @@ final class DisturbedDatabase: CloudDatabase {
             }
         }
     }
-
-    var scope: DatabaseScope { base.scope }
 
     func limits() async throws(CloudError) -> CloudLimits {
         var limits = try await base.limits()
@@ -97,12 +96,6 @@ final class DisturbedDatabase: CloudDatabase {
         try await request("lookup") { () async throws(CloudError) in
             try await base.lookup(names, in: zone, desiredKeys: desiredKeys)
         }
-    }
-
-    func query(
-        _ query: CloudQuery, in zone: CloudZoneID, limit: Int?, desiredKeys: Set<String>?, continuation: QueryContinuation?
-    ) async throws(CloudError) -> QueryAnswer {
-        try await base.query(query, in: zone, limit: limit, desiredKeys: desiredKeys, continuation: continuation)
     }
 
     func databaseChanges(since token: CloudToken?, limit: Int?) async throws(CloudError) -> DatabaseChanges {
@@ -139,6 +132,4 @@ final class DisturbedDatabase: CloudDatabase {
             try await base.download(asset, in: zone, from: offset, count: count)
         }
     }
-
-    func notifications() async throws(CloudError) -> AsyncStream<Void> { try await base.notifications() }
 }

@@ -232,7 +232,7 @@ package enum SyncFailureLimits {
 
     /// What a row takes over from the newest failure when equal ones become one: assignments of `ON CONFLICT`, where the row is called `known`.
     package static let newest =
-        ["reason", "session", "field", "field_type"].map { column in
+        ["reason", "field", "field_type"].map { column in
             "\(column) = CASE WHEN excluded.at >= known.at THEN excluded.\(column) ELSE known.\(column) END"
         }.joined(separator: ", ")
         // A session that has ended since has no name any more.

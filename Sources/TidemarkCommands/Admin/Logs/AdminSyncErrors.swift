@@ -8,8 +8,8 @@ struct AdminSyncErrors: AsyncParsableCommand {
         commandName: "sync-errors", abstract: "Shows what devices were refused, and why.",
         discussion: """
             Each line has the time, the operation, the container, the environment, the account, the device, the record, the error, how \
-            often it was answered, and the reason. Equal errors are one line, with the time, the device and the reason of the last. A \
-            device without a name is told by its session. CONFLICT is no fault: the device merges and sends again. An error whose record \
+            often it was answered, and the reason. Equal errors of a device are one line, with the time of the last. A device without a \
+            name is told by its session. CONFLICT is no fault: the device merges and sends again. An error whose record \
             the account has saved since says so. The cloud keeps the newest 500 of accounts in an environment of a container, 50 of each, \
             and 100 of requests without an account, for 7 days; a server writes them once a second.
 
@@ -64,7 +64,7 @@ struct AdminSyncErrors: AsyncParsableCommand {
         /// The reason, and whether it is over.
         var told: String { savedSince.map { "saved since, at \($0): \(reason)" } ?? reason }
 
-        /// The device that was refused last, by its name or its session.
+        /// The device that was refused, by its name or its session.
         var shownDevice: String { device ?? session ?? "" }
 
         /// The record with its type, which is named once where the record's name begins with it.

@@ -2,69 +2,70 @@ import Foundation
 import TidemarkCloud
 import TidemarkModel
 
-/// A database that has another one do everything; who fulfils it says what is different.
-protocol ForwardingDatabase: CloudDatabase {
+/// A database that has another one do everything; a type that conforms says what is different.
+package protocol ForwardingDatabase: CloudDatabase {
     var base: any CloudDatabase { get }
     /// Is asked before every request; what it throws is the answer.
     func admit() throws(CloudError)
 }
 
 extension ForwardingDatabase {
-    var scope: DatabaseScope { base.scope }
-    func limits() async throws(CloudError) -> CloudLimits { try await base.limits() }
+    package var scope: DatabaseScope { base.scope }
+    package func admit() throws(CloudError) {}
+    package func limits() async throws(CloudError) -> CloudLimits { try await base.limits() }
 
-    func account() async throws(CloudError) -> CloudAccount {
+    package func account() async throws(CloudError) -> CloudAccount {
         try admit()
         return try await base.account()
     }
 
-    func zones() async throws(CloudError) -> [CloudZoneID] {
+    package func zones() async throws(CloudError) -> [CloudZoneID] {
         try admit()
         return try await base.zones()
     }
 
-    func modifyZones(saving: [CloudZoneID], deleting: [CloudZoneID]) async throws(CloudError) {
+    package func modifyZones(saving: [CloudZoneID], deleting: [CloudZoneID]) async throws(CloudError) {
         try admit()
         try await base.modifyZones(saving: saving, deleting: deleting)
     }
 
-    func lookup(
+    package func lookup(
         _ names: [String], in zone: CloudZoneID, desiredKeys: Set<String>?
     ) async throws(CloudError) -> [Result<CloudRecord, CloudError>] {
         try admit()
         return try await base.lookup(names, in: zone, desiredKeys: desiredKeys)
     }
 
-    func query(
+    package func query(
         _ query: CloudQuery, in zone: CloudZoneID, limit: Int?, desiredKeys: Set<String>?, continuation: QueryContinuation?
     ) async throws(CloudError) -> QueryAnswer {
         try admit()
         return try await base.query(query, in: zone, limit: limit, desiredKeys: desiredKeys, continuation: continuation)
     }
 
-    func databaseChanges(since token: CloudToken?, limit: Int?) async throws(CloudError) -> DatabaseChanges {
+    package func databaseChanges(since token: CloudToken?, limit: Int?) async throws(CloudError) -> DatabaseChanges {
         try admit()
         return try await base.databaseChanges(since: token, limit: limit)
     }
 
-    func missingAssets(_ assets: [CloudAsset], in zone: CloudZoneID) async throws(CloudError) -> [CloudAsset: Int64] {
+    package func missingAssets(_ assets: [CloudAsset], in zone: CloudZoneID) async throws(CloudError) -> [CloudAsset: Int64] {
         try admit()
         return try await base.missingAssets(assets, in: zone)
     }
 
-    func upload(
+    package func upload(
         _ piece: Data, of asset: CloudAsset, at offset: Int64, in zone: CloudZoneID
     ) async throws(CloudError) -> Int64 {
         try admit()
         return try await base.upload(piece, of: asset, at: offset, in: zone)
     }
 
-    func download(
+    package func download(
         _ asset: CloudAsset, in zone: CloudZoneID, from offset: Int64, count: Int
     ) async throws(CloudError) -> Data {
         try admit()
         return try await base.download(asset, in: zone, from: offset, count: count)
     }
 
-    func notifications() async throws(CloudError) -> AsyncStream<Void> { try await base.notifications() }
+    package func notifications() async throws(CloudError) -> AsyncStream<Void> { try await base.notifications() }
 }
