@@ -101,6 +101,20 @@ package struct Administration: Sendable {
         try await wrapped { try await cloud.account(id: id)?.email }
     }
 
+    /// Returns the addresses of accounts, by the names by which a container knows them. Names that lead to no account are left out.
+    package func addresses(
+        ofUserRecordNames names: Set<String>, in container: String
+    ) async throws(AdministrationError) -> [String: String] {
+        try demandOperator("who is behind a user record name")
+        return try await wrapped {
+            var addresses: [String: String] = [:]
+            for name in names {
+                if let account = try await cloud.account(userRecordName: name, in: container) { addresses[name] = account.email }
+            }
+            return addresses
+        }
+    }
+
     // The audit log
 
     /// Adds an entry.

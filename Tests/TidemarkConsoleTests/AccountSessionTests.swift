@@ -57,7 +57,7 @@ import TidemarkModel
         let pages = try #require(try await fixture.credentials.pageSessions(of: fixture.cleo.id).first)
         let form = ["id": fixture.cleo.email, "action": "end"]
         let question = try await browser.post("account", form.merging(["session": phone.session.id]) { $1 }).text
-        #expect(question.contains("of Phone (iOS 18.1) ends") && question.contains("began on 2027-01-15 08:00 UTC"))
+        #expect(question.contains("of Phone (iOS 18.1) ends") && question.contains("began on 2027-01-15 08:00:00 UTC"))
         #expect(question.contains("within the last hour from 192.0.2.7"))
         let other = try await browser.post("account", form.merging(["session": pages.id]) { $1 }).text
         #expect(other.contains("of Browser/2.0 ends") && other.contains("own pages"))

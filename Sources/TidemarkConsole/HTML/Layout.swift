@@ -228,10 +228,15 @@ enum Layout {
         return longest > wholePart ? text : "<span class=\"parts\">\(text)</span>"
     }
 
-    /// A moment, in UTC.
+    /// A moment to the second, in UTC. Its title is the moment to the microsecond: two of one second can be put in order.
     static func time(_ microseconds: Int64) -> HTML {
         let text = Timestamp.text(microseconds: microseconds)
-        return "<time datetime=\"\(text)\">\(String(text.prefix(16)).replacing("T", with: " "))</time>"
+        return "<time datetime=\"\(text)\" title=\"\(text)\">\(moment(microseconds))</time>"
+    }
+
+    /// A moment to the second as a text, in UTC.
+    static func moment(_ microseconds: Int64) -> String {
+        Timestamp.text(microseconds: microseconds).prefix(19).replacing("T", with: " ")
     }
 
     static func count(_ number: Int) -> String {

@@ -257,7 +257,7 @@ struct AccountPage {
         func text(_ device: String, _ system: String, _ began: Int64, _ use: LastUse, _ address: String) -> String {
             let name = device.isEmpty ? "an unknown device" : BrowserName.short(device)
             let runs = system.isEmpty ? "" : " (\(system))"
-            let since = Timestamp.text(microseconds: began).prefix(16).replacing("T", with: " ")
+            let since = Layout.moment(began)
             var last = use.text(at: now)
             if !last.isEmpty { last = ", and was last used \(last)\(address.isEmpty ? "" : " from \(address)")" }
             return "The session \(session.prefix(4)) of \(name)\(runs) ends. It began on \(since) UTC\(last). "

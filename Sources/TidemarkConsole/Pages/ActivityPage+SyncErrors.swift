@@ -135,7 +135,10 @@ extension ActivityPage {
 
     /// The account. Nothing leads to one that is gone.
     private func account(of known: Administration.KnownSyncFailure) -> HTML {
-        guard known.isOfDeletedAccount else { return HTML(known.account) }
+        if !known.isOfDeletedAccount {
+            guard context.administration.isOperator, !known.account.isEmpty else { return HTML(known.account) }
+            return "<a href=\"\(context.address("account", query: [("id", known.account)]))\">\(known.account)</a>"
+        }
         return "deleted account<br><span class=\"hint\">\(known.account)</span>"
     }
 

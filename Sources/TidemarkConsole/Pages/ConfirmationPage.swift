@@ -1,3 +1,5 @@
+import TidemarkIdentity
+
 /// The page that asks before something is done that can't be undone.
 struct ConfirmationPage {
     let context: Context
@@ -11,13 +13,20 @@ struct ConfirmationPage {
     let isHarmless: Bool
     /// Whether the password was entered not long ago.
     var isEntered: Bool
+    /// Whether the password is asked for each time, however short ago it was entered.
+    let isAlwaysAsked: Bool
 
     func reply(error: String? = nil, status: Int = 200) -> ConsoleReply {
         let left = ["token", "c", "e", "password", "confirmed", "marked"]
         let kept = context.request.form.filter { !left.contains($0.key) }.sorted { $0.key < $1.key }
         let described: HTML = HTML.when(error != nil, " aria-invalid=\"true\" aria-describedby=\"error\"")
+        let minutes = CredentialStore.confirmationAge / 60_000_000
+        let why =
+            isAlwaysAsked
+            ? "asked for each time before this, also right after you have signed in"
+            : "you entered it more than \(minutes) minutes ago"
         let password: HTML = """
-            <div class="field"><label for="password">Your password</label>
+            <div class="field"><label for="password">Your password <span class="hint">\(why)</span></label>
             <input id="password" name="password" type="password" autocomplete="current-password" maxlength="1024" required autofocus\(described)></div>
             """
         let isMarked = context.request.form["marked"] != nil

@@ -167,6 +167,18 @@ enum FieldView {
             ])
     }
 
+    /// The fields of a record that devices write, which no form sends; nothing where it has none.
+    static func ofDevices(_ record: CloudRecord) -> HTML {
+        let fields = record.fields.filter { CloudRecord.isReserved($0.key) }.sorted { $0.key < $1.key }
+        guard !fields.isEmpty else { return .none }
+        return """
+            <section aria-label="Written by devices"><p class="hint">Devices write these fields, such as when each of the others was edited. They can't be edited here.</p>
+            <dl class="facts">\(fields.html { field, value in
+                "<dt>\(field)<br><span class=\"hint\">\(value.type.description)</span></dt><dd>\(FieldText.text(value))</dd>"
+            })</dl></section>
+            """
+    }
+
     /// The most bytes of a text that can be edited in a form.
     static let editable = 20_000
 

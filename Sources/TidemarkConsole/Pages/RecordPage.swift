@@ -48,6 +48,7 @@ struct RecordPage {
         let fields = record.fields.sorted { $0.key < $1.key }
         let saved: HTML = context.value("saved") == nil ? .none : Layout.notice(.good, "The record is saved.")
         let isShare = record.type == CloudShare.recordType
+        let users = try await UserNames([record.created, record.modified].compactMap { $0?.userRecordName }, context)
         var previews: [CloudAsset: AssetPreview] = [:]
         for asset in fields.flatMap({ Self.assets(of: $0.value) }).prefix(Self.previews) where previews[asset] == nil {
             do throws(AdministrationError) {
@@ -81,8 +82,8 @@ struct RecordPage {
             <div class="card"><h2>About it</h2><dl class="facts">
             \(fact("Parent", record.parent.map { FieldView.link(to: $0, context, place) }))
             \(fact("Share", record.shareName.map { FieldView.link(to: $0, context, place) }))
-            \(fact("Created", record.created.map(stamp)))
-            \(fact("Modified", record.modified.map(stamp)))
+            \(fact("Created", record.created.map { stamp($0, users) }))
+            \(fact("Modified", record.modified.map { stamp($0, users) }))
             \(fact("Change tag", record.changeTag.map { "<code>\($0)</code>" }))
             </dl></div>
             \(try await history(name, place))
@@ -115,8 +116,8 @@ struct RecordPage {
 
     private func fact(_ name: String, _ value: HTML?) -> HTML { value.map { "<dt>\(name)</dt><dd>\($0)</dd>" } ?? .none }
 
-    private func stamp(_ stamp: CloudRecord.Stamp) -> HTML {
-        "\(Layout.time(stamp.time)) UTC by <code>\(stamp.userRecordName)</code>"
+    private func stamp(_ stamp: CloudRecord.Stamp, _ users: UserNames) -> HTML {
+        "\(Layout.time(stamp.time)) UTC by \(users.link(stamp.userRecordName))"
     }
 
     // The form
@@ -161,6 +162,8 @@ struct RecordPage {
         guard !type.isEmpty else { return typeForm(schema, place) }
         var types = schema.types[type]?.fields.compactMapValues(\.fieldType) ?? [:]
         for (field, value) in record?.fields ?? [:] where types[field] == nil { types[field] = value.type }
+        // What devices write is theirs: the form shows it, and sends nothing of it.
+        types = types.filter { !CloudRecord.isReserved($0.key) }
         let inputs = types.sorted { $0.key < $1.key }.enumerated().html { number, entry in
             let now = record?.fields[entry.key].map(FieldText.text)
             let before = posted["was.\(entry.key)"].map(FieldView.normalized)
@@ -197,6 +200,7 @@ struct RecordPage {
             <input id="parent" name="parent" autocomplete="off" value="\(isParentKept ? parentBase : posted["parent"] ?? parentBase)">
             <input type="hidden" name="wasParent" value="\(parentBase)"></div>
             \(HTML.when(context.environment == .development, newField(posted)))
+            \(record.map(FieldView.ofDevices) ?? .none)
             <p class="hint">A field that is emptied loses its value. Times are in UTC. Files have \(Layout.bytes(ConsoleRequest.formSize)) at the most
             here; larger ones come by a client. After an error, choose files again.</p>
             <div class="actions"><button>Save</button><a class="button quiet" href="\(back)">Cancel</a></div>
@@ -252,6 +256,7 @@ struct RecordPage {
                 let field = String(key.dropFirst(3))
                 let text = FieldView.normalized(text)
                 guard text != FieldView.normalized(form["was.\(field)"] ?? "") else { continue }
+                try Self.checkNotReserved(field)
                 if text.isEmpty {
                     cleared.insert(field)
                 } else {
@@ -263,6 +268,7 @@ struct RecordPage {
                 }
             }
             let newField = context.value("newName")
+            if let newField { try Self.checkNotReserved(newField) }
             if let field = newField, let kind = context.value("newType").flatMap({ FieldType($0) }), kind.scalar != .asset {
                 record.fields[field] = try FieldText.value(form["newValue"] ?? "", as: kind, field: field)
             }
@@ -283,6 +289,13 @@ struct RecordPage {
         }
     }
 
+    /// - Throws: ``AdministrationError`` `invalid` for a field that devices keep for themselves.
+    private static func checkNotReserved(_ field: String) throws(AdministrationError) {
+        guard CloudRecord.isReserved(field) else { return }
+        throw AdministrationError(
+            .invalid, "'\(field.prefix(100))' is a field that devices write: it can't be edited; choose a name without 'tide_'")
+    }
+
     /// Uploads the files of the form, and names them in the record. A file of a list comes behind those that it has.
     ///
     /// - Parameter newField: The field that the schema lacks.
@@ -290,13 +303,18 @@ struct RecordPage {
         _ known: [String: CloudSchema.Field], _ newField: String?, _ place: PlaceFields, _ record: inout CloudRecord,
         _ cleared: inout Set<String>
     ) async throws(AdministrationError) {
-        for key in context.request.form.keys where key.hasPrefix("clear.") { cleared.insert(String(key.dropFirst(6))) }
+        for key in context.request.form.keys where key.hasPrefix("clear.") {
+            let field = String(key.dropFirst(6))
+            try Self.checkNotReserved(field)
+            cleared.insert(field)
+        }
         for (key, contents) in context.request.files.sorted(by: { $0.key < $1.key }) where !contents.isEmpty {
             let isNew = key == "file"
             guard let field = isNew ? newField : key.hasPrefix("file.") ? String(key.dropFirst(5)) : nil,
                 let kind = isNew ? context.value("newType").flatMap({ FieldType($0) }) : known[field]?.fieldType,
                 kind.scalar == .asset
             else { throw AdministrationError(.invalid, "a file is for a field of the type asset") }
+            try Self.checkNotReserved(field)
             let asset = CloudValue.asset(try await context.administration.upload(contents, in: place.place))
             guard kind.isList else {
                 record.fields[field] = asset
@@ -339,7 +357,8 @@ struct RecordPage {
         }
         let parent = row("Parent", was: form["wasParent"], now: there.parent ?? "", typed: form["parent"])
         rows += [parent].compactMap(\.self)
-        let who: HTML = there.modified.map { " at \(Layout.time($0.time)) UTC, by <code>\($0.userRecordName)</code>" } ?? .none
+        let users = try await UserNames([there.modified].compactMap { $0?.userRecordName }, context)
+        let who: HTML = there.modified.map { " at \(Layout.time($0.time)) UTC, by \(users.link($0.userRecordName))" } ?? .none
         let isNew = wanted.changeTag == nil
         let message = Layout.notice(
             .warning,

@@ -25,7 +25,7 @@ enum SignInPage {
                 <form method="post" action="\(Address(["sign-in"]))">
                 <input type="hidden" name="to" value="\(to)">
                 \(unsent?.hiddenFields ?? .none)
-                \(fields(email, isWrong: error != nil && !isHint, needsCode: needsCode))
+                \(fields(email, isWrong: error != nil && !isHint, needsCode: needsCode, isCodeShown: true))
                 <button>Sign in</button>
                 </form>
                 <p class="hint">For those who run this cloud. ‘tidemark admin operator add’ lets an account in.</p>
@@ -49,7 +49,8 @@ enum SignInPage {
     static func code(_ result: PageSignIn, isFirst: Bool = false) -> String? {
         switch result {
         case .needsCode where isFirst:
-            "The account has a second factor. Enter the code that your app shows, or a recovery code, and type the password again."
+            "The account has a second factor. Enter the code that your app shows, or a recovery code, and type the password again: "
+                + "this page keeps no password. Next time, enter the code with the password at once."
         case .needsCode: "The code is wrong, or was used already. Enter the code that your app shows now, or a recovery code."
         case .tooManyCodes(let wait):
             "Too many codes were wrong: wait \((wait + 59) / 60) minutes, or enter a recovery code."
@@ -62,8 +63,10 @@ enum SignInPage {
         error.map { "<div class=\"notice error\" id=\"error\" role=\"alert\"><p>\($0)</p></div>" } ?? .none
     }
 
-    /// The fields for address, password and, where it is needed, a code.
-    static func fields(_ email: String, isWrong: Bool, needsCode: Bool) -> HTML {
+    /// The fields for address and password, and for a code: who has a second factor may enter it at once, whether or not it was asked for.
+    ///
+    /// - Parameter isCodeShown: Whether the field for the code is unfolded before it is asked for.
+    static func fields(_ email: String, isWrong: Bool, needsCode: Bool, isCodeShown: Bool = false) -> HTML {
         let described: HTML = isWrong ? " aria-invalid=\"true\" aria-describedby=\"error\"" : .none
         let focus: HTML = " autofocus"
         return """
@@ -71,13 +74,18 @@ enum SignInPage {
             <input id="email" name="email" type="email" autocomplete="username" maxlength="255" required value="\(email)"\(HTML.when(email.isEmpty, focus))\(described)></div>
             <div class="field"><label for="password">Password\(HTML.when(needsCode, " <span class=\"hint\">again</span>"))</label>
             <input id="password" name="password" type="password" autocomplete="current-password" maxlength="1024" required\(HTML.when(!email.isEmpty, focus))\(described)></div>
-            \(HTML.when(
-                needsCode,
-                """
-                <div class="field"><label for="code">Code</label>
-                <input id="code" name="code" autocomplete="one-time-code" inputmode="text" maxlength="40" required></div>
-                """))
+            \(codeField(isNeeded: needsCode, isShown: isCodeShown))
             """
+    }
+
+    private static func codeField(isNeeded: Bool, isShown: Bool) -> HTML {
+        let hint: HTML = " <span class=\"hint\">only if the account has a second factor</span>"
+        let field: HTML = """
+            <div class="field"><label for="code">Code\(HTML.when(!isNeeded, hint))</label>
+            <input id="code" name="code" autocomplete="one-time-code" inputmode="text" maxlength="40"\(HTML.when(isNeeded, " required"))></div>
+            """
+        guard !isNeeded, !isShown else { return field }
+        return "<details><summary>With a second factor</summary>\(field)</details>"
     }
 
     /// What the address of a page is remembered by while somebody signs in.

@@ -34,7 +34,8 @@ struct ZonesPage {
             let done: HTML = context.value("done") == nil ? .none : Layout.notice(.good, "The link is revoked.")
             let shares: HTML = isOne && place.place.scope != .public ? try await self.shares(place) : .none
             let report: HTML = isOne ? try await self.report(place) : .none
-            return page(done + form + table(zones, place) + shares + report)
+            let owners = try await UserNames(zones.map(\.zone.ownerName), context)
+            return page(done + form + table(zones, owners, place) + shares + report)
         } catch {
             guard [.notFound, .forbidden, .invalid].contains(error.code) else { throw error }
             return page(
@@ -46,8 +47,10 @@ struct ZonesPage {
         Layout.page(context, .zones, title: "Zones and shares", status: status, content)
     }
 
-    private func table(_ zones: [Administration.ZoneSummary], _ place: PlaceFields) -> HTML {
+    private func table(_ zones: [Administration.ZoneSummary], _ owners: UserNames, _ place: PlaceFields) -> HTML {
         let rows = zones.map { summary -> HTML in
+            let name = summary.zone.ownerName
+            let owner: HTML = name == CloudZoneID.defaultOwner ? .none : owners.link(name)
             let query: [(name: String, value: String?)] = [
                 ("db", place.place.scope.name), ("account", place.place.account.isEmpty ? nil : place.place.account),
                 ("zone", summary.zone.zoneName), ("owner", place.place.scope == .shared ? summary.zone.ownerName : nil),
@@ -60,7 +63,7 @@ struct ZonesPage {
                 "<a href=\"\(address)\">\(summary.shares)<span class=\"hidden\"> shares, and who may do what</span></a>"
             return """
                 <tr><td>\(summary.zone.zoneName)</td><td class="number">\(Layout.count(summary.total))</td><td>\(types)</td>\
-                <td class="number">\(shares)</td><td><code>\(summary.zone.ownerName == CloudZoneID.defaultOwner ? "" : summary.zone.ownerName)</code></td></tr>
+                <td class="number">\(shares)</td><td>\(owner)</td></tr>
                 """
         }
         return Layout.table("Zones", ["Zone", "Records", "Types", "Shares", "Owner"], rows)
@@ -113,7 +116,8 @@ struct ZonesPage {
                 \(Self.list(part.decisions, isBarred: report.obstacle != nil))</section>
                 """
         }
-        let known: HTML = report.userRecordName.map { " is known here as <code>\($0)</code>." } ?? " has no account."
+        let users = try await UserNames([report.userRecordName].compactMap(\.self), context)
+        let known: HTML = report.userRecordName.map { " is known here as \(users.link($0))." } ?? " has no account."
         return """
             \(form)
             \(report.obstacle.map { Layout.notice(.warning, $0) } ?? .none)
@@ -174,11 +178,12 @@ struct ZonesPage {
             if case .hierarchy(let root) = share.coverage {
                 "\(FieldView.link(to: root, context, place)) and the records below it"
             } else { "All records of the zone" }
+        let users = try await UserNames(share.participants.compactMap(\.identity.userRecordName), context)
         let rows = share.participants.map { person in
             Layout.row([
                 HTML(person.identity.title), HTML(person.role.title), HTML(person.permission.title),
                 HTML(person.acceptanceStatus.title),
-                person.identity.userRecordName.map { "<code>\($0)</code>" }
+                person.identity.userRecordName.map(users.link)
                     ?? "<span class=\"quiet-text\">no account yet</span>",
                 permissions(person, share),
             ])

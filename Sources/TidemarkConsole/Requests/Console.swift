@@ -260,7 +260,7 @@ package struct Console: Sendable {
         let isEntered = !isAlwaysAsked && credentials.isConfirmed(context.session)
         var page = ConfirmationPage(
             context: context, question: question, details: details, mark: mark, button: button, isHarmless: isHarmless,
-            isEntered: isEntered)
+            isEntered: isEntered, isAlwaysAsked: isAlwaysAsked)
         guard request.form["confirmed"] != nil else { return page.reply() }
         guard mark == nil || request.form["marked"] != nil else {
             return page.reply(error: "Nothing is done: mark the box if you are sure.", status: 400)
