@@ -127,7 +127,7 @@ extension Administration {
                     name: session.device, system: session.system, session: session.id, hasEnded: false)
             }
         }
-        for failure in failures where !failure.sender.isEmpty {
+        for failure in failures where !failure.sender.isEmpty && failure.triedAccount == nil {
             // The newest that has a name.
             if let known = devices[failure.sender], !known.hasEnded || !known.name.isEmpty { continue }
             devices[failure.sender] = SendingDevice(name: failure.device, system: "", session: failure.sender, hasEnded: true)
@@ -135,7 +135,7 @@ extension Administration {
         return devices
     }
 
-    /// Reads the accounts of failures, each once. Those that are gone are left out: what they were refused goes with the next sweep.
+    /// Reads the accounts of failures, and those whose sign-in was refused, each once. Those that are gone are left out: what they were refused goes with the next sweep.
     ///
     /// - Parameter known: Accounts that were read before, by their identifiers.
     /// - Returns: These, and those of the failures.
@@ -143,7 +143,7 @@ extension Administration {
         of failures: [SyncFailure], besides known: [String: StoredAccount] = [:]
     ) async throws -> [String: StoredAccount] {
         var accounts = known
-        for id in Set(failures.map(\.account)) where !id.isEmpty && accounts[id] == nil {
+        for id in Set(failures.flatMap { [$0.account, $0.triedAccount ?? ""] }) where !id.isEmpty && accounts[id] == nil {
             accounts[id] = try await cloud.account(id: id)
         }
         return accounts

@@ -20,6 +20,10 @@ extension Administration {
         /// The device that was refused; `nil` where it is not known, or the actor may not see it: what is public in production names no
         /// person's devices.
         package let device: SendingDevice?
+        /// Whether the account has access again, after a whole request was refused; `false` where ``isHidden`` is set.
+        package let hasAccessAgain: Bool
+        /// The address of the account whose sign-in was refused; `nil` where there is none, and for developers.
+        package let triedAccount: String?
     }
 
     /// Returns the sync failures of the last 7 days, the newest first. A developer gets those of one of their containers.
@@ -68,6 +72,7 @@ extension Administration {
         let accounts = try await knownAccounts(of: failures)
         let records = try await refusedRecords(failures, accounts)
         let devices = try await sendingDevices(failures)
+        let restored = try await failuresWithRestoredAccess(failures, accounts)
         for (found, record) in zip(failures, records) {
             var failure = found
             let account = failure.account
@@ -92,7 +97,9 @@ extension Administration {
                 KnownSyncFailure(
                     failure: failure, account: name, isHidden: !maySee,
                     isOfDeletedAccount: !account.isEmpty && accounts[account] == nil,
-                    record: maySee ? record : .unknown, device: maySeeDevice ? devices[failure.sender] : nil))
+                    record: maySee ? record : .unknown, device: maySeeDevice ? devices[failure.sender] : nil,
+                    hasAccessAgain: maySee && restored.contains(found),
+                    triedAccount: isOperator ? found.triedAccount.flatMap { accounts[$0]?.email } : nil))
         }
         for (account, containers) in shown {
             for container in containers {
@@ -132,6 +139,8 @@ extension Administration {
         package var accountsOfRequests = 0
         /// Whether there may be more than the cloud has kept.
         package var isCut = false
+        /// When the last of these was refused: microseconds since 1970 UTC; 0 for none.
+        package var lastAt: Int64 = 0
         /// How far back that goes, in microseconds.
         package var span: Int64 = 0
         /// Whether the actor may see why, at least of some.
@@ -140,11 +149,8 @@ extension Administration {
         package var isEmpty: Bool { records == 0 && accountsOfRequests == 0 }
     }
 
-    /// The codes of whole requests that are refused until a person acts. Others pass, or are answers that a device expects.
-    private static let lasting: Set = ["AUTHENTICATION_FAILED", "AUTHENTICATION_REQUIRED", "QUOTA_EXCEEDED"]
-
     /// Counts what accounts were refused in a container and an environment. Conflicts are not counted: they are no fault. Nor are records that
-    /// the account has saved since, and accounts that are gone.
+    /// the account has saved since, accounts that have access again, and accounts that are gone.
     ///
     /// - Parameter spans: How far back, in microseconds, the shortest first.
     /// - Returns: What was refused in the first of the spans that has something.
@@ -166,7 +172,8 @@ extension Administration {
                 let kept = recent.filter { accounts[$0.account] != nil }
                 let wanted = kept.filter { Self.isOfRecord($0) && states[$0] == nil }
                 for (failure, state) in zip(wanted, try await refusedRecords(wanted, accounts)) { states[failure] = state }
-                var found = Self.count(kept, states)
+                let restored = try await failuresWithRestoredAccess(kept, accounts)
+                var found = Self.count(kept.filter { !restored.contains($0) }, states, isCut: Self.isCut(kept))
                 found.span = span
                 guard found.isEmpty else {
                     found.hasVisibleReasons = try await maySeeReason(ofOneOf: kept, in: container, environment)
@@ -183,17 +190,23 @@ extension Administration {
     }
 
     /// - Parameter states: What the cloud has of the records.
-    private static func count(_ failures: [SyncFailure], _ states: [SyncFailure: RefusedRecord]) -> RefusedDevices {
-        var counts: [String: Int] = [:]
-        for failure in failures { counts[failure.account, default: 0] += 1 }
+    private static func count(
+        _ failures: [SyncFailure], _ states: [SyncFailure: RefusedRecord], isCut: Bool
+    ) -> RefusedDevices {
         let ofRecords = failures.filter { isOfRecord($0) && states[$0]?.isSaved != true }
-        let ofRequests = failures.filter { $0.record.isEmpty && lasting.contains($0.code) }
+        let ofRequests = failures.filter(isOfAccess)
         let records = Set(ofRecords.map { [$0.account, $0.scope?.name ?? "", $0.zone, $0.record] })
         return RefusedDevices(
             records: records.count, accountsOfRecords: Set(ofRecords.map(\.account)).count,
-            accountsOfRequests: Set(ofRequests.map(\.account)).count,
-            isCut: failures.count >= SyncFailureLimits.ofAccounts
-                || counts.values.contains { $0 >= SyncFailureLimits.ofAccount })
+            accountsOfRequests: Set(ofRequests.map(\.account)).count, isCut: isCut,
+            lastAt: (ofRecords + ofRequests).map(\.at).max() ?? 0)
+    }
+
+    /// Whether there may be more failures than the cloud has kept.
+    private static func isCut(_ failures: [SyncFailure]) -> Bool {
+        var counts: [String: Int] = [:]
+        for failure in failures { counts[failure.account, default: 0] += 1 }
+        return failures.count >= SyncFailureLimits.ofAccounts || counts.values.contains { $0 >= SyncFailureLimits.ofAccount }
     }
 
     /// How many rows an environment of a container has at the most.

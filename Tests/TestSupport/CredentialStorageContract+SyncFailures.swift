@@ -137,7 +137,19 @@ extension CredentialStorageContract {
         StorageCheck("what an account was refused goes with it, and a session that has ended leads to its account") { open in
             let storage = try await open()
             try await storage.record([failure(), failure("b", of: "ben")], at: now)
+            var signIn = failure("", of: "")
+            for account in ["anna", "ben"] {
+                signIn.sender = SyncFailure.sender(ofSignInTo: account)
+                try await storage.record([signIn], at: now)
+            }
             try await storage.removeAccount("anna")
+            let tried = try await storage.syncFailures(.init(account: ""), limit: 9).map(\.triedAccount)
+            try requireEqual(tried, ["ben"], "accounts whose sign-in was refused")
+            signIn.sender = SyncFailure.sender(ofSignInTo: "cleo")
+            try await storage.record([signIn], at: now)
+            try await storage.removeSyncFailures(of: "ben")
+            try await storage.removeSyncFailures(of: "cleo")
+            try await storage.record([failure("b", of: "ben")], at: now)
             try requireEqual(try await storage.syncFailures(.init(), limit: 9).map(\.account), ["ben"], "accounts")
             try await storage.removeSyncFailures(of: "cleo")
             try requireEqual(try await storage.syncFailures(.init(), limit: 9).count, 1, "rows of others")

@@ -27,6 +27,14 @@ import Testing
         #expect(HTML(text).text == "a\u{fffd}b\u{fffd}c\u{fffd}d\u{fffd}e\tf\ng\u{fffd}h")
     }
 
+    @Test func `a moment has its second, and as its title what orders two of one second`() {
+        #expect(
+            Layout.time(1_800_000_007_000_250).text
+                == "<time datetime=\"2027-01-15T08:00:07.000250Z\" title=\"2027-01-15T08:00:07.000250Z\">2027-01-15 08:00:07</time>"
+        )
+        #expect(Layout.moment(1_800_000_007_000_000) == "2027-01-15 08:00:07")
+    }
+
     @Test func `attributes stand in quotation marks, wherever a page has some`() throws {
         let folder = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../../Sources/TidemarkConsole")
         var lines = 0

@@ -197,6 +197,32 @@ import TidemarkModel
         #expect(fixture.changes.withLock { $0 }.allSatisfy { $0.record == "oslo" && $0.type == "City" && $0.zoneOwner.isEmpty })
     }
 
+    @Test func `fields that devices write are shown beside the form, and no form changes them`() async throws {
+        let fixture = try await ConsoleFixture()
+        let edited = "{\"title\":1}"
+        try await fixture.save("oslo", ["title": .string("Oslo"), CloudRecord.editedField: .string(edited)])
+        let browser = try await fixture.browser(fixture.anna)
+        let query = ["c": ConsoleFixture.journal, "name": "oslo", "edit": "1"]
+        let form = await browser.get("record", query).text
+        #expect(form.contains("name=\"is.title\"") && !form.contains("is.tide_edited") && !form.contains("was.tide_edited"))
+        #expect(form.contains("Devices write these fields") && form.contains("<dt>tide_edited<br>"))
+        let tag = String(try #require(form.firstMatch(of: /name="tag" value="([^"]+)"/)).1)
+        let place = ["c": ConsoleFixture.journal, "type": "City", "name": "oslo", "tag": tag]
+        for change in [
+            ["is.tide_edited": "x", "was.tide_edited": edited], ["clear.tide_edited": "1"],
+            ["newName": "tide_other", "newType": "string", "newValue": "x"],
+        ] {
+            let refused = try await browser.post("record", place.merging(change) { $1 })
+            #expect(refused.status == 400 && refused.text.contains("a field that devices write"), "\(change)")
+        }
+        let saved = try await browser.post("record", place.merging(["is.title": "Oslo S", "was.title": "Oslo"]) { $1 })
+        #expect(saved.status == 303, "\(saved.text)")
+        #expect(try await fixture.record("oslo").fields == ["title": .string("Oslo S"), "tide_edited": .string(edited)])
+        // A new record has none.
+        let blank = await browser.get("record", ["c": ConsoleFixture.journal, "new": "1", "type": "City"]).text
+        #expect(!blank.contains("tide_edited"))
+    }
+
     @Test func `who edits what another has changed sees both, and loses neither`() async throws {
         let fixture = try await ConsoleFixture()
         try await fixture.save("oslo", ["title": .string("Oslo"), "stars": .int64(1)])

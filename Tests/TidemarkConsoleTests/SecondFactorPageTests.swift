@@ -43,6 +43,27 @@ import TidemarkIdentity
         }
     }
 
+    @Test func `a code is entered with the password at once, and a question says why it asks for the password`() async throws {
+        let fixture = try await PeopleFixture()
+        let (credentials, anna) = (fixture.credentials, fixture.console.anna)
+        let codes = try await setUp(anna, credentials)
+        let blank = await fixture.console.console.reply(to: ConsoleRequest(page: "sign-in"))
+        #expect(blank.text.contains("only if the account has a second factor") && !blank.text.contains("<details"))
+        #expect(blank.text.contains("name=\"code\"") && blank.text.firstMatch(of: /name="code"[^>]*required/) == nil)
+        let form = ["email": anna.email, "password": ConsoleFixture.password, "code": codes[0]]
+        let reply = await fixture.console.console.reply(to: ConsoleRequest(isPost: true, page: "sign-in", form: form))
+        #expect(reply.status == 303)
+        let cookie = String(try #require(reply.header("Set-Cookie")).prefix { $0 != ";" })
+        let browser = Browser(fixture: fixture.console, cookie: cookie, baseURL: "http://localhost")
+        // The password was just entered: what asks for it all the same says so.
+        let link = ["id": fixture.console.cleo.email, "action": "link"]
+        #expect(try await browser.post("account", link).text.contains("also right after you have signed in"))
+        let out = ["id": fixture.console.cleo.email, "action": "sign-out"]
+        #expect(try await !browser.post("account", out).text.contains("type=\"password\""))
+        fixture.console.advance(minutes: 11)
+        #expect(try await browser.post("account", out).text.contains("you entered it more than 10 minutes ago"))
+    }
+
     @Test func `a new secret is shown as a QR code, as text and as an address, which say the same`() async throws {
         let fixture = try await PeopleFixture()
         let (anna, cleo) = (fixture.console.anna, fixture.console.cleo)

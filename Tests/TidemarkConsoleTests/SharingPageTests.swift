@@ -67,6 +67,33 @@ import TidemarkModel
         #expect(rest.contains("it may do nothing") && rest.contains("✗ read") && !rest.contains("✓"))
     }
 
+    @Test func `user record names lead operators to the account, and developers nowhere`() async throws {
+        let fixture = try await PeopleFixture()
+        let (_, link) = try await fixture.link(to: "ben@example.org", permission: .readOnly)
+        let ben = fixture.console.ben
+        let shared = try fixture.cloud.database(.shared, of: ConsoleFixture.journal, account: ben.id)
+        _ = try await shared.acceptLink(link.token)
+        let zone = try #require(try await shared.zones().first)
+        let browser = try await fixture.console.browser(fixture.console.anna)
+        func account(_ email: String, _ name: String) -> String {
+            let id = email.replacing("@", with: "%40")
+            return "/console/account?c=\(ConsoleFixture.journal)&amp;e=development&amp;id=\(id)\"><code>\(name)</code></a>"
+        }
+        let name = StoredAccount.userRecordName(of: ben.id, in: ConsoleFixture.journal)
+        let participants = await browser.get("zones", Self.zone.merging(["person": "ben@example.org"]) { $1 }).text
+        #expect(participants.components(separatedBy: account(ben.email, name)).count == 3)
+        // The owner of a shared zone, and who has made a record.
+        let owner = account("anna@example.org", zone.ownerName)
+        let query = ["c": ConsoleFixture.journal, "db": "shared", "account": ben.email]
+        #expect(await browser.get("zones", query).text.contains(owner))
+        try await fixture.console.save("oslo", ["title": .string("Oslo")], by: ben)
+        let record = ["c": ConsoleFixture.journal, "name": "oslo"]
+        #expect(await browser.get("record", record).text.components(separatedBy: account(ben.email, name)).count == 3)
+        let developer = try await fixture.console.browser(ben)
+        let seen = await developer.get("record", record).text
+        #expect(seen.contains("by <code>\(name)</code>") && !seen.contains("/console/account"))
+    }
+
     @Test func `who was invited without an account is reported by the address`() async throws {
         let fixture = try await PeopleFixture()
         _ = try await fixture.link(to: "dora@example.org")

@@ -127,14 +127,19 @@ extension ActivityPage {
         return known.failure.account.isEmpty || known.isOfDeletedAccount ? "for operators" : hiddenReason
     }
 
-    /// That the record was saved since.
+    /// That the record was saved since, or that the account has access again.
     private func saved(_ known: Administration.KnownSyncFailure) -> HTML {
+        if known.hasAccessAgain { return "<p><span class=\"tag\">access restored since</span></p>" }
         guard case .savedSince(let time) = known.record else { return .none }
         return "<p><span class=\"tag\">saved since</span> at \(Layout.time(time))</p>"
     }
 
     /// The account. Nothing leads to one that is gone.
     private func account(of known: Administration.KnownSyncFailure) -> HTML {
+        if let tried = known.triedAccount {
+            let link = context.address("account", query: [("id", tried)])
+            return "<a href=\"\(link)\">\(tried)</a><br><span class=\"hint\">sign-in refused</span>"
+        }
         if !known.isOfDeletedAccount {
             guard context.administration.isOperator, !known.account.isEmpty else { return HTML(known.account) }
             return "<a href=\"\(context.address("account", query: [("id", known.account)]))\">\(known.account)</a>"

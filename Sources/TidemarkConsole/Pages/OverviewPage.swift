@@ -1,6 +1,7 @@
 import Foundation
 import TidemarkAdministration
 import TidemarkCloudEngine
+import TidemarkIdentity
 import TidemarkModel
 
 /// What there is, and what is amiss.
@@ -103,7 +104,22 @@ struct OverviewPage {
             ? "<a href=\"\(link)\">See why<span class=\"hidden\"> in \(environment.rawValue)</span></a>"
             : "Why is \(ActivityPage.hiddenReason)."
         return Layout.notice(
-            .warning, "\(environment.rawValue.capitalized): \(Self.sentences(found, "in the last \(span)"))", "<p>\(why)</p>")
+            .warning, "\(environment.rawValue.capitalized): \(Self.sentences(found, "in the last \(span)")) \(lastSeen(found))",
+            "<p>\(why)</p>")
+    }
+
+    /// When the last was refused that is counted.
+    private func lastSeen(_ found: Administration.RefusedDevices) -> String {
+        let minutes = max(0, context.administration.credentials.time - found.lastAt) / 60_000_000
+        let ago =
+            switch minutes {
+            case 0: "less than a minute"
+            case 1: "1 minute"
+            case ..<60: "\(minutes) minutes"
+            case ..<120: "1 hour"
+            default: "\(minutes / 60) hours"
+            }
+        return "Last seen \(ago) ago."
     }
 
     private static func sentences(_ found: Administration.RefusedDevices, _ span: String) -> String {

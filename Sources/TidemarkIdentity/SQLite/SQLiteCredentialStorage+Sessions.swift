@@ -159,10 +159,11 @@ extension SQLiteCredentialStorage {
         try await writer.write { db in
             for table in [
                 "passwords", "identities", "sessions", "known_addresses", "keys", "operators", "console_sessions",
-                "second_factors", "sync_failures",
+                "second_factors",
             ] {
                 try db.execute(sql: "DELETE FROM \(table) WHERE account = ?", arguments: [account])
             }
+            try Self.removeSyncFailures(of: account, db)
             try CredentialTables.bump(db)
         }
     }

@@ -78,9 +78,13 @@ extension SQLiteCredentialStorage {
     }
 
     func removeSyncFailures(of account: String) async throws {
-        try await writer.write { db in
-            try db.execute(sql: "DELETE FROM sync_failures WHERE account = ?", arguments: [account])
-        }
+        try await writer.write { db in try Self.removeSyncFailures(of: account, db) }
+    }
+
+    static func removeSyncFailures(of account: String, _ db: Database) throws {
+        try db.execute(
+            sql: "DELETE FROM sync_failures WHERE account = ? OR session = ?",
+            arguments: [account, SyncFailure.sender(ofSignInTo: account)])
     }
 
     private static func removeOldSyncFailures(at now: Int64, _ db: Database) throws {

@@ -173,10 +173,10 @@ extension PostgresCredentialStorage {
             // What a sign-in holds comes before its session.
             for table in [
                 "operators", "passwords", "identities", "sessions", "known_addresses", "console_sessions", "second_factors",
-                "sync_failures",
             ] {
                 try transaction.enqueue("DELETE FROM \(table) WHERE account = $1", account)
             }
+            try Self.removeSyncFailures(of: account, transaction)
             let keys = try transaction.query("DELETE FROM server_keys WHERE account = $1", account)
             return ((), keys.affected > 0)
         }

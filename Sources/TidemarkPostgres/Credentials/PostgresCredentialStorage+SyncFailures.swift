@@ -93,8 +93,13 @@ extension PostgresCredentialStorage {
         guard account.isStorable else { return }
         try await database.write { transaction in
             try Self.lockSyncFailures(transaction)
-            try transaction.enqueue("DELETE FROM sync_failures WHERE account = $1", account)
+            try Self.removeSyncFailures(of: account, transaction)
         }
+    }
+
+    static func removeSyncFailures(of account: String, _ transaction: PostgresTransaction) throws {
+        try transaction.enqueue(
+            "DELETE FROM sync_failures WHERE account = $1 OR session = $2", account, SyncFailure.sender(ofSignInTo: account))
     }
 
     private static func removeOldSyncFailures(at now: Int64, _ transaction: PostgresTransaction) throws {

@@ -87,6 +87,8 @@ struct Reply: Sendable {
         var record = "", recordType = "", zone = ""
         /// The session that has ended, by its identifier; empty for none.
         var session = ""
+        /// The account whose sign-in is refused, by its identifier; empty for none.
+        var triedAccount = ""
         var count = 1
         /// What of the schema the record does not fit, as a `SchemaMismatch` has it; empty for nothing.
         var field = "", fieldType = ""

@@ -114,7 +114,7 @@ final class CloudResponder: Sendable {
         reply.failures = [
             Reply.Failure(
                 code: refusal.name, reason: refusal.reasonForOperators ?? refusal.error.reasonForClients,
-                session: refusal.endedSession)
+                session: refusal.endedSession, triedAccount: refusal.triedAccount)
         ]
         return reply
     }
@@ -338,6 +338,7 @@ final class CloudResponder: Sendable {
                 count: failure.count)
             row.session = failure.session
             row.sender = failure.session.isEmpty ? exchange.caller.session ?? "" : failure.session
+            if !failure.triedAccount.isEmpty { row.sender = SyncFailure.sender(ofSignInTo: failure.triedAccount) }
             (row.field, row.fieldType) = (failure.field, failure.fieldType)
             // A name may be as large as a request.
             row.fit()

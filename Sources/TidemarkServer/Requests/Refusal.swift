@@ -18,6 +18,8 @@ struct Refusal: Error {
     var reasonForOperators: String?
     /// The session that has ended, by its identifier.
     var endedSession = ""
+    /// The account whose sign-in is refused, by its identifier; empty for none.
+    var triedAccount = ""
 
     /// What an operation has thrown.
     init(_ error: CloudError, redirectURL: String? = nil) {
@@ -50,6 +52,15 @@ struct Refusal: Error {
         guard let session else { return self }
         var refusal = self
         (refusal.endedSession, refusal.reasonForOperators) = (session, failure.reason)
+        return refusal
+    }
+
+    /// Names the account whose sign-in is refused, for operators alone.
+    ///
+    /// - Parameter account: Its identifier; `nil` where the cloud has no such account. What was typed is not told: it may be a password.
+    func ofSignIn(to account: String?) -> Refusal {
+        var refusal = self
+        if let account { refusal.triedAccount = account } else { refusal.reasonForOperators = "no such account" }
         return refusal
     }
 

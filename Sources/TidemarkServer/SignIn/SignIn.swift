@@ -192,6 +192,15 @@ struct SignIn: Sendable {
         ]
     }
 
+    /// - Parameter result: Anything but `signedIn`.
+    private static func refusal(of result: SignInResult<SessionToken>, isCodeGiven: Bool) -> Refusal {
+        switch result {
+        case .needsCode: .secondFactorRequired(isGiven: isCodeGiven)
+        case .tooManyCodes(let wait): .tooManyCodes(wait)
+        case .refused, .signedIn: .authenticationFailed("the e-mail address or the password is wrong")
+        }
+    }
+
     private func begin(_ call: Call) async throws -> Reply {
         let (email, password, code, device, system, deviceToken) = try call.read { node throws(CloudError) in
             (
@@ -202,12 +211,9 @@ struct SignIn: Sendable {
         let result = try await self.token(
             email: email, password: password, code: code, container: call.container, environment: call.environment, kind: .device,
             device: device ?? call.headers[.userAgent] ?? "", system: system, address: call.address, deviceToken: deviceToken)
-        let token: SessionToken
-        switch result {
-        case .signedIn(let made): token = made
-        case .refused: throw Refusal.authenticationFailed("the e-mail address or the password is wrong")
-        case .needsCode: throw Refusal.secondFactorRequired(isGiven: !code.isEmpty)
-        case .tooManyCodes(let wait): throw Refusal.tooManyCodes(wait)
+        guard case .signedIn(let token) = result else {
+            // Asked whether or not there is one, so that the time tells nothing.
+            throw Self.refusal(of: result, isCodeGiven: !code.isEmpty).ofSignIn(to: try await cloud.account(email)?.id)
         }
         let name = EmbeddedCloud.userRecordName(token.session.account, in: call.container)
         return .object {

@@ -234,4 +234,26 @@ import TidemarkModel
             #expect(log.contains(many) && !log.contains(many + "x"))
         }
     }
+
+    @Test func `a refused sign-in names the account that was tried, and nothing that was typed`() async throws {
+        try await StubbedServer.with(operations: Self.operations) { server in
+            let anna = try #require(try await EmbeddedCloud(at: server.directory).account("anna@example.org"))
+            let path = "/tidemark/1/\(Self.container)/development/session"
+            for email in ["anna@example.org", "swordfish", "nobody@example.org"] {
+                let body = Array(#"{"email":"\#(email)","password":"wrong horse"}"#.utf8)
+                #expect(try await server.send(.POST, path, body: body).status == 401)
+            }
+            await server.shutDown()
+            var found: [SyncFailure] = []
+            for _ in 0..<1_000 where found.count < 2 {
+                found = try await CredentialStore(at: server.directory).syncFailures(.init())
+                try await Task.sleep(for: .milliseconds(20))
+            }
+            #expect(found.count == 2 && found.allSatisfy { $0.account.isEmpty }, "\(found)")
+            #expect(found.compactMap(\.triedAccount) == [anna.id])
+            let unknown = try #require(found.first { $0.triedAccount == nil })
+            #expect(unknown.reason == "no such account" && unknown.count == 2 && unknown.sender.isEmpty)
+            for typed in ["swordfish", "nobody", "horse"] { #expect(!"\(found)".contains(typed)) }
+        }
+    }
 }

@@ -13,7 +13,7 @@ package protocol SyncFailureStorage: Sendable {
     func syncFailureValues(of column: SyncFailureColumn, _ filter: SyncFailureFilter) async throws -> Set<String>
     /// Removes rows whose time is over.
     func sweepSyncFailures(at now: Int64) async throws
-    /// Removes the rows of an account, and nothing else of it.
+    /// Removes the rows of an account and of refused sign-ins to it, and nothing else of it.
     func removeSyncFailures(of account: String) async throws
     /// Returns the account that has begun a session, and the container it is for, as far back as the audit log has sign-ins; `nil` where it
     /// has none.
@@ -50,7 +50,8 @@ package struct SyncFailure: Hashable, Sendable {
     package var reason: String
     /// How many times it was answered.
     package var count: Int
-    /// The session that was refused, by its identifier; empty for none.
+    /// The session that was refused, by its identifier, or the account whose sign-in was refused, as ``sender(ofSignInTo:)`` names it; empty for
+    /// none.
     package var sender = ""
     /// What its device was called then; empty where that is not known.
     package var device = ""
@@ -65,6 +66,19 @@ package struct SyncFailure: Hashable, Sendable {
         (self.container, self.environment, self.account, self.scope) = (container, environment, account, scope)
         (self.record, self.recordType, self.zone) = (record, recordType, zone)
         (self.code, self.reason, self.count) = (code, reason, count)
+    }
+
+    private static let signInPrefix = "account "
+
+    /// The sender of a sign-in, which has no session: sign-ins to different accounts are different failures. They have no ``account``, since
+    /// whoever knows an address can make as many as they want.
+    ///
+    /// - Parameter account: Its identifier.
+    package static func sender(ofSignInTo account: String) -> String { signInPrefix + account }
+
+    /// The account whose sign-in was refused, by its identifier; `nil` for what is no sign-in, and where the cloud has no such account.
+    package var triedAccount: String? {
+        sender.hasPrefix(Self.signInPrefix) ? String(sender.dropFirst(Self.signInPrefix.count)) : nil
     }
 
     /// What was refused to which device and why, without when and how often: equal failures have one. Reasons have sizes and times, which differ

@@ -10,7 +10,8 @@ struct AdminSyncErrors: AsyncParsableCommand {
             Each line has the time, the operation, the container, the environment, the account, the device, the record, the error, how \
             often it was answered, and the reason. Equal errors of a device are one line, with the time of the last. A device without a \
             name is told by its session. CONFLICT is no fault: the device merges and sends again. An error whose record \
-            the account has saved since says so. The cloud keeps the newest 500 of accounts in an environment of a container, 50 of each, \
+            the account has saved since says so, and so does one of an account that has access again. A failed sign-in has the account \
+            that was tried, where there is one. The cloud keeps the newest 500 of accounts in an environment of a container, 50 of each, \
             and 100 of requests without an account, for 7 days; a server writes them once a second.
 
             Examples:
@@ -43,7 +44,8 @@ struct AdminSyncErrors: AsyncParsableCommand {
         let account, database, zone, recordType, record: String?
         let code, reason: String
         let count: Int
-        let savedSince, session, device: String?
+        let savedSince, session, device, triedAccount: String?
+        let hasAccessAgain: Bool
 
         init(_ known: Administration.KnownSyncFailure) {
             func text(_ text: String) -> String? { text.isEmpty ? nil : text }
@@ -54,6 +56,7 @@ struct AdminSyncErrors: AsyncParsableCommand {
             (recordType, record) = (text(failure.recordType), text(failure.record))
             (code, reason, count) = (failure.code, failure.reason, failure.count)
             (session, device) = (known.device?.session, text(known.device?.name ?? ""))
+            (triedAccount, hasAccessAgain) = (known.triedAccount, known.hasAccessAgain)
             if case .savedSince(let time) = known.record {
                 savedSince = Timestamp.text(microseconds: time)
             } else {
@@ -62,7 +65,10 @@ struct AdminSyncErrors: AsyncParsableCommand {
         }
 
         /// The reason, and whether it is over.
-        var told: String { savedSince.map { "saved since, at \($0): \(reason)" } ?? reason }
+        var told: String {
+            if hasAccessAgain { return "access restored since: \(reason)" }
+            return savedSince.map { "saved since, at \($0): \(reason)" } ?? reason
+        }
 
         /// The device that was refused, by its name or its session.
         var shownDevice: String { device ?? session ?? "" }
@@ -91,8 +97,8 @@ struct AdminSyncErrors: AsyncParsableCommand {
                 ], cutsLast: false, none: "no device was refused anything for that"
             ) { line in
                 [
-                    line.at, line.operation, line.container, line.environment, line.account ?? "", line.shownDevice, line.named,
-                    line.code, Wording.count(line.count), line.told,
+                    line.at, line.operation, line.container, line.environment, line.account ?? line.triedAccount ?? "",
+                    line.shownDevice, line.named, line.code, Wording.count(line.count), line.told,
                 ]
             }
         }

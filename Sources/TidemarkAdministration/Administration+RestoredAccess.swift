@@ -1,0 +1,44 @@
+import TidemarkCloud
+import TidemarkCloudEngine
+import TidemarkIdentity
+import TidemarkModel
+
+/// Accounts that have access again after whole requests of theirs were refused.
+extension Administration {
+    /// The codes of whole requests that are refused until a person acts. Others pass, or are answers that a device expects.
+    static let lastingCodes: Set = ["AUTHENTICATION_FAILED", "AUTHENTICATION_REQUIRED", quotaCode]
+    private static let quotaCode = "QUOTA_EXCEEDED"
+
+    /// Whether a failure is of a whole request, which is refused until a person acts.
+    static func isOfAccess(_ failure: SyncFailure) -> Bool { failure.record.isEmpty && lastingCodes.contains(failure.code) }
+
+    /// Returns the failures whose reason is gone: the account can be used, and the session that was refused is good or the account has signed in
+    /// again since; or the account has no quota any more.
+    ///
+    /// It asks for accounts and sessions as they are: servers note nothing of requests that go well.
+    ///
+    /// - Parameter accounts: Those of the failures, by their identifiers.
+    func failuresWithRestoredAccess(
+        _ failures: [SyncFailure], _ accounts: [String: StoredAccount]
+    ) async throws -> Set<SyncFailure> {
+        var (restored, sessions): (Set<SyncFailure>, [String: [Session]]) = ([], [:])
+        for failure in failures where Self.isOfAccess(failure) {
+            guard let account = accounts[failure.account], account.status == .available else { continue }
+            guard failure.code != Self.quotaCode else {
+                if account.quota == .max { restored.insert(failure) }
+                continue
+            }
+            if sessions[account.id] == nil { sessions[account.id] = try await credentials.sessions(of: account.id) }
+            if sessions[account.id, default: []].contains(where: { restores($0, failure) }) { restored.insert(failure) }
+        }
+        return restored
+    }
+
+    /// Whether a session of the account lets its device do what was refused.
+    private func restores(_ session: Session, _ failure: SyncFailure) -> Bool {
+        guard session.container == failure.container, session.environment.rawValue == failure.environment else { return false }
+        if session.id == failure.sender { return session.expires > credentials.time }
+        // What a device is called is not known where its session had ended already.
+        return session.began > failure.at && (failure.device.isEmpty || failure.device == session.device)
+    }
+}

@@ -1,0 +1,123 @@
+import Testing
+import TidemarkCloudEngine
+import TidemarkIdentity
+import TidemarkModel
+
+@testable import TidemarkConsole
+
+/// Goal: the overview warns of accounts only while they are refused, says when it saw that last, and refused sign-ins are told apart by account
+/// without anything that was typed. Method: failures that the test adds, sessions and accounts that it changes, and a clock that it moves.
+@Suite(.timeLimit(.minutes(30))) struct RestoredAccessTests {
+    private static let start: Int64 = 1_800_000_000_000_000
+
+    private func refusal(
+        of account: String, by sender: String, code: String = "AUTHENTICATION_FAILED", at time: Int64 = start,
+        operation: String = "changes.database", reason: String = "why"
+    ) -> SyncFailure {
+        var failure = SyncFailure(
+            at: time, operation: operation, container: ConsoleFixture.journal, environment: "development", account: account,
+            scope: nil, code: code, reason: reason)
+        failure.sender = sender
+        return failure
+    }
+
+    /// Signs a device in.
+    private func signIn(
+        _ account: StoredAccount, on device: String, _ fixture: ConsoleFixture, _ environment: StoreEnvironment = .development
+    ) async throws -> Session {
+        let known = Set(try await fixture.credentials.sessions(of: account.id).map(\.id))
+        _ = try await fixture.credentials.makeSession(
+            account: account.id, container: ConsoleFixture.journal, environment: environment, kind: .device, device: device,
+            system: "Linux")
+        return try #require(try await fixture.credentials.sessions(of: account.id).first { !known.contains($0.id) })
+    }
+
+    private func warning(_ browser: Browser) async -> String? {
+        let page = await browser.get("", ["c": ConsoleFixture.journal]).text
+        return page.firstMatch(of: /Development: Requests of [^<]*/).map { String($0.0) }
+    }
+
+    private func errors(_ browser: Browser) async -> String {
+        await browser.get("activity", ["show": "failures", "c": ConsoleFixture.journal]).text
+    }
+
+    @Test func `an account that was disabled is warned of until it is enabled, with the time of the last refusal`() async throws {
+        let fixture = try await ConsoleFixture()
+        let phone = try await signIn(fixture.cleo, on: "phone", fixture)
+        var cleo = fixture.cleo
+        cleo.status = .restricted
+        try await fixture.cloud.update(cleo)
+        try await fixture.credentials.record([refusal(of: cleo.id, by: phone.id, code: "AUTHENTICATION_REQUIRED")])
+        let anna = try await fixture.browser(fixture.anna)
+        let first = try #require(await warning(anna))
+        #expect(first.hasSuffix("Last seen less than a minute ago."))
+        fixture.advance(minutes: 12)
+        let later = try #require(await warning(anna))
+        #expect(later.hasSuffix("Last seen 12 minutes ago."))
+        #expect(await !errors(anna).contains("access restored since"))
+        try await fixture.cloud.update(fixture.cleo)
+        #expect(await warning(anna) == nil)
+        #expect(await errors(anna).contains("<span class=\"tag\">access restored since</span>"))
+    }
+
+    @Test func `a session that has ended is warned of until its device has signed in again, in the same place`() async throws {
+        let fixture = try await ConsoleFixture()
+        let cleo = fixture.cleo
+        let phone = try await signIn(cleo, on: "phone", fixture)
+        // While the session is there, the failure learns what its device is called.
+        try await fixture.credentials.record([refusal(of: cleo.id, by: phone.id)])
+        let anna = try await fixture.browser(fixture.anna)
+        #expect(await warning(anna) == nil)
+        try await fixture.credentials.endSession(id: phone.id)
+        #expect(await warning(anna) != nil)
+        fixture.advance(minutes: 1)
+        _ = try await signIn(cleo, on: "laptop", fixture)
+        _ = try await signIn(cleo, on: "phone", fixture, .production)
+        #expect(await warning(anna) != nil)
+        _ = try await signIn(cleo, on: "phone", fixture)
+        #expect(await warning(anna) == nil)
+        // What is refused later is not over.
+        fixture.advance(minutes: 1)
+        try await fixture.credentials.record([refusal(of: cleo.id, by: phone.id, at: fixture.credentials.time)])
+        #expect(await warning(anna) != nil)
+    }
+
+    @Test func `an account without room is warned of until it has no quota`() async throws {
+        let fixture = try await ConsoleFixture()
+        var cleo = fixture.cleo
+        cleo.quota = 1_000
+        try await fixture.cloud.update(cleo)
+        try await fixture.credentials.record([refusal(of: cleo.id, by: "", code: "QUOTA_EXCEEDED")])
+        let anna = try await fixture.browser(fixture.anna)
+        #expect(await warning(anna) != nil)
+        cleo.quota = .max
+        try await fixture.cloud.update(cleo)
+        #expect(await warning(anna) == nil)
+    }
+
+    @Test func `refused sign-ins have a line for each account, and one for all that is no account`() async throws {
+        let fixture = try await ConsoleFixture()
+        func signIn(_ account: String?) -> SyncFailure {
+            refusal(
+                of: "", by: account.map(SyncFailure.sender(ofSignInTo:)) ?? "", operation: "session.begin",
+                reason: account == nil ? "no such account" : "the e-mail address or the password is wrong")
+        }
+        try await fixture.credentials.record([
+            signIn(fixture.cleo.id), signIn(fixture.ben.id), signIn(nil), signIn(nil),
+        ])
+        let anna = try await fixture.browser(fixture.anna)
+        let page = await errors(anna)
+        #expect(page.components(separatedBy: "<code>AUTHENTICATION_FAILED</code> session.begin").count == 4)
+        for account in [fixture.cleo, fixture.ben] {
+            #expect(page.contains(">\(account.email)</a><br><span class=\"hint\">sign-in refused</span>"))
+        }
+        #expect(page.contains("<p>no such account</p>") && page.contains("2 times since"))
+        // No session was refused.
+        #expect(!page.contains("the session has ended"))
+        #expect(await warning(anna) == nil)
+        // A developer learns nothing of accounts.
+        let ben = try await fixture.browser(fixture.ben)
+        let seen = await errors(ben)
+        #expect(seen.contains("no such account") && !seen.contains(fixture.cleo.email))
+    }
+}
