@@ -135,7 +135,8 @@ extension Administration {
         return devices
     }
 
-    /// Reads the accounts of failures, and those whose sign-in was refused, each once. Those that are gone are left out: what they were refused goes with the next sweep.
+    /// Reads the accounts of failures, and those whose sign-in was refused, each once. Those that are gone are left out: what they were refused
+    /// goes with the next sweep.
     ///
     /// - Parameter known: Accounts that were read before, by their identifiers.
     /// - Returns: These, and those of the failures.
