@@ -67,6 +67,8 @@ RULES = {
 # Mutants that survive because they change nothing that anybody could notice, by their ids, and why.
 ANSWERS = {
     "dbc0415f01": "only a decompressor has the warning that the function is asked about",
+    "09481c8eab": "where as many fields have a value on both sides as the store has, the search for fields that only the store has finds none",
+    "881737836f": "a single change in all of history brings nothing to which a delete rule or an owner applies, and the next change has both looked at",
 }
 
 # Faults that no test has noticed when they were planted by hand, each alone: (name, rule, file, before, after).

@@ -50,6 +50,7 @@ import TidemarkModel
         closeToPublic         +     -     -     -    -      0       0       0        0    -      n
         inviteUser            +     +     -     -    -      0       0       0        0    +      n
         inviteAdministrator   +     -     -     -    -      0       0       0        0    -      n
+        inviteNobody          !     !     -     -    -      0       0       0        0    !      n
         setPermission         +     +     -     -    -      0       0       0        0    +      n
         setOwnPermission      -     -     -     -    -      0       0       0        0    -      n
         makeAdministrator     +     -     -     -    -      0       0       0        0    -      n
@@ -347,6 +348,8 @@ private final class World {
             return try await change(.invite(.emailAddress("new@example.org"), role: .privateUser, permission: .readOnly))
         case "inviteAdministrator":
             return try await change(.invite(.emailAddress("new@example.org"), role: .administrator, permission: .readOnly))
+        case "inviteNobody":
+            return try await change(.invite(.emailAddress("no address"), role: .privateUser, permission: .readOnly))
         case "setPermission":
             let other = person == .readOnly ? ids[.readWrite]! : ids[.readOnly]!
             return try await change(.setPermission(participant: other, person == .readOnly ? .readOnly : .readWrite))

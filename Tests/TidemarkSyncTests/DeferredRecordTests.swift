@@ -362,6 +362,22 @@ import TidemarkSync
         #expect(try a.records().keys.sorted() == ["parent"])
     }
 
+    @Test(
+        arguments: [
+            ("a b", true), (" ", true), ("é", true), (String(repeating: "n", count: 255), true), ("", false), ("a\u{1f}b", false),
+            ("a\u{7f}", false), (String(repeating: "n", count: 256), false),
+        ] as [(String, Bool)])
+    func `a record of the cloud comes under each name that a store can have, and waits under any other`(
+        name: String, comes: Bool
+    ) async throws {
+        let scratch = try Scratch()
+        let device = try ZonedDevice(scratch["a.tidemark"])
+        let values: [String: FieldValue] = ["caption": .string("Senja")]
+        let record = RemoteRecord(name: name, type: "Destination", tag: "t1", values: values, edited: nil, whole: { Data() })
+        #expect(try await device.take([.saved(record)], in: .default).deferred == (comes ? 0 : 1))
+        #expect(try device.values() == (comes ? ["_defaultZone": [name: values]] : [:]))
+    }
+
     @Test func `values of every type come back as they went`() async throws {
         let scratch = try Scratch()
         let cloud = try await TestCloud(scratch)

@@ -91,7 +91,7 @@ import TidemarkTesting
         #expect(try there == a.records(), "\(there)")
     }
 
-    @Test func `an edit and a deletion meet alike on both sides`() async throws {
+    @Test func `an edit and a deletion meet alike on both sides, and the device that learns of both logs it`() async throws {
         for policy in [MergePolicy.mergeByPropertyObjectTrump, .mergeByPropertyStoreTrump, .overwrite, .rollback, .latestEdit] {
             for isReversed in [false, true] {
                 let scratch = try Scratch()
@@ -112,6 +112,13 @@ import TidemarkTesting
                 #expect(try b.records() == a.records(), "\(policy.name) \(isReversed)")
                 #expect(try a.reader().outbox().pending == 0)
                 #expect(try b.reader().outbox().pending == 0)
+                // A is the one that has deleted it.
+                let logged = try (isReversed ? a : b).reader().conflicts()
+                let winner = isKept != isReversed ? "local" : "store"
+                #expect(
+                    Set(logged.map { "\($0.record) \($0.field ?? "whole") \($0.winner) \($0.policy)" }) == [
+                        "senja whole \(winner) \(policy.name)"
+                    ], "\(isReversed)")
             }
         }
     }

@@ -74,7 +74,7 @@ package struct ShareAccess {
             if let part = part(of: share) {
                 SharePolicy.decide(operation, on: part.target(isRoot: isRoot), by: part.actor)
             } else {
-                SharePolicy.decide(operation, on: .init(scope: .shared, isShared: true), by: .stranger)
+                SharePolicy.decide(operation, on: .init(scope: .shared), by: .stranger)
             }
         }
     }

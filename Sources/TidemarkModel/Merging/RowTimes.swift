@@ -46,7 +46,7 @@ extension RowTimes: CustomStringConvertible {
     /// Parts that are no times are passed over.
     package init(_ description: String) {
         here = EditTimes(description)
-        for part in description.split(separator: ";").dropFirst(description.hasPrefix(";") ? 0 : 1) {
+        for part in description.split(separator: ";", omittingEmptySubsequences: false).dropFirst() {
             guard let sign = part.firstIndex(of: "<"), sign > part.startIndex else { continue }
             others[String(part[..<sign])] = .some(EditTime(text: part[part.index(after: sign)...]))
         }

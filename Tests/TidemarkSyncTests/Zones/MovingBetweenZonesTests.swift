@@ -234,6 +234,60 @@ import TidemarkSync
         #expect(try a.reader().outbox().pending == 0)
     }
 
+    /// The entries of the outbox that name another change than the last one of their row.
+    private func strayEntries(_ device: ZonedDevice) async throws -> [String] {
+        try await device.reader().database.read { db in
+            try String.fetchAll(
+                db,
+                sql: """
+                    SELECT o.kind || ': ' || o.change_id FROM tide_outbox o
+                    WHERE o.change_id IS NOT CASE o.kind
+                        WHEN 3 THEN (
+                            SELECT c.id FROM tide_changes c WHERE c.kind = 3 AND c.type_id = o.type_id AND c.first_row = o.first_row)
+                        ELSE (SELECT _version FROM Destination WHERE _id = o.first_row) END
+                    """)
+        }
+    }
+
+    @Test(arguments: [(.mergeByPropertyStoreTrump, "of B"), (.mergeByPropertyObjectTrump, "of A")] as [(MergePolicy, String)])
+    func `an edit that only the old place has got meets one that was made here by the policy, and the log tells it`(
+        policy: MergePolicy, winner: String
+    ) async throws {
+        let scratch = try Scratch()
+        let (cloud, a, b) = try await devices(scratch, policy: policy)
+        try await a.set("senja", ["caption": .string("of A")])
+        try await a.move("senja", to: .shared)
+        try await a.send(.shared)
+        try await b.set("senja", ["caption": .string("of B")])
+        try await b.send(.default)
+        try await a.fetch(.default)
+        let logged = try #require(try a.reader().conflicts().first)
+        #expect(logged.field == "caption" && logged.policy == policy.name)
+        #expect([logged.ancestor, logged.local, logged.store] == [#""Senja""#, #""of A""#, #""of B""#])
+        #expect(try await strayEntries(a) == [])
+        let senja: [String: FieldValue] = ["caption": .string(winner), "details": .string("an island")]
+        #expect(try a.values() == ["share-a": ["senja": senja]])
+        try await a.sync([.shared, .default])
+        #expect(cloud.values == ["share-a": ["senja": senja]])
+    }
+
+    @Test func `a device that hears of the new place first has the old copy deleted, which it never had`() async throws {
+        let scratch = try Scratch()
+        let (cloud, a, _) = try await devices(scratch)
+        try await a.set("senja", ["caption": .string("Senja in June")])
+        try await a.move("senja", to: .shared)
+        try await a.send(.shared)
+        let c = try ZonedDevice(scratch["c.tidemark"], cloud)
+        for zone in [ZoneName.shared, .default] { try await c.fetch(zone) }
+        let senja: [String: FieldValue] = ["caption": .string("Senja in June"), "details": .string("an island")]
+        #expect(try c.values() == ["share-a": ["senja": senja]])
+        #expect(try await strayEntries(c) == [])
+        #expect(try await c.next(.default).items.map(\.key.kind) == [.delete])
+        try await c.send(.default)
+        #expect(cloud.values == ["share-a": ["senja": senja]])
+        #expect(try c.reader().outbox().pending == 0)
+    }
+
     @Test func `under the policy error a conflict between two zones waits for somebody, and nothing is lost`() async throws {
         let scratch = try Scratch()
         let (cloud, a, b) = try await devices(scratch, policy: .error)

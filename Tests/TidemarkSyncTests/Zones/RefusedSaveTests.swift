@@ -146,20 +146,40 @@ import TidemarkSync
         try await check(device)
     }
 
+    /// Leaves nothing of history but the last transaction.
+    private func purge(_ device: ZonedDevice) async throws {
+        let store = try RecordStore(
+            container: device.store.container, scope: .shared, notifier: nil,
+            now: { Int64(Date().timeIntervalSince1970 * 1_000_000) + 30 * 86_400_000_000 })
+        _ = try await store.purgeHistory()
+    }
+
     @Test func `where history does not reach back, the cloud is asked what it has`() async throws {
         let scratch = try Scratch()
         let device = try await device(scratch)
         try await set(device, "senja", ["caption": .string("of Ben")])
         try await set(device, "senja", ["caption": .string("of Ben, again")])
-        let store = try RecordStore(
-            container: device.store.container, scope: .shared, notifier: nil,
-            now: { Int64(Date().timeIntervalSince1970 * 1_000_000) + 30 * 86_400_000_000 })
-        _ = try await store.purgeHistory()
+        try await purge(device)
         try await device.send(Self.zone) { _ in Self.permissionFailure }
         #expect(try values(device) == ["senja": Self.values])
         let refused = try #require(try device.reader().refused().first)
         #expect(refused.before == [:])
         #expect(refused.after == ["caption": .string("of Ben, again")])
+        try await check(device)
+    }
+
+    @Test func `where history does not reach back, the values that a refused deletion has taken are kept`() async throws {
+        let scratch = try Scratch()
+        let device = try await device(scratch)
+        try await set(device, "senja", ["caption": .string("of Ben")])
+        try await device.delete("senja", zone: try await device.id(Self.zone))
+        try await purge(device)
+        try await device.send(Self.zone) { _ in Self.permissionFailure }
+        #expect(try values(device) == ["senja": Self.values])
+        let refused = try #require(try device.reader().refused().first)
+        let deleted = Self.values.merging(["caption": .string("of Ben")]) { $1 }
+        #expect(refused.kind == .delete)
+        #expect(refused.before == deleted.mapValues { $0 })
         try await check(device)
     }
 

@@ -154,6 +154,31 @@ import TidemarkStore
         try expectWhole()
     }
 
+    /// A chapter that belongs to another.
+    private struct Chapter: Tidemark.Record {
+        var id: String
+        var of: Reference<Chapter>?
+        var recordName: String { id }
+        static var relationships: [Relationship<Chapter>] { [.owned(by: \.of)] }
+    }
+
+    @Test func `where all records are of one type, a new one comes into the share of the record that owns it`() async throws {
+        let scratch = try Scratch()
+        let place = try TwoUserFixture(scratch)
+        let (one, two) = (try await place.person("anna", device: "1"), try await place.person("anna", device: "2"))
+        try await one.container.save([Chapter(id: "north"), Chapter(id: "n1", of: Reference("north"))])
+        try await two.container.save([Chapter(id: "south"), Chapter(id: "s1", of: Reference("south"))])
+        for _ in 0..<2 { for device in [one, two] { try await device.sync() } }
+        try await one.container.share(Chapter(id: "north"), title: "North", in: one.databases)
+        try await one.sync()
+        // The second device hears of the share when it has the new chapter already.
+        try await two.container.save(Chapter(id: "n2", of: Reference("north")))
+        try await two.sync()
+        let records = ["north", "n1", "n2", "south", "s1"].map { RecordName(type: "Chapter", name: $0) }
+        let shares = try await two.container.fetchShares(matching: records)
+        #expect(Set(shares.keys.map(\.name)) == ["north", "n1", "n2"])
+    }
+
     @Test func `a stop that is saved here for a trip that was deleted before goes, too, when the devices meet`() async throws {
         try await two.container.delete(Trip(id: "norway"))
         try await meet()

@@ -177,6 +177,43 @@ import TidemarkStore
         #expect(error?.message.contains("'one' and 'other'") == true)
     }
 
+    @Test func `a newer owner takes the place of the former, by which records are deleted as before`() async throws {
+        struct Newer: Tidemark.Record {
+            static let recordType = "Stop"
+            var id: String
+            var guide: Reference<Guide>?
+            var recordName: String { id }
+            static var relationships: [Relationship<Newer>] { [.owned(by: \.guide)] }
+        }
+        try await journal.save(Newer(id: "oslo", guide: Reference("kari")))
+        #expect(try await journal.graph(of: [RecordName(type: "Trip", name: "norway")]).map(\.name) == ["norway"])
+        let owned = try await journal.graph(of: [RecordName(type: "Guide", name: "kari")]).map(\.name)
+        #expect(Set(owned) == ["kari", "senja", "oslo", "p1", "p2"])
+        try await journal.delete(Trip(id: "norway"))
+        #expect(try await names(Newer.self) == ["hut", "oslo"])
+    }
+
+    @Test func `a relationship to what cannot be a record type is refused, and nothing is saved`() async throws {
+        struct Nowhere: Tidemark.Record {
+            static let recordType = "no type"
+            var id: String
+            var recordName: String { id }
+        }
+        struct Lost: Tidemark.Record {
+            var id: String
+            var place: Reference<Nowhere>?
+            var recordName: String { id }
+            static var relationships: [Relationship<Lost>] { [.weak(\.place)] }
+        }
+        let error = await #expect(throws: StoreError.self) {
+            try await journal.save(Lost(id: "l", place: Reference("somewhere")))
+        }
+        #expect(error?.code == .schema)
+        #expect(error?.message.contains("'no type' cannot name the target of a relationship") == true)
+        #expect(try await names(Stop.self) == ["hut", "narvik", "senja"])
+        #expect(try StoreReader(container: journal.directory).types().contains { $0.name == "Lost" } == false)
+    }
+
     @Test func `verify names records without their owner, and references to records that are not there`() async throws {
         try await journal.save([
             Stop(id: "lost", trip: Reference("gone"), tags: [Reference("none")]), Photo(id: "p3", stop: Reference("senja")),
