@@ -145,6 +145,11 @@ extension CloudContract {
             let mark = try await allChanges(in: database)
             let second = try await database.modify(request)
             try equal(second, first)
+            // A client merges with the record that is there, whichever of the answers it gets.
+            for outcomes in [first, second] {
+                guard case .failed(let conflict) = outcomes[1] else { throw Violation(description: "not in conflict") }
+                try equal(conflict.serverRecord, there)
+            }
             try equal(try await allChanges(in: database, since: mark.token).changes.count, 0)
             // Another has changed the record since: the tag is still that of then.
             guard case .saved(let saved) = first[0] else { throw Violation(description: "not saved") }

@@ -149,4 +149,13 @@ import TidemarkModel
         }
         #expect(cut.isCut && cut.rows.isEmpty)
     }
+
+    @Test func `what a query has used is taken from its budget, down to nothing`() {
+        let budget = QueryBudget(steps: 100, time: .seconds(10), givesWay: true)
+        let left = budget.without(steps: 30, time: .seconds(4))
+        #expect(left.steps == 70 && left.time == .seconds(6) && left.givesWay)
+        let nothing = budget.without(steps: 101, time: .seconds(11))
+        #expect(nothing.steps == 0 && nothing.time == .zero)
+        #expect(budget.half.steps == 50 && budget.half.time == .seconds(5))
+    }
 }

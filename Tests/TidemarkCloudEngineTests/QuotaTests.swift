@@ -205,4 +205,16 @@ import TidemarkModel
                 && corrected.map(\.value.counted) == [right + 7])
         #expect(try await owner.account().used == right)
     }
+
+    @Test func `what fills an account to the byte is taken, and a byte more is not`() async throws {
+        func used(quota: Int64) async throws -> Int64? {
+            let tenants = try Tenants()
+            let database = try await tenants.journal("anna", quota: quota)
+            try await tenants.save([tenants.record("a", ["text": .string(String(repeating: "x", count: 1_000))])], to: database)
+            return try await database.account().used
+        }
+        let needed = try #require(try await used(quota: .max))
+        #expect(try await used(quota: needed) == needed)
+        await #expect(throws: CloudError(.quotaExceeded, "")) { try await used(quota: needed - 1) }
+    }
 }

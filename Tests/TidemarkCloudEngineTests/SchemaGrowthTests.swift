@@ -242,4 +242,35 @@ import TidemarkModel
         try await tenants.cloud.setSchemaFrozen(false, of: Tenants.container)
         try await tenants.save([tenants.record("c", ["m": .int64(1)])], to: anna)
     }
+
+    @Test func `types and fields count by their names, once each, also where one request brings them one by one`() async throws {
+        let tenants = try Tenants()
+        let anna = try await tenants.journal("anna")
+        #expect(CloudSchema().use(by: nil) == CloudSchema.Use(types: 0, fields: 0, bytes: 0))
+        try await tenants.save((0..<250).map { tenants.record("r\($0)", ["field\(1_000 + $0)": .int64(1)]) }, to: anna)
+        let schema = try await tenants.cloud.schema(of: Tenants.container)
+        // Of each name its bytes, and 64 more.
+        let wanted = CloudSchema.Use(types: 1, fields: 250, bytes: (4 + 64) + 250 * (9 + 64))
+        let user = try #require(anna.user)
+        #expect(schema.use(by: nil) == wanted)
+        #expect(schema.use(by: user) == wanted)
+        #expect(schema.use(by: "_another") == CloudSchema.Use(types: 0, fields: 0, bytes: 0))
+    }
+
+    @Test func `where the schema is full, a record that would add to it fails alone`() async throws {
+        let tenants = try Tenants()
+        let anna = try await tenants.journal("anna")
+        // An administrator may declare more than records may add.
+        let types = (0...SchemaLimits().all.types).map { ("Type\($0)", ["n": FieldType(.int64)]) }
+        try await tenants.cloud.addToSchema(Dictionary(uniqueKeysWithValues: types), of: Tenants.container)
+        let operations = [("a", "Other"), ("b", "Type0")].map { name, type in
+            RecordOperation(.create, tenants.record(name, ["n": .int64(1)], type: type))
+        }
+        let outcomes = try await anna.modify(ModifyRecordsRequest(zone: Tenants.zone, operations: operations))
+        #expect(outcomes[0] == .failed(CloudError(.limitExceeded, "")))
+        guard case .saved = outcomes[1] else {
+            Issue.record("a record of a known type was refused: \(outcomes[1])")
+            return
+        }
+    }
 }

@@ -392,4 +392,21 @@ import TidemarkTransfer
         #expect(report.exported == 0 && recording.uploads == 0)
         #expect(try again.reader().syncIssues(record: "p").first?.code == "assetNotAvailable")
     }
+
+    @Test func `damaged records are looked up in the cloud together, as many as a request may have`() async throws {
+        let scratch = try Scratch()
+        let cloud = try await TestCloud(scratch)
+        let recording = RecordingDatabase(try cloud.database())
+        var limits = CloudLimits()
+        limits.operationsPerRequest = 2
+        recording.announces(limits)
+        let a = try Device(scratch["a.tidemark"], database: recording)
+        for name in ["one", "two", "three"] { try await a.set(name, ["caption": .string("caption of \(name)")]) }
+        #expect(try await a.engine.sync().isComplete)
+        let (records, before) = (try a.records(), recording.lookups.count)
+        try execute(a, "UPDATE Destination SET caption = 'rubbish'")
+        #expect(try await a.engine.repair().remaining.isEmpty)
+        #expect(recording.lookups.dropFirst(before).map(\.count) == [2, 1])
+        #expect(try a.records() == records && problems(a).isEmpty)
+    }
 }

@@ -6,6 +6,7 @@ import TidemarkModel
 import TidemarkSQLite
 import TidemarkStore
 import TidemarkSync
+import TidemarkTransfer
 
 /// Goal: what is looked for ahead, while something else is on its way, changes nothing but the time that it takes. Method: bulk uploads of
 /// several requests, with edits, refusals and a process that ends in between.
@@ -96,5 +97,26 @@ import TidemarkSync
         #expect(database.sent.count == Self.count)
         _ = try await b.engine.sync()
         #expect(try a.records() == b.records())
+    }
+
+    @Test func `what was gathered ahead goes with its asset`() async throws {
+        let scratch = try Scratch()
+        let cloud = try await TestCloud(scratch)
+        try scratch.write(Picture.png(1), to: "1.png")
+        let lines = (0..<900).map {
+            #"{"id": "r\#($0)", "caption": "\#($0)"\#($0 == 850 ? #", "image": "1.png""# : "")}"#
+        }
+        try scratch.writeLines(lines, to: "records.jsonl")
+        let options = ImportOptions.destination { $0.assetFields = ["image"] }
+        _ = try await BulkImport(source: .file(scratch["records.jsonl"]), into: scratch["a.tidemark"], options: options).run()
+        let database = RecordingDatabase(try cloud.database())
+        let a = try Device(scratch["a.tidemark"], database: database)
+        let b = try Device(scratch["b.tidemark"], database: cloud.database())
+        #expect(try await a.engine.sync().isComplete)
+        #expect(database.sizes.reduce(0, +) == 900 && database.uploads == 1)
+        #expect((database.request(of: "r850") ?? 0) > 1)
+        #expect(try await b.engine.sync().isComplete)
+        #expect(try a.records() == b.records())
+        #expect(try b.records()["r850"]?["image"] != nil)
     }
 }

@@ -14,6 +14,7 @@ final class RecordingDatabase: ForwardingDatabase {
         var limits: CloudLimits?
         var accountFailure, changesFailure: CloudError?
         var uploads = 0
+        var lookups: [[String]] = []
         var downloads: [Download] = []
         var downloadHook: (@Sendable (Download) async -> Void)?
         var downloadFailure: CloudError.Code?
@@ -38,6 +39,9 @@ final class RecordingDatabase: ForwardingDatabase {
     var sizes: [Int] { state.withLock(\.sizes) }
     /// Pieces of assets that went up.
     var uploads: Int { state.withLock(\.uploads) }
+
+    /// Names of the records that each look-up has asked for.
+    var lookups: [[String]] { state.withLock(\.lookups) }
 
     /// Pieces of assets that were asked for, in that order.
     var downloads: [Download] { state.withLock(\.downloads) }
@@ -91,6 +95,13 @@ final class RecordingDatabase: ForwardingDatabase {
             }
         }
         return outcomes
+    }
+
+    func lookup(
+        _ names: [String], in zone: CloudZoneID, desiredKeys: Set<String>?
+    ) async throws(CloudError) -> [Result<CloudRecord, CloudError>] {
+        state.withLock { $0.lookups.append(names) }
+        return try await base.lookup(names, in: zone, desiredKeys: desiredKeys)
     }
 
     func databaseChanges(since token: CloudToken?, limit: Int?) async throws(CloudError) -> DatabaseChanges {

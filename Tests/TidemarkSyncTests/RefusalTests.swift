@@ -376,4 +376,24 @@ import TidemarkTesting
             #expect(report.outbox.pending >= 1)
         }
     }
+
+    @Test func `a refused record is left alone while others are edited`() async throws {
+        let scratch = try Scratch()
+        let cloud = try await TestCloud(scratch)
+        let recording = RecordingDatabase(try cloud.database())
+        recording.refuses("senja", with: .limitExceeded)
+        let a = try Device(scratch["a.tidemark"], database: recording)
+        try await a.set("senja", ["caption": .string("Senja")])
+        _ = try await a.engine.sync(patience: .zero)
+        recording.refuses("senja", with: nil)
+        for name in ["lofoten", "bodø"] {
+            try await a.set(name, ["caption": .string(name)])
+            _ = try await a.engine.sync(patience: .zero)
+        }
+        #expect(recording.sent == ["lofoten", "bodø"])
+        #expect(try a.reader().syncIssues(record: "senja").first?.code == "limitExceeded")
+        try await a.set("senja", ["caption": .string("Senja in May")])
+        #expect(try await a.engine.sync().isComplete)
+        #expect(recording.sent == ["lofoten", "bodø", "senja"])
+    }
 }

@@ -289,4 +289,29 @@ import TidemarkModel
         machine.wantExport()
         #expect(machine.next(at: 0) == .exportBatch)
     }
+
+    @Test func `an export that sends something shows that the cloud is back, and one that sends nothing does not`() {
+        func wait(sent: Int) -> SyncMachine.Step {
+            var machine = ready()
+            for _ in 0..<8 {
+                machine.failed(isUnreached: true)
+                machine.importFailed(at: 0, retryAfter: nil, random: 0.5)
+                machine.exportFailed(at: 0, retryAfter: nil, random: 0.5)
+            }
+            machine.exported(sent: sent, didWork: false, nextTry: nil, at: 0, random: 0)
+            #expect(machine.isUnreached == (sent == 0))
+            return machine.next(at: 0)
+        }
+        #expect(wait(sent: 1) == .wait(until: Self.second))
+        #expect(wait(sent: 0) == .wait(until: 96 * Self.second))
+    }
+
+    @Test func `only an error of its own is a cause why the other records of a request have failed`() {
+        let id = CloudRecordID("a", in: CloudZoneID("Journal"))
+        let outcomes: [RecordOutcome] = [
+            .saved(CloudRecord(id, type: "Note")), .deleted(id), .failed(CloudError(.batchRequestFailed, "another has failed")),
+        ]
+        #expect(!ExportReaction.hasCause(outcomes))
+        #expect(ExportReaction.hasCause(outcomes + [.failed(CloudError(.serverRecordChanged, "it has changed"))]))
+    }
 }

@@ -288,6 +288,24 @@ import TidemarkSync
         #expect(try c.reader().outbox().pending == 0)
     }
 
+    @Test func `who deletes a record after its move has deleted it where it was, too`() async throws {
+        let scratch = try Scratch()
+        let (cloud, a, b) = try await devices(scratch, policy: .mergeByPropertyStoreTrump)
+        try await a.move("senja", to: .shared)
+        try await a.delete("senja")
+        // Under this policy a deletion wins over an edit. A move would not: the record would be there again.
+        try await b.set("senja", ["rating": .int64(5)])
+        try await b.sync([.default])
+        try await a.fetch(.default)
+        #expect(try a.values() == [:])
+        for device in [a, b] { try await device.sync([.shared, .default]) }
+        #expect(cloud.values == [:])
+        for device in [a, b] {
+            #expect(try device.values() == [:])
+            #expect(try device.reader().outbox().pending == 0)
+        }
+    }
+
     @Test func `under the policy error a conflict between two zones waits for somebody, and nothing is lost`() async throws {
         let scratch = try Scratch()
         let (cloud, a, b) = try await devices(scratch, policy: .error)

@@ -67,8 +67,12 @@ import TidemarkSync
             author: "cloud", policy: { _ in .rollback }, state: { $0.token = "late" }, zone: zone.id)
         #expect(outcome.counts.isUnchanged)
         #expect(try await !store.begin(SentRequest(token: "late", items: items), zone: zone.id))
-        try await store.applyReply(
-            to: SentRequest(token: "late", items: items), of: nil, results: items.map { _ in .saved(tag: "late") }, zone: zone.id)
+        let (late, next) = (SentRequest(token: "late", items: items), SentRequest(token: "next", items: items))
+        for result in [ExportResult.saved(tag: "late"), .rejected(code: "permissionFailure", reason: "late")] {
+            let begins = try await store.applyReply(
+                to: late, of: nil, results: items.map { _ in result }, next: next, zone: zone.id)
+            #expect(!begins)
+        }
         try await store.beginRefetch(zone: zone.id)
         try await store.updateSyncState(zone: zone.id) { $0.deferredGeneration = 7 }
         try await store.forgetZone(zone.id)

@@ -1,0 +1,72 @@
+import GRDB
+import TestSupport
+import Testing
+import TidemarkCloud
+import TidemarkEmbeddedCloud
+import TidemarkModel
+import TidemarkSQLite
+import TidemarkStore
+import TidemarkSync
+
+/// Goal: a change leaves the outbox when the cloud has accepted it, and what has changed since stays. Method: stores that exchange with a cloud
+/// in memory, step by step, and their tables.
+@Suite(.timeLimit(.minutes(30))) struct OutboxTests {
+    /// That nothing waits, and each row has the tag and the times that the cloud has.
+    private func expectNoted(_ device: ZonedDevice) throws {
+        let (waiting, rows) = try device.reader().database.read { db in
+            (
+                try Int.fetchOne(db, sql: "SELECT count(*) FROM tide_outbox"),
+                try Row.fetchAll(db, sql: "SELECT _tag, _edited FROM Destination ORDER BY _key")
+            )
+        }
+        #expect(waiting == 0)
+        let there = try #require(device.cloud.zones[.default]).sorted { $0.key < $1.key }.map(\.value)
+        let noted = rows.map { row -> [String?] in [row["_tag"] as String?, row["_edited"] as String?] }
+        let wanted = there.map { record -> [String?] in [record.tag, record.edited.description] }
+        #expect(noted == wanted)
+    }
+
+    @Test func `what the cloud has accepted leaves the outbox, and its row has the cloud's tag and times`() async throws {
+        let scratch = try Scratch()
+        let device = try ZonedDevice(scratch.container)
+        for name in ["one", "three", "two"] { try await device.set(name, ["caption": .string(name)]) }
+        #expect(try await device.send(.default) == ["one", "three", "two"])
+        try expectNoted(device)
+        for name in ["three", "two"] { try await device.set(name, ["rating": .int64(2)]) }
+        #expect(try await device.send(.default) == ["three", "two"])
+        try expectNoted(device)
+    }
+
+    @Test func `of a record that was edited while it was on its way only the edit goes again`() async throws {
+        let scratch = try Scratch()
+        let device = try ZonedDevice(scratch.container)
+        try await device.set("senja", ["caption": .string("Senja"), "rating": .int64(1)])
+        let batch = try await device.next(.default)
+        let request = try await device.begin(batch, .default)
+        try await device.set("senja", ["details": .string("an island")])
+        try await device.applyReply(to: request, of: batch, .default)
+        let next = try await device.next(.default)
+        #expect(next.items.map(\.values) == [["details": .string("an island")]])
+        #expect(next.items.map(\.tag) == ["t1"])
+    }
+
+    @Test func `each record goes to the cloud with the time of its own edit`() async throws {
+        let scratch = try Scratch()
+        let cloud = try await TestCloud(scratch)
+        let database = try cloud.database()
+        let a = try Device(scratch["a.tidemark"], database: database)
+        var times: [String: Int64] = [:]
+        for name in ["one", "two", "three"] {
+            try await a.set(name, ["caption": .string(name)])
+            times[name] = try #require(try a.reader().transactions().first).time
+        }
+        #expect(try await a.engine.sync().isComplete)
+        let zone = CloudZoneID(SyncConfiguration().zoneName)
+        var found: [String: Int64] = [:]
+        for case .saved(let record) in try await database.zoneChanges(zone, since: nil, limit: nil, desiredKeys: nil).changes {
+            guard case .string(let text)? = record.fields[CloudRecord.editedField] else { continue }
+            found[record.id.recordName] = EditTimes(text)["caption"]?.microseconds
+        }
+        #expect(found == times)
+    }
+}
