@@ -98,7 +98,8 @@ import TidemarkStore
         let common = "the content of the field image could not be fetched: assetNotAvailable"
         let all = try await run("status", path("b"), "--all").output
         for name in ["r0", "r1"] {
-            #expect(all.contains(try Regex("  deferred: Destination \(name): \(common): the asset [0-9a-f]{64} is not there; ")), "\(all)")
+            let line = try Regex("  deferred: Destination \(name): \(common): the asset [0-9a-f]{64} is not there; ")
+            #expect(all.contains(line), "\(all)")
         }
         #expect(try await run("status", path("b")).output.contains("  deferred: 2 records of Destination: \(common) ('--all'"))
         let one = try await run("status", path("b"), "--record", "r1").output
