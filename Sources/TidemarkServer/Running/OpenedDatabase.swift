@@ -67,7 +67,7 @@ package struct OpenedDatabase: Sendable {
                     "there is no cloud in the \(configuration.address.name); check the address, or begin one with 'tidemark admin container add'"
                 )
             }
-            // Past a pooler, or else a session of the pooler's, in which nobody may listen. To administer, that does.
+            // Through a pooler nobody can listen. A program that administers only notifies the servers.
             listener = try PostgresListener(
                 place.listenAddress.map { PostgresConfiguration(try PostgresAddress($0)) } ?? configuration,
                 listens: place.listenAddress != nil || !place.isBehindPooler, metrics: metrics)
