@@ -89,8 +89,9 @@ test-checker: ## Passes the tests of the checker of histories, which prove-linea
 	Tests/Prove/Linearizability/test_checking.py
 
 .PHONY: test-cluster
-test-cluster: ## Passes the tests of the cluster to try, without running one
+test-cluster: ## Passes the tests of the cluster to try, without running one, and of how programs end by a signal
 	Deployment/Cluster/test_cluster.py
+	Tests/Interop/test_signals.py
 
 .PHONY: test-interop
 test-interop: deps ## Lets pyicloud, schemathesis and hostile clients at a server; ONLY=pyicloud,signed,browser,hostile,schemathesis; PLACE (directory), postgres or cluster; FAIL_OVER=1

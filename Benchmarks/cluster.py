@@ -21,7 +21,7 @@ from runner.locks import LockWatch
 from runner.measuring import Failure
 from runner.postgres import Postgres
 from runner.waking import Wakings, percentile
-from server import BATCH, start_server
+from server import BATCH, signals, start_server
 
 # Records of a person's small save.
 FEW = 5
@@ -244,6 +244,7 @@ def print_table(report, options):
 
 def main():
     options = parse_arguments()
+    signals.end_in_order()
     options.data.mkdir(parents=True, exist_ok=True)
     data = options.data.resolve()
     load, place, report = server.build(data / "bin"), data / "cluster", {}

@@ -19,7 +19,7 @@ import server
 from runner.asking import Visitor
 from runner.goals import Goals
 from runner.measuring import Failure, say
-from server import start_server
+from server import signals, start_server
 
 ZONE = "shown"
 PLACE = f"c={start_server.CONTAINER}&db=private&account=anna%40example.org&zone={ZONE}"
@@ -137,6 +137,7 @@ def print_table(report, options):
 
 def main():
     options = parse_arguments()
+    signals.end_in_order()
     options.data.mkdir(parents=True, exist_ok=True)
     load, place, report = server.build(options.data.resolve() / "bin"), options.data.resolve() / "console", {}
     drawn, bench = random.Random(1), None

@@ -20,7 +20,7 @@ from runner.filling import Filling, name_of
 from runner.goals import Goals
 from runner.measuring import Failure, say
 from runner.postgres import Postgres
-from server import BATCH, start_server
+from server import BATCH, signals, start_server
 
 BASE = f"/database/1/{start_server.CONTAINER}/development/private"
 ZONE = "shown"
@@ -127,6 +127,7 @@ def print_table(report, options):
 
 def main():
     options = parse_arguments()
+    signals.end_in_order()
     options.data.mkdir(parents=True, exist_ok=True)
     data = options.data.resolve()
     load, report, postgres, sizes = server.build(data / "bin"), {}, None, []

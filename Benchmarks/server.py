@@ -17,6 +17,7 @@ from runner.measuring import Failure
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.append(str(HERE.parent / "Tests" / "Interop"))
+import signals  # noqa: E402
 import start_server  # noqa: E402
 
 BATCH = 200
@@ -80,7 +81,9 @@ class Bench:
 
     def start(self, mode, **given):
         arguments = [part for name, value in given.items() for part in (f"--{name.replace('_', '-')}", str(value))]
-        return subprocess.Popen([self.load, mode, *self.addresses, *arguments], stdout=subprocess.PIPE, text=True)
+        process = subprocess.Popen([self.load, mode, *self.addresses, *arguments], stdout=subprocess.PIPE, text=True)
+        signals.kill_at_exit(process)
+        return process
 
     def finish(self, process, mode):
         output, _ = process.communicate()
@@ -219,6 +222,7 @@ def print_table(report, options):
 
 def main():
     options = parse_arguments()
+    signals.end_in_order()
     options.data.mkdir(parents=True, exist_ok=True)
     load, place, report = build(options.data.resolve() / "bin"), options.data.resolve() / "server", {}
     try:

@@ -5,9 +5,13 @@ import pathlib
 import shutil
 import socket
 import subprocess
+import sys
 import time
 
 from runner.measuring import Failure
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "Tests" / "Interop"))
+import signals  # noqa: E402
 
 BINARIES = next(iter(sorted(pathlib.Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)), None)
 TICKS = os.sysconf("SC_CLK_TCK")
@@ -58,6 +62,7 @@ class Postgres:
         """Starts it, and waits for nothing. Its port is in no file: a copy of its data directory may be another server's."""
         command = self.words("postgres", "-D", self.folder / "data", "-p", self.port, "-k", self.folder)
         self.process = subprocess.Popen(command, stdout=open(self.folder / "log", "a"), stderr=subprocess.STDOUT)
+        signals.kill_at_exit(self.process)
 
     def words(self, program, *arguments):
         as_user = ["setpriv", f"--reuid={self.user}", f"--regid={self.user}", "--clear-groups"] if self.user else []

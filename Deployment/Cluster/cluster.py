@@ -22,7 +22,6 @@ import stat
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 import urllib.error
 import urllib.request
@@ -31,7 +30,7 @@ sys.path.append(str(pathlib.Path(__file__).resolve().parent))
 import leftovers  # noqa: E402
 import report  # noqa: E402
 from leftovers import KEPT  # noqa: E402
-from nodes import INTERRUPTION, ClusterError, Interrupted, Machine, Network, have_namespaces, run, wait_until  # noqa: E402
+from nodes import INTERRUPTION, ClusterError, Interrupted, Machine, Network, have_namespaces, run, together, wait_until  # noqa: E402
 
 BINARIES = pathlib.Path("/usr/lib/postgresql/15/bin")
 DATABASE = BUCKET = "tidemark"
@@ -447,20 +446,22 @@ listen statistics
 
     def end(self, kills=False):
         """Ends all machines; `kills` where nobody needs the data."""
-        # Servers first, and the database with its supervisors before what these ask.
-        for prefix in ("server", "proxy", "s3"):
-            for name, machine in self.machines.items():
-                if name.startswith(prefix):
-                    machine.end(kills)
+        # Servers first, since they ask all others; then all of these, but for etcd, which Patroni asks.
         databases = [machine for name, machine in self.machines.items() if name.startswith("db") and self.has_begun]
-        threads = []
-        for machine in databases:
-            end = threading.Thread(target=self.kill_database, args=(machine, True)) if kills else threading.Thread(target=self.stop_database, args=(machine,))
-            threads.append(end)
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        others = [self.machines[name] for name in ("proxy", "s3") if name in self.machines]
+
+        def end_other(machine):
+            if machine in others:
+                # SeaweedFS takes half a minute to end, and keeps what it has acknowledged when it is killed.
+                machine.end(kills, within=5)
+            elif kills:
+                self.kill_database(machine, etcd=True)
+            else:
+                self.stop_database(machine)
+
+        together(lambda machine: machine.end(kills), self.servers)
+        together(end_other, databases + others)
+        # An etcd that loses the others while it ends waits for them: one after the other.
         for machine in self.machines.values():
             machine.end(kills)
         self.network.end()

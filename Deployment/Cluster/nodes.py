@@ -11,6 +11,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 BRIDGE, NETWORK = "tidemark0", "10.77.0"
@@ -190,10 +191,10 @@ class Machine:
         for one, two in [(self, other), (other, self)]:
             run("ip", "-n", one.namespace, "neigh", "del", two.address, "dev", "eth0")
 
-    def end(self, kills=False):
-        """Ends what runs on the machine, and the machine; `kills` where nobody needs its data."""
+    def end(self, kills=False, within=20):
+        """Ends what runs on the machine, and the machine; `kills` where nobody needs its data. A program that is asked has so many seconds."""
         for name in reversed(list(self.processes)):
-            self.kill(name) if kills else self.stop(name)
+            self.kill(name) if kills else self.stop(name, within)
         if self.network.has_namespaces:
             subprocess.run(["ip", "link", "del", self.link], capture_output=True)
             subprocess.run(["ip", "netns", "del", self.namespace], capture_output=True)
@@ -201,6 +202,15 @@ class Machine:
     def log(self, name, lines=15):
         path = self.directory / f"{name}.log"
         return "\n".join(path.read_text(errors="replace").splitlines()[-lines:]) if path.exists() else ""
+
+
+def together(function, values):
+    """Calls a function with each value, all at once, and waits for all."""
+    threads = [threading.Thread(target=function, args=(value,)) for value in values]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
 
 
 def wait_until(what, seconds, test, failed=lambda: None, notice=None):

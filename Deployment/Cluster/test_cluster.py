@@ -116,6 +116,29 @@ class ClusterTests(unittest.TestCase):
             other.kill()
             other.wait()
 
+    def test_servers_end_before_what_they_ask_and_no_part_is_waited_for_after_another(self):
+        cluster, ended = self.cluster(), []
+        cluster.has_begun = True
+        for name, program in [("server1", "server"), ("server2", "server"), ("s3", "weed"), ("db1", "patroni"), ("db1", "etcd"), ("db2", "etcd")]:
+            cluster[name].start(program, ["sh", "-c", "trap 'sleep 1; exit' TERM; while :; do sleep 0.1; done"])
+        time.sleep(0.5)
+        stop = nodes.Machine.stop
+        self.addCleanup(setattr, nodes.Machine, "stop", stop)
+
+        def noted(machine, name, within=20):
+            was_running = machine.is_running(name)
+            stop(machine, name, within)
+            if was_running:
+                ended.append(name)
+
+        nodes.Machine.stop = noted
+        begin = time.monotonic()
+        cluster.end()
+        self.assertLess(time.monotonic() - begin, 8)
+        self.assertEqual(ended[:2], ["server", "server"])
+        self.assertEqual(sorted(ended[2:4]), ["patroni", "weed"])
+        self.assertEqual(ended[4:], ["etcd", "etcd"])
+
     def test_sockets_of_a_cluster_are_removed_and_no_others(self):
         ports = leftovers.bucket_ports(self.directory)
         own = pathlib.Path(f"/tmp/seaweedfs-filer-grpc-{ports['filer'] + 10_000}.sock")

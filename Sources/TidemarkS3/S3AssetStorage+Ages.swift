@@ -11,22 +11,24 @@ extension S3AssetStorage {
     /// When a content was stored or touched.
     private enum Age {
         case missing
-        case stored(Date)
+        case stored(Date, size: Int64)
         /// The bucket can't be asked.
         case unknown
 
-        init(_ head: S3Client.Head?) { self = head.map { .stored(Timestamp.date(microseconds: $0.modified)) } ?? .missing }
+        init(_ head: S3Client.Head?) {
+            self = head.map { .stored(Timestamp.date(microseconds: $0.modified), size: $0.size) } ?? .missing
+        }
 
         func isOld(at now: Date) -> Bool {
             switch self {
             case .missing: true
-            case .stored(let time): now.timeIntervalSince(time) > unnamedAge
+            case .stored(let time, _): now.timeIntervalSince(time) > unnamedAge
             case .unknown: false
             }
         }
 
         func isStray(at now: Date, since began: Date) -> Bool {
-            guard case .stored(let time) = self else { return false }
+            guard case .stored(let time, _) = self else { return false }
             return time > began && now.timeIntervalSince(time) > unnamedAge
         }
     }
@@ -71,12 +73,11 @@ extension S3AssetStorage {
     ) async throws(CloudError) -> (aging: [CloudAsset], missing: [CloudAsset]) {
         let now = now()
         let missing = LockedValue<Set<CloudAsset>>([])
-        let aging = await each(assets) {
-            switch await self.age($0, owner) {
-            case .stored(let time): return now.timeIntervalSince(time) > Self.freshAge
+        let aging = await each(assets) { asset in
+            switch await self.age(asset, owner) {
+            case .stored(let time, asset.size): return now.timeIntervalSince(time) > Self.freshAge
             case .unknown: return true
-            case .missing:
-                let asset = $0
+            case .stored, .missing:
                 missing.withLock { _ = $0.insert(asset) }
                 return false
             }

@@ -41,7 +41,7 @@ extension StoreReader {
         for record in deferred {
             // Also a record in conflict has the cloud's values. One that can't be read has none.
             guard let known = types.first(where: { $0.name == record.type }),
-                let values = try? FieldCoding.decode(record.whole)
+                let values = try? record.fields()
             else { continue }
             var edited = EditTimes()
             if case .string(let text)? = values[CloudRecord.editedField] { edited = EditTimes(text) }
@@ -69,7 +69,7 @@ extension DeferredRecord {
         let known = types.first { $0.name == type }
         var missing: [(field: String, here: String?, cloud: FieldType)] = []
         for conflict in try fieldTypeConflicts(in: types) { missing.append((conflict.field, conflict.here, conflict.cloud)) }
-        for (name, value) in try FieldCoding.decode(whole) where name != CloudRecord.editedField {
+        for (name, value) in try fields() where name != CloudRecord.editedField {
             if known?.field(named: name) == nil { missing.append((name, nil, value.type)) }
         }
         return missing.sorted { $0.field < $1.field }
@@ -83,7 +83,7 @@ extension DeferredRecord {
     /// - Throws: `CloudError` where the deferred record can't be read.
     package func fieldTypeConflicts(in types: [RecordTypeSchema]) throws(CloudError) -> [FieldTypeConflict] {
         guard reason == .schema, let known = types.first(where: { $0.name == type }) else { return [] }
-        return try FieldCoding.decode(whole).sorted { $0.key < $1.key }.compactMap { name, value -> FieldTypeConflict? in
+        return try fields().sorted { $0.key < $1.key }.compactMap { name, value -> FieldTypeConflict? in
             guard let field = known.field(named: name), field.type != value.type else { return nil }
             if field.type.isList, case .list(let elements, _) = value, elements.isEmpty { return nil }
             return FieldTypeConflict(field: name, here: field.typeName, cloud: value.type)

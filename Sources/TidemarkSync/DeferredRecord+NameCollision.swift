@@ -14,7 +14,7 @@ extension DeferredRecord {
         guard let known = types.first(where: { $0.name == type }) else {
             return types.first { NameCollision.collide($0.name, type) }.map { NameCollision(.recordType, type, $0.name) }
         }
-        let fields = try FieldCoding.decode(whole).keys.sorted()
+        let fields = try fields().keys.sorted()
         let schema = RecordTypeSchema(name: type, fields: fields.map { .init(name: $0, type: .string) })
         return schema.nameCollision(with: known.fields)
     }

@@ -39,37 +39,39 @@ struct RecordMapping {
     /// A record of the cloud, in the store's terms.
     ///
     /// - Parameters:
-    ///   - assets: The store's names of the cloud's assets.
+    ///   - assets: What the store has of the cloud's assets, and why it lacks the others.
     ///   - known: The edit times that were read last, and their text: records that come together mostly have the same.
     func remote(
-        _ record: CloudRecord, assets: [String: String], known: inout (text: String, times: EditTimes)?
+        _ record: CloudRecord, assets: DownloadedAssets, known: inout (text: String, times: EditTimes)?
     ) -> RemoteRecord {
         var values: [String: FieldValue] = Dictionary(minimumCapacity: record.fields.count)
-        var (isPartial, lacksAssets) = (false, false)
+        var isPartial = false
+        var lacking: [String: CloudError] = [:]
         var edited: EditTimes?
         for (field, value) in record.fields {
             if field == CloudRecord.editedField {
                 guard case .string(let text) = value else { continue }
                 if known?.text != text { known = (text, EditTimes(text)) }
                 edited = known?.times
-            } else if let mapped = ValueMapping.storeValue(value, asset: { assets[$0.digest] }) {
+            } else if let mapped = ValueMapping.storeValue(value, asset: { assets.names[$0.digest] }) {
                 values[field] = mapped
             } else if value.type.scalar == .asset {
-                lacksAssets = true
+                lacking[field] = assets.failure(of: value)
             } else {
                 isPartial = true
             }
         }
+        let missing = lacking
         return RemoteRecord(
             name: record.id.recordName, type: record.type, tag: record.changeTag ?? "", values: values, isPartial: isPartial,
-            lacksAssets: lacksAssets,
-            edited: edited, whole: { FieldCoding.encode(record.fields) })
+            lacksAssets: !missing.isEmpty,
+            edited: edited, whole: { DeferredRecord.encode(record.fields, missing: missing) })
     }
 
     /// A deferred record, as it came from the cloud.
     func record(_ deferred: DeferredRecord) throws(CloudError) -> CloudRecord {
         CloudRecord(
-            CloudRecordID(deferred.name, in: zone), type: deferred.type, fields: try FieldCoding.decode(deferred.whole),
+            CloudRecordID(deferred.name, in: zone), type: deferred.type, fields: try deferred.fields(),
             changeTag: deferred.tag)
     }
 

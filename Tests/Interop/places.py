@@ -7,14 +7,13 @@ import pathlib
 import shutil
 import sys
 import tempfile
-import threading
 
 import start_server
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path += [str(ROOT / "Deployment" / "Cluster"), str(ROOT / "Benchmarks")]
 import cluster as clusters  # noqa: E402
-from nodes import ClusterError, wait_until  # noqa: E402, F401
+from nodes import ClusterError, together, wait_until  # noqa: E402, F401
 from runner.postgres import Postgres  # noqa: E402
 
 
@@ -129,11 +128,7 @@ class Cluster:
 
     def stop(self):
         processes = self.processes
-        threads = [threading.Thread(target=machine.stop, args=("server", 40)) for machine in self.cluster.servers]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        together(lambda machine: machine.stop("server", 40), self.cluster.servers)
         for machine in self.cluster.servers:
             shutil.copy(machine.directory / "server.log", self.folder / f"{machine.name}.log")
         return [process.returncode for process in processes]

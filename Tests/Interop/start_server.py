@@ -16,6 +16,8 @@ import time
 import urllib.request
 import ssl
 
+import signals
+
 CONTAINER, FOREIGN = "iCloud.org.example.journal", "iCloud.org.example.other"
 CALLBACK, ORIGIN = "http://127.0.0.1:9/signed-in", "http://127.0.0.1:9"
 PASSWORDS = {"anna": "correct horse battery staple", "ben": "a second password"}
@@ -92,6 +94,7 @@ class Server:
             command += ["--tls-cert", str(certificate[0]), "--tls-key", str(certificate[1])]
         self.certificate = certificate and str(certificate[0])
         self.process = subprocess.Popen(command, stdout=open(self.log, "a"), stderr=subprocess.STDOUT, env=os.environ | (environment or {}) | {"SWIFT_BACKTRACE": "enable=no"})
+        signals.kill_at_exit(self.process)
         self.port = self.wait_for_port()
         self.url = f"{'https' if certificate else 'http'}://127.0.0.1:{self.port}"
 

@@ -26,6 +26,7 @@ from seaweed import wait_until
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path += [str(ROOT / "Tests" / "Interop"), str(ROOT / "Benchmarks")]
 import requests  # noqa: E402
+import signals  # noqa: E402
 import start_server  # noqa: E402
 import steps  # noqa: E402
 from runner.postgres import Postgres  # noqa: E402
@@ -223,6 +224,7 @@ def main():
     parser.add_argument("--folder", type=pathlib.Path, help="where to work; emptied at the end (a temporary folder)")
     parser.add_argument("--json", type=pathlib.Path, metavar="FILE", help="write what assets ask of the bucket to FILE")
     options = parser.parse_args()
+    signals.end_in_order()
     folder = pathlib.Path(tempfile.mkdtemp(prefix="tidemark-bucket-", dir=options.folder))
     # The user of the database and of the bucket passes through it.
     folder.chmod(0o755)

@@ -32,6 +32,7 @@ from killing import fail, finish
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path += [str(ROOT / "Deployment" / "Cluster"), str(ROOT / "Tests" / "Interop")]
 import cluster as clusters  # noqa: E402
+import signals  # noqa: E402
 import start_server  # noqa: E402
 from nodes import ClusterError, wait_until  # noqa: E402
 
@@ -241,6 +242,7 @@ def parse_arguments():
 
 def main():
     options = parse_arguments()
+    signals.end_in_order()
     seed, drawn = killing.draw(options)
     folder = pathlib.Path(tempfile.mkdtemp(prefix="tidemark-cluster-", dir=options.folder))
     # The user of the database passes through it.

@@ -36,11 +36,23 @@ def start(command):
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
+def wait_for(process, given=None, within=None):
+    """What a process prints. One that is waited for in vain, because this program is to end, is killed."""
+    try:
+        return process.communicate(given, within)
+    except subprocess.TimeoutExpired:
+        raise
+    except BaseException:
+        process.kill()
+        process.wait()
+        raise
+
+
 def kill_after(command, delay):
     """Whether the process was killed; one that came to its end before must have done so well."""
     process = start(command)
     try:
-        _, errors = process.communicate(timeout=delay)
+        _, errors = wait_for(process, within=delay)
     except subprocess.TimeoutExpired:
         process.kill()
         process.communicate()
@@ -55,7 +67,7 @@ def kill_after(command, delay):
 def finish(command):
     """What a process that is left alone prints."""
     process = start(command)
-    output, errors = process.communicate()
+    output, errors = wait_for(process)
     if process.returncode != 0:
         fail(f"{command[1:3]}, left alone, ended with {process.returncode}: {errors}")
     return output

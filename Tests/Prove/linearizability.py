@@ -35,6 +35,7 @@ from killing import fail
 sys.path.append(str(pathlib.Path(__file__).resolve().parent / "Linearizability"))
 import checking  # noqa: E402
 import clouds  # noqa: E402
+import signals  # noqa: E402
 from clients import TYPE, Unexpected  # noqa: E402
 from disturbances import FAKETIME  # noqa: E402
 from history import Zone  # noqa: E402
@@ -210,6 +211,7 @@ def parse_arguments():
 
 def main():
     options = parse_arguments()
+    signals.end_in_order()
     if options.check:
         wrong = False
         for path in options.check:

@@ -22,6 +22,7 @@ from killing import fail, finish, kill_after
 
 TOP = pathlib.Path(__file__).resolve().parent.parent
 sys.path += [str(TOP / "Interop"), str(TOP.parent / "Benchmarks")]
+import signals  # noqa: E402
 import start_server  # noqa: E402
 from runner.postgres import Postgres  # noqa: E402
 
@@ -225,16 +226,19 @@ def main():
     parser = killing.parser(__doc__, 3, 1_000_000, 500)
     parser.add_argument("--server", required=True, type=lambda path: pathlib.Path(path).resolve(), help="the server")
     options = parser.parse_args()
+    signals.end_in_order()
     _, drawn = killing.draw(options)
     folder = pathlib.Path(tempfile.mkdtemp(prefix="tidemark-move-", dir=options.folder))
     folder.chmod(0o755)
-    postgres, servers = Postgres(folder / "postgres"), []
+    postgres, servers = None, []
     try:
+        postgres = Postgres(folder / "postgres")
         run(options, folder, drawn, postgres, servers)
     finally:
         for server in servers:
             server.stop()
-        postgres.stop()
+        if postgres:
+            postgres.stop()
         shutil.rmtree(folder, ignore_errors=True)
 
 

@@ -38,6 +38,7 @@ from seaweed import wait_until
 
 TOP = pathlib.Path(__file__).resolve().parent.parent
 sys.path += [str(TOP / "Interop"), str(TOP.parent / "Benchmarks")]
+import signals  # noqa: E402
 import start_server  # noqa: E402
 from runner.measuring import Failure  # noqa: E402
 
@@ -249,6 +250,7 @@ def main():
     parser.add_argument("--folder", type=pathlib.Path, help="where to work; emptied at the end (a temporary folder)")
     parser.add_argument("--seed", type=int, help="draws the same again")
     options = parser.parse_args()
+    signals.end_in_order()
     seed, drawn = killing.draw(options)
     for keeps_server in (False,) if options.control else (False, True):
         options.assets = {}

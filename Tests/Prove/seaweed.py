@@ -1,5 +1,6 @@
 """A bucket of SeaweedFS at an address of this machine, and Amazon's program that asks buckets: for proofs that need a bucket and no cluster."""
 
+import atexit
 import os
 import pathlib
 import shutil
@@ -32,6 +33,8 @@ def start_bucket(folder):
     except BaseException:
         bucket.end(kills=True)
         raise
+    # A signal may come before anybody can end it.
+    atexit.register(bucket.end, kills=True)
     return bucket
 
 

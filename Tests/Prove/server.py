@@ -21,6 +21,7 @@ from acknowledged import BASE, ZONE, Acknowledged, Link, Sender, Writer, Wrong, 
 from killing import fail
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "Interop"))
+import signals  # noqa: E402
 import start_server  # noqa: E402
 
 def check_files(data):
@@ -108,6 +109,7 @@ def main():
     parser.add_argument("--folder", type=pathlib.Path, help="where to work; emptied at the end (a temporary folder)")
     parser.add_argument("--seed", type=int, help="draws the same moments again")
     options = parser.parse_args()
+    signals.end_in_order()
     options.assets, options.now = {}, None
     seed, drawn = killing.draw(options)
     folder = pathlib.Path(tempfile.mkdtemp(prefix="tidemark-server-", dir=options.folder))

@@ -39,6 +39,7 @@ from killing import fail
 from sync import load
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parent / "Linearizability"))
+import signals  # noqa: E402
 from disturbances import FAKETIME, Clock, LocalServer, start_server  # noqa: E402
 
 # What a command may end with while something is wrong: see Documentation/Reference/ExitCodes.md.
@@ -451,6 +452,7 @@ def main():
     parser.add_argument("--folder", type=pathlib.Path, help="where to work; emptied at the end (a temporary folder)")
     parser.add_argument("--seed", type=int, help="draws the same acts again")
     options = parser.parse_args()
+    signals.end_in_order()
     seed, drawn = killing.draw(options)
     if not FAKETIME:
         print("clocks don't jump: faketime is not installed", flush=True)

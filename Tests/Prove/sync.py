@@ -24,6 +24,7 @@ import killing
 from killing import fail, finish
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "Interop"))
+import signals  # noqa: E402
 import start_server  # noqa: E402
 
 POLICIES = ["mergeByPropertyObjectTrump", "mergeByPropertyStoreTrump", "overwrite", "rollback", "latestEdit"]
@@ -197,6 +198,7 @@ def main():
     found.add_argument("--edits", type=int, default=1000, help="edits on each side (1,000)")
     found.add_argument("--faults", type=float, default=0.2, help="of all requests, how many go wrong (0.2)")
     options = found.parse_args()
+    signals.end_in_order()
     seed, drawn = killing.draw(options)
     folder = pathlib.Path(tempfile.mkdtemp(prefix="tidemark-sync-", dir=options.folder))
     cloud = None

@@ -28,6 +28,7 @@ import urllib.parse
 from killing import fail
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "Interop"))
+import signals  # noqa: E402
 import start_server  # noqa: E402
 
 ZONE = {"zoneName": "notes"}
@@ -351,6 +352,7 @@ def main():
     parser.add_argument("--server", type=lambda path: pathlib.Path(path).resolve(), required=True)
     parser.add_argument("--case", action="append", choices=CASES, help="these cases alone")
     options = parser.parse_args()
+    signals.end_in_order()
     for name in options.case or CASES:
         with tempfile.TemporaryDirectory(prefix="tidemark-tenants-") as folder:
             CASES[name](options, pathlib.Path(folder))

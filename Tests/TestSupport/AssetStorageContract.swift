@@ -296,6 +296,17 @@ package struct AssetStorageContract: Sendable, CustomStringConvertible {
                 _ = try storage.signedURL(of: CloudAsset(digest: "../x", size: 1), owner: owner)
             }
         },
+        AssetStorageContract("a content of another size is none, and is asked for") { subject in
+            let storage = try subject.storage()
+            let asset = try await send(content(1000, 22), to: storage, pieces: 1000)
+            // To somebody who looks for these, what is there was cut, or has grown.
+            let others = [999, 1001, 0].map { CloudAsset(digest: asset.digest, size: $0) }
+            for other in others { try require(!storage.has(other, owner: owner), "it has \(other.size) bytes") }
+            try require(storage.has(asset, owner: owner), "it has its own size")
+            let examined = try await storage.examine(others + [asset], owner: owner)
+            try requireEqual(examined.missing, others, "missing")
+            try requireEqual(examined.aging, [], "aging")
+        },
         AssetStorageContract("what is removed is gone for all servers, and may come again") { subject in
             let (first, second) = (try subject.storage(), try subject.storage())
             let content = content(1000, 16)

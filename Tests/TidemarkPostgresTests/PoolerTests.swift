@@ -137,6 +137,37 @@ struct PoolerTests {
         await served.database.close()
     }
 
+    @Test("Without a way past it others are notified, and its sessions stay as they are")
+    func notifiesThroughIt() async throws {
+        let served = try await Served()
+        let direct = PostgresConfiguration(try PostgresAddress(served.fixture.server.address(served.fixture.name)))
+        let listener = try PostgresListener(direct, pace: .seconds(600))
+        let heard = Shared(0)
+        let stream = listener.changes(of: "journal")
+        let counting = Task { for await _ in stream { heard.change { $0 += 1 } } }
+        let isListening = try await eventually { listener.isConnected && heard.value > 0 }
+        #expect(isListening)
+        let poster = try PostgresListener(served.database.configuration, pace: .milliseconds(100), listens: false)
+        for _ in 0..<20 {
+            let before = heard.value
+            poster.post("journal")
+            let isHeard = try await eventually { heard.value > before }
+            #expect(isHeard)
+        }
+        // Of the three sessions that it has, one after the other.
+        for _ in 0..<30 {
+            let (setting, channels) = try await served.database.read { transaction -> (String, Int64) in
+                let row = try transaction.query(
+                    "SELECT current_setting('synchronous_commit'), (SELECT count(*) FROM pg_listening_channels())")[0]
+                return (try row.value(0, as: String.self), try row.value(1, as: Int64.self))
+            }
+            #expect(setting == "on" && channels == 0)
+        }
+        for listener in [listener, poster] { await listener.close() }
+        await counting.value
+        await served.database.close()
+    }
+
     @Test("Where it is killed and started again, requests wait or are refused, and each save is done once")
     func survivesKills() async throws {
         let served = try await Served { $0.patience = .seconds(20) }

@@ -46,6 +46,17 @@ import TidemarkS3
         bucket.end()
     }
 
+    @Test func `a client is asked for a content that was cut in the bucket`() async throws {
+        let owner = try await owner()
+        let key = try #require(bucket.keys.first)
+        bucket.replace(key, Data(content.prefix(999)))
+        #expect(try await owner.missingAssets([asset], in: zone) == [asset: 0])
+        #expect(try await owner.upload(content, of: asset, at: 0, in: zone) == 1_000)
+        #expect(try await owner.missingAssets([asset], in: zone) == [:])
+        #expect(try await owner.download(asset, in: zone, from: 0, count: 1_000) == content)
+        bucket.end()
+    }
+
     @Test func `where the bucket can't be asked, what the rows have passes for there`() async throws {
         let owner = try await owner()
         bucket.fail(.status(503, code: "SlowDown"), times: 100)

@@ -57,6 +57,10 @@ struct SeveralServersTests {
                 ["--database", address, "--assets", scratch.url.path, "--database-direct", address], 64,
                 "--database-direct needs --database-pooler"
             ),
+            (
+                ["--database", address, "--assets", scratch.url.path, "--database-pooler"], 64,
+                "--database-direct is missing: a server behind a pooler needs the database's own address as well"
+            ),
             (["--database", address, "--assets", "s3:/journal"], 64, "--assets takes s3://bucket"),
             (["--database", "postgresql://a:secret@b/c", "--assets", scratch.url.path], 64, "contains a password"),
             (["--database", address, "--assets", "ftp://x"], 64, "--assets takes s3://bucket"),
@@ -72,6 +76,26 @@ struct SeveralServersTests {
         #expect(
             half.status == 64 && half.errors.contains("--assets is missing") && !half.errors.contains("is wrong"),
             "\(half.errors)")
+    }
+
+    @Test(.enabled(if: PgBouncer.isInstalled, "\(PgBouncer.whyNot)"))
+    func `commands that administer pass a pooler without another address`() async throws {
+        let (scratch, postgres, tool) = (try Scratch(), try PostgresServer.shared(), try Tool())
+        let database = try postgres.makeDatabase()
+        let bouncer = try PgBouncer(before: postgres, connections: 2)
+        defer { bouncer.stop() }
+        let cloud = [
+            "--database", postgres.address(database, port: bouncer.port), "--assets", scratch.url.path, "--database-pooler",
+        ]
+        for (command, output) in [
+            (["container", "add", "iCloud.org.example.journal"], "iCloud.org.example.journal is served"),
+            (["account", "add", "anna@example.org", "--no-password"], "added anna@example.org"),
+            (["account", "list"], "anna@example.org"), (["container", "list"], "iCloud.org.example.journal"),
+            (["verify"], "no problem"),
+        ] {
+            let result = try await tool.run(["admin"] + command + cloud)
+            #expect(result.status == 0 && result.output.contains(output), "\(command): \(result.output)\(result.errors)")
+        }
     }
 
     @Test func `a server starts without its bucket, which is warned of, and serves records`() async throws {

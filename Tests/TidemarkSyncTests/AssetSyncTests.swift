@@ -72,6 +72,34 @@ import TidemarkTransfer
         #expect(try devices.isHere(devices.asset("picture")))
     }
 
+    @Test func `a content that can't be fetched is told with its field and the reason, until it comes`() async throws {
+        let devices = try await LazyDevices(.all)
+        try await LazyDevices.save(LazyDevices.picture(1), as: "picture", on: devices.maker)
+        #expect(try await devices.maker.engine.sync().isComplete)
+        let content = AssetDigest.asset(of: LazyDevices.picture(1))
+        let user = try #require(try await devices.cloud.database().account().userRecordName)
+        let folder = "cloud/containers/\(TestCloud.container)/development/assets/\(user)"
+        let place = "\(folder)/\(content.digest.prefix(2))/\(content.digest)"
+        try FileManager.default.moveItem(at: devices.scratch[place], to: devices.scratch["lost"])
+        #expect(try await devices.viewer.engine.sync().deferred == 1)
+        let deferred = try #require(try devices.viewer.reader().deferredRecords().first)
+        #expect(deferred.name == "picture" && deferred.reason == .asset)
+        let missing = try deferred.missingContents()
+        #expect(missing.map(\.field) == ["image"] && missing.map(\.code) == [.assetNotAvailable])
+        #expect(missing.first?.reason == "the asset \(content.digest) is not there")
+        // The reason is that of the last try, and no field of the record.
+        devices.database.downloadsFail(with: .permissionFailure)
+        #expect(try await devices.viewer.engine.sync().deferred == 1)
+        let again = try #require(try devices.viewer.reader().deferredRecords().first)
+        #expect(try again.missingContents().map(\.code) == [.permissionFailure])
+        #expect(try again.missingContents().first?.reason == "as it was told")
+        devices.database.downloadsFail(with: nil)
+        try FileManager.default.moveItem(at: devices.scratch["lost"], to: devices.scratch[place])
+        #expect(try await devices.viewer.engine.sync().isComplete)
+        #expect(try devices.viewer.reader().deferredRecords().isEmpty)
+        #expect(try devices.viewer.records() == devices.maker.records())
+    }
+
     @Test func `what was interrupted goes on where it was, up and down`() async throws {
         let scratch = try Scratch()
         let cloud = try await TestCloud(scratch)

@@ -61,7 +61,7 @@ package protocol AssetStorage: Sendable {
     /// - Throws: `CloudError` `invalidArguments` for a malformed digest or a negative size; `serviceUnavailable` where there are no keys to
     ///   sign with.
     func signedURL(of asset: CloudAsset, owner: String) throws(CloudError) -> String?
-    /// Returns whether a content exists.
+    /// Returns whether a content exists. One that has another size than the asset does not: it was cut, or is damaged.
     func has(_ asset: CloudAsset, owner: String) -> Bool
     /// Removes a content. A missing content is no error. While a backup runs, or where removing fails, the content stays until a later
     /// sweep.
@@ -83,8 +83,8 @@ package protocol AssetStorage: Sendable {
     func strays(_ assets: [CloudAsset], owner: String, at now: Date, since began: Date) async -> [CloudAsset]
     /// Looks for contents that a client asks for. The engine touches the aging ones, and has the client send the missing ones.
     ///
-    /// - Returns: Those that were stored or touched more than an hour ago, and those that are certainly not there. One that the storage can't
-    ///   look for is among the aging ones: it passes for there.
+    /// - Returns: Those that were stored or touched more than an hour ago, and those that are certainly not there, or not with the asset's
+    ///   size. One that the storage can't look for is among the aging ones: it passes for there.
     /// - Throws: `CloudError` `serviceUnavailable` where the place of the contents is not there.
     func examine(
         _ assets: [CloudAsset], owner: String

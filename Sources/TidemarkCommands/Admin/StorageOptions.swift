@@ -37,8 +37,8 @@ package struct StorageOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "With --database-pooler, the address of the database itself, for notifications between servers.", valueName: "address"
-        ))
+            "With --database-pooler, the address of the database itself, for notifications between servers. Servers need it.",
+            valueName: "address"))
     package var databaseDirect: String?
 
     package func validate() throws {
@@ -54,9 +54,6 @@ package struct StorageOptions: ParsableArguments {
         }
         guard databaseDirect == nil || databasePooler else {
             throw ValidationError("--database-direct needs --database-pooler: without it the database is asked directly anyway")
-        }
-        guard !databasePooler || databaseDirect != nil else {
-            throw ValidationError("--database-pooler needs --database-direct: notifications between servers don't pass a pooler")
         }
         guard (1...1_000).contains(databaseConnections) else {
             throw ValidationError("--database-connections takes a number from 1 to 1000")

@@ -142,7 +142,7 @@ struct Status: AsyncParsableCommand {
         }
         var (order, counts): ([Reason], [Reason: Int]) = ([], [:])
         for line in deferred {
-            let reason = Reason(type: line.type, cause: line.cause)
+            let reason = Reason(type: line.type, cause: line.commonCause)
             if counts[reason] == nil { order.append(reason) }
             counts[reason, default: 0] += 1
         }
@@ -151,9 +151,9 @@ struct Status: AsyncParsableCommand {
         } else {
             for reason in order {
                 let count = counts[reason] ?? 0
-                let one = deferred.first { $0.type == reason.type && $0.cause == reason.cause }
+                let one = deferred.first { $0.type == reason.type && $0.commonCause == reason.cause }
                 let title = count == 1 ? one?.title ?? reason.type : "\(Wording.count(count)) records of \(reason.type)"
-                try Output.line("  deferred: \(title): \(reason.cause)")
+                try Output.line("  deferred: \(title): \(count == 1 ? one?.cause ?? reason.cause : reason.cause)")
             }
         }
         var told: Set<String> = []

@@ -60,6 +60,8 @@ struct DeferredLine: Encodable {
     let type, record, reason: String
     /// Why it was not imported, without what helps.
     let cause: String
+    /// What the causes of several records have in common: the line for all of them has it.
+    let commonCause: String
     /// The fields that have another type here.
     let conflicts: [FieldTypeConflict]
 
@@ -67,8 +69,20 @@ struct DeferredLine: Encodable {
         case type, record, reason
     }
 
-    init(_ deferred: DeferredRecord, _ collision: NameCollision? = nil, _ conflicts: [FieldTypeConflict] = []) {
+    init(
+        _ deferred: DeferredRecord, _ collision: NameCollision? = nil, _ conflicts: [FieldTypeConflict] = [],
+        _ missing: [MissingContent] = []
+    ) {
         (type, record, self.conflicts) = (deferred.type, deferred.name, collision == nil ? conflicts : [])
+        if !missing.isEmpty {
+            let isLost = missing.contains { $0.code == .assetNotAvailable }
+            var remedy = "; the next sync tries again"
+            if isLost { remedy += ". If the cloud has lost it, save the file again on a device that has it" }
+            cause = missing.map { "\($0.text): \($0.reason)" }.joined(separator: "; ") + remedy
+            commonCause = missing.map(\.text).joined(separator: "; ") + " ('--all' has the reason of each)" + remedy
+            reason = cause
+            return
+        }
         if let collision {
             cause = "\(collision); what the cloud has of it is kept until the store can hold it"
             reason = cause
@@ -87,12 +101,18 @@ struct DeferredLine: Encodable {
             cause = deferred.reason.explanation
             reason = cause
         }
+        commonCause = cause
     }
 
     /// The record's name, with its type unless the name has that already.
     var title: String { RecordName(type: type, name: record).title }
 
     var text: String { "\(title): \(reason)" }
+}
+
+extension MissingContent {
+    /// What is missing, and the code of the error.
+    fileprivate var text: String { "the content of the field \(field) could not be fetched: \(code.rawValue)" }
 }
 
 extension DeferredRecord.Reason {

@@ -74,7 +74,12 @@ struct SyncReading {
             let deferred = try reader.deferredRecords()
             let types = deferred.isEmpty ? [] : try reader.types()
             return deferred.map {
-                ($0, DeferredLine($0, try? $0.nameCollision(in: types), (try? $0.fieldTypeConflicts(in: types)) ?? []))
+                (
+                    $0,
+                    DeferredLine(
+                        $0, try? $0.nameCollision(in: types), (try? $0.fieldTypeConflicts(in: types)) ?? [],
+                        (try? $0.missingContents()) ?? [])
+                )
             }
         }
     }

@@ -286,11 +286,8 @@ actor AssetDirectory: AssetStorage {
         }
     }
 
-    /// Whether a file is there.
-    nonisolated func has(_ asset: CloudAsset, owner: String) -> Bool {
-        guard let whole = try? place(asset, owner: owner, by: nil).whole else { return false }
-        return access(whole.path, F_OK) == 0
-    }
+    /// Whether a file of the asset's size is there.
+    nonisolated func has(_ asset: CloudAsset, owner: String) -> Bool { isThere(asset, owner: owner) ?? false }
 
     nonisolated func remove(_ asset: CloudAsset, owner: String) {
         guard let whole = try? place(asset, owner: owner, by: nil).whole, isUsable else { return }
@@ -363,11 +360,9 @@ actor AssetDirectory: AssetStorage {
         try shared?.checkOften()
         var (aging, missing): ([CloudAsset], [CloudAsset]) = ([], [])
         for asset in assets {
-            if let time = time(of: asset, owner: owner) {
-                if -time.timeIntervalSinceNow > Self.freshAge { aging.append(asset) }
-            } else if isMissing(asset, owner: owner) {
+            if isThere(asset, owner: owner) == false {
                 missing.append(asset)
-            } else {
+            } else if (time(of: asset, owner: owner) ?? .distantPast).timeIntervalSinceNow < -Self.freshAge {
                 aging.append(asset)
             }
         }
@@ -375,10 +370,12 @@ actor AssetDirectory: AssetStorage {
         return (aging, missing)
     }
 
-    /// Whether a content is certainly not there. A directory that can't be read may have it.
-    private nonisolated func isMissing(_ asset: CloudAsset, owner: String) -> Bool {
-        guard let whole = try? place(asset, owner: owner, by: nil).whole else { return true }
-        return access(whole.path, F_OK) != 0 && (errno == ENOENT || errno == ENOTDIR)
+    /// Whether a file of the asset's size is there; `nil` where that can't be told, as of a directory that can't be read.
+    private nonisolated func isThere(_ asset: CloudAsset, owner: String) -> Bool? {
+        guard let whole = try? place(asset, owner: owner, by: nil).whole else { return false }
+        var status = stat()
+        guard lstat(whole.path, &status) == 0 else { return errno == ENOENT || errno == ENOTDIR ? false : nil }
+        return status.st_mode & S_IFMT == S_IFREG && Int64(status.st_size) == asset.size
     }
 
     /// Has a content stay as one does that has just come. If that fails, a sweep may remove the content before a record names it. The cloud

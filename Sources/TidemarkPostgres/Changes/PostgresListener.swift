@@ -7,7 +7,7 @@ import TidemarkModel
 ///
 /// A notification may be lost, such as while the connection is broken. So whoever listens is also woken after each new connection, and at
 /// a slow pace: a lost notification costs time and nothing else. PgBouncer in the mode `transaction` can't pass notifications on, so the
-/// listener needs an address past it.
+/// listener needs an address past it. Without one it only notifies: a notification is a transaction of its own, which passes.
 package final class PostgresListener: Sendable {
     private struct State {
         var streams: [String: [Int: AsyncStream<Void>.Continuation]] = [:]
@@ -22,6 +22,7 @@ package final class PostgresListener: Sendable {
 
     private let configuration: PostgresConfiguration
     private let pace: Duration
+    private let listens: Bool
     private let metrics: PostgresMetrics?
     private let state = LockedValue(State())
     private let pipe: WakePipe
@@ -35,13 +36,16 @@ package final class PostgresListener: Sendable {
     ///
     /// - Parameters:
     ///   - pace: After so long without a notification, all that listen are woken.
+    ///   - listens: Whether it hears what other servers notify. With `false` the connection's session is left as it is, for an address of
+    ///     a pooler: it notifies the others, and streams are woken by this process and at the pace.
     ///   - metrics: Has a figure of whether there is a connection.
     package init(
-        _ configuration: PostgresConfiguration, pace: Duration = .seconds(15), metrics: PostgresMetrics? = nil
+        _ configuration: PostgresConfiguration, pace: Duration = .seconds(15), listens: Bool = true,
+        metrics: PostgresMetrics? = nil
     ) throws(PostgresError) {
         var configuration = configuration
-        configuration.preparesStatements = true
-        (self.configuration, self.pace, self.metrics) = (configuration, pace, metrics)
+        configuration.preparesStatements = listens
+        (self.configuration, self.pace, self.listens, self.metrics) = (configuration, pace, listens, metrics)
         pipe = try WakePipe()
     }
 
@@ -159,11 +163,13 @@ package final class PostgresListener: Sendable {
     }
 
     private func listen(_ connection: PostgresConnection, _ connected: () -> Void) throws(PostgresError) {
-        // A notification is not worth waiting for the disk: it needs no row.
-        _ = try connection.run([PostgresCommand("SET synchronous_commit = off"), PostgresCommand("LISTEN \(Self.channel)")])
+        if listens {
+            // A notification is not worth waiting for the disk: it needs no row.
+            _ = try connection.run([PostgresCommand("SET synchronous_commit = off"), PostgresCommand("LISTEN \(Self.channel)")])
+        }
         connected()
         state.withLock { $0.isConnected = true }
-        metrics?.listens(true)
+        metrics?.listens(listens)
         // What was posted while nobody heard it.
         wake(nil)
         let clock = ContinuousClock()

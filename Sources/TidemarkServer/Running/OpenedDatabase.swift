@@ -46,6 +46,12 @@ package struct OpenedDatabase: Sendable {
         _ place: ServerConfiguration.Database, makes: Bool, serves: Bool, metrics: PostgresMetrics,
         ofBucket bucketMetrics: S3Metrics
     ) async throws(ServerError) {
+        guard !serves || !place.isBehindPooler || place.listenAddress != nil else {
+            throw ServerError(
+                .options,
+                "a server behind a pooler needs the database's own address as well, because notifications between servers don't pass a pooler"
+            )
+        }
         do {
             var configuration = PostgresConfiguration(try PostgresAddress(place.address))
             configuration.connections = place.connections
@@ -61,8 +67,10 @@ package struct OpenedDatabase: Sendable {
                     "there is no cloud in the \(configuration.address.name); check the address, or begin one with 'tidemark admin container add'"
                 )
             }
+            // Through a pooler nobody can listen. A program that administers only notifies the servers.
             listener = try PostgresListener(
-                place.listenAddress.map { PostgresConfiguration(try PostgresAddress($0)) } ?? configuration, metrics: metrics)
+                place.listenAddress.map { PostgresConfiguration(try PostgresAddress($0)) } ?? configuration,
+                listens: place.listenAddress != nil || !place.isBehindPooler, metrics: metrics)
             let assets = try AssetPlace(place.assets, reads: place.assetReads, metrics: bucketMetrics)
             checkAssets = assets.check
             warnings = try await serves ? assets.warnings() : []

@@ -29,7 +29,8 @@ public struct ServerConfiguration: Sendable {
     public struct Database: Sendable {
         /// A connection string of libpq, as a URI or `key=value` pairs, without a password.
         public var address: String
-        /// The same, past a pooler that gives each transaction another connection: notifications don't pass it.
+        /// The same, past a pooler that gives each transaction another connection: notifications don't pass it. A server behind one needs it, and
+        /// a program that administers does not.
         public var listenAddress: String?
         /// Where the contents of assets are.
         public var assets: Assets

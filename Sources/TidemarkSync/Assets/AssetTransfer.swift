@@ -172,11 +172,11 @@ actor AssetTransfer {
     /// contents stay in the cloud.
     ///
     /// - Parameter progress: Called with the number of bytes that were downloaded.
-    /// - Returns: The store's names of the assets, by digest.
+    /// - Returns: The store's names of the assets, and the errors of those that could not be downloaded.
     func download(
         _ assets: Set<CloudAsset>, zone: CloudZoneID, limits: CloudLimits, progress: @Sendable (Int64) async -> Void
-    ) async throws -> [String: String] {
-        guard !assets.isEmpty else { return [:] }
+    ) async throws -> DownloadedAssets {
+        guard !assets.isEmpty else { return DownloadedAssets() }
         // Nothing is removed that is registered here and named by no record yet: until `close()`, which follows the commit.
         try openBlobs()
         var known = try await store.assets(Set(assets.map(\.digest)))
@@ -186,24 +186,25 @@ actor AssetTransfer {
         let absent = missing.filter { !policy.includes($0.size) && Self.isValid($0, limits) }
         known.merge(try await register(absent)) { one, _ in one }
         missing = missing.filter { known[$0.digest] == nil }
-        guard !missing.isEmpty else { return known }
+        guard !missing.isEmpty else { return DownloadedAssets(names: known) }
         let digests = missing.map(\.digest).sorted()
         for digest in digests { await begin(digest) }
         defer { for digest in digests { end(digest) } }
         // Somebody may have asked for one meanwhile.
         known.merge(try await store.assets(Set(digests))) { one, _ in one }
         var fetched: [(asset: CloudAsset, file: URL)] = []
+        var failures: [CloudAsset: CloudError] = [:]
         for asset in missing.sorted(by: { $0.digest < $1.digest }) where known[asset.digest] == nil {
             do {
                 fetched.append((asset, try await fetch(asset, zone: zone, limits: limits, progress: progress)))
             } catch let error where Self.isOfOneAsset(error) {
                 // The record that names the asset has changed meanwhile, and comes again; or the content is at an address that is not followed.
                 // Until then the record is deferred, and tried again with each synchronisation. The others come.
-                continue
+                failures[asset] = error as? CloudError ?? CloudError(.assetNotAvailable, error.localizedDescription)
             }
         }
         for (digest, id) in try await ingest(fetched) { known[digest] = id }
-        return known
+        return DownloadedAssets(names: known, failures: failures)
     }
 
     /// Gives identifiers to contents that stay in the cloud.

@@ -42,14 +42,14 @@ actor ConflictResolver {
         let records = changes.compactMap { change -> CloudRecord? in
             if case .saved(let record) = change, record.type != CloudShare.recordType { record } else { nil }
         }
-        let names = try await assets.download(
+        let downloaded = try await assets.download(
             RecordMapping.assets(records), zone: mapping.zone, limits: limits, progress: progress)
         var edited: (text: String, times: EditTimes)?
         let remote = changes.compactMap { change -> RemoteChange? in
             switch change {
             case .saved(let record) where record.type == CloudShare.recordType:
                 record.share.map { .share(Share($0, scope: mapping.scope)) }
-            case .saved(let record): .saved(mapping.remote(record, assets: names, known: &edited))
+            case .saved(let record): .saved(mapping.remote(record, assets: downloaded, known: &edited))
             case .deleted(let deletion): .deleted(name: deletion.id.recordName)
             }
         }
@@ -114,11 +114,11 @@ actor ConflictResolver {
     ) async throws -> [RepairReport.Repaired] {
         // A record that the cloud does not give stays damaged, and is reported so.
         let records = found.compactMap { try? $0.get() }
-        let names = try await assets.download(
+        let downloaded = try await assets.download(
             RecordMapping.assets(records), zone: mapping.zone, limits: limits, progress: { _ in })
         var edited: (text: String, times: EditTimes)?
         var remote: [String: RemoteRecord] = [:]
-        for record in records { remote[record.id.recordName] = mapping.remote(record, assets: names, known: &edited) }
+        for record in records { remote[record.id.recordName] = mapping.remote(record, assets: downloaded, known: &edited) }
         var repaired = try await store.repair(rows, from: remote)
         // Records that have changed in the cloud since are applied as they are now.
         let left = Set(try await store.stillDamaged(rows))

@@ -86,6 +86,33 @@ import TidemarkStore
         try await run("assets", "download", path("b"), expecting: 69)
     }
 
+    @Test func `status names the record, the field and the reason of a content that can't be fetched`() async throws {
+        try await make("a", pictures: 2)
+        try await signIn("b")
+        let containers = scratch["cloud/containers"]
+        let names = try FileManager.default.subpathsOfDirectory(atPath: containers.path)
+        let assets = try #require(names.first { $0.hasSuffix("/development/assets") })
+        let (place, aside) = (containers.appendingPathComponent(assets), scratch["aside"])
+        try FileManager.default.moveItem(at: place, to: aside)
+        try await run("sync", path("b"))
+        let common = "the content of the field image could not be fetched: assetNotAvailable"
+        let all = try await run("status", path("b"), "--all").output
+        for name in ["r0", "r1"] {
+            let line = try Regex("  deferred: Destination \(name): \(common): the asset [0-9a-f]{64} is not there; ")
+            #expect(all.contains(line), "\(all)")
+        }
+        #expect(try await run("status", path("b")).output.contains("  deferred: 2 records of Destination: \(common) ('--all'"))
+        let one = try await run("status", path("b"), "--record", "r1").output
+        #expect(one.contains("Destination r1 is deferred, as the cloud has it: \(common): the asset "), "\(one)")
+        let report = try await run("status", path("b"), "--json").json()
+        let reasons = (report["deferred"] as? [[String: Any]])?.compactMap { $0["reason"] as? String } ?? []
+        #expect(reasons.count == 2 && reasons.allSatisfy { $0.hasPrefix(common) }, "\(reasons)")
+        try FileManager.default.moveItem(at: aside, to: place)
+        try await run("sync", path("b"))
+        #expect(try await !run("status", path("b")).output.contains("deferred"))
+        #expect(try verified("b").notDownloaded == 0)
+    }
+
     @Test func `a limit is kept after a synchronisation`() async throws {
         try await make("a", pictures: 3)
         let size = Int64(Picture.png(0).count)

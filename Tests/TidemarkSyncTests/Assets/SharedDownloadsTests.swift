@@ -47,7 +47,7 @@ import TidemarkTransfer
     /// Fetches contents, and returns whether all of them are files of the container afterwards.
     private func fetches(_ numbers: [Int], with transfer: AssetTransfer) async throws -> Bool {
         let wanted = Set(numbers.map { assets[$0] })
-        let names = try await transfer.download(wanted, zone: zone, limits: CloudLimits()) { _ in }
+        let names = try await transfer.download(wanted, zone: zone, limits: CloudLimits()) { _ in }.names
         for number in numbers {
             guard let name = names[assets[number].digest],
                 try Data(contentsOf: AssetFiles.url(of: name, in: container.assets)) == contents[number]
