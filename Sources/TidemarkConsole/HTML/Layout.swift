@@ -236,7 +236,7 @@ enum Layout {
 
     /// A moment to the second as a text, in UTC.
     static func moment(_ microseconds: Int64) -> String {
-        Timestamp.text(microseconds: microseconds).prefix(19).replacing("T", with: " ")
+        String(Timestamp.text(microseconds: microseconds).prefix(19)).replacing("T", with: " ")
     }
 
     static func count(_ number: Int) -> String {
