@@ -67,6 +67,8 @@ RULES = {
 # Mutants that survive because they change nothing that anybody could notice, by their ids, and why.
 ANSWERS = {
     "dbc0415f01": "only a decompressor has the warning that the function is asked about",
+    "f014b724ee": "five bits that wait become the same digit with the next byte, or behind the last one",
+    "db6f7ebbfe": "the first commit of a process syncs the folder of the log, too, and no command commits before it sets records aside; a program may",
 }
 
 # Faults that no test has noticed when they were planted by hand, each alone: (name, rule, file, before, after).

@@ -79,7 +79,8 @@ final class ContainerCopy: Sendable {
     /// A hook between the steps of the work, for tests.
     typealias Hook = @Sendable (MoveStep) throws -> Void
 
-    /// Copies everything, and makes it durable. What the folder has of the assets already, whole, is kept.
+    /// Copies everything, and makes it durable but for the names in the folder itself, which are durable with the next file that the caller writes
+    /// there by ``DurableFile``. What the folder has of the assets already, whole, is kept.
     func run(to folder: URL, hook: @escaping Hook, progress: (@Sendable (CopyProgress) -> Void)?) throws {
         let target = AssetCopying(from: source.assets, to: folder.appendingPathComponent("assets"), mayLink: mayLink)
         let counter = Counter(.copying, total: bytes, report: progress)
@@ -120,7 +121,6 @@ final class ContainerCopy: Sendable {
             try DurableFile.write(copy.source.description, to: records.appendingPathComponent(ContainerContents.description))
             try DurableFile.write(quarantine, to: place.appendingPathComponent(Quarantine.description))
         }
-        try Folder(at: folder).synchronize()
     }
 
     /// Reads the copy again, and makes sure that it holds what the source held.
