@@ -348,7 +348,19 @@ class CloudBackup(Scenario):
         return f"{super().state()} " + ", ".join(f"{name}: {self.examined(name)}" for name in places)
 
     def examined(self, name):
+        if name == "backup":
+            self.compare_manifest(self.work / name)
         return well([self.tidemark, "admin", "verify", "--data", self.work / name]).strip()
+
+    @staticmethod
+    def compare_manifest(backup):
+        """Compares the databases of a backup with its list of them, by which it is restored."""
+        try:
+            for file in json.loads((backup / "backup.json").read_text())["files"]:
+                if hashlib.sha256((backup / file["path"]).read_bytes()).hexdigest() != file["sha256"]:
+                    raise Wrong(f"{file['path']} is not what was backed up")
+        except (OSError, ValueError, KeyError) as error:
+            raise Wrong(f"the backup can't be restored: {error!r}") from None
 
 
 class CloudRestore(CloudBackup):
