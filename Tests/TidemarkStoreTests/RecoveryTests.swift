@@ -159,9 +159,9 @@ import TidemarkTransfer
         let staging = scratch["Test.tidemark/staging"]
         try scratch.write("theirs", to: "Test.tidemark/staging/folder/file")
         try scratch.write("half", to: "Test.tidemark/staging/half")
-        let container = try ContainerDirectory(openingAt: scratch.container)
+        let directory = try ContainerDirectory(openingAt: scratch.container)
         for _ in 0..<2 {
-            try BlobStore.recover(container)
+            try BlobStore.recover(directory)
             #expect(try FileManager.default.contentsOfDirectory(atPath: staging.path).sorted() == ["folder", "lock"])
         }
         #expect(try scratch.verification().isOK)
