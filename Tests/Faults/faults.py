@@ -22,8 +22,9 @@ import scenarios
 import served
 from scenarios import Wrong
 
-ALL = [scenarios.Import, scenarios.ScaledImport, scenarios.Save, scenarios.Delete, scenarios.Backup, scenarios.Restore, scenarios.Replace, scenarios.Move,
-       scenarios.Export, scenarios.DirectorySync, *served.ALL]
+ALL = [scenarios.Import, scenarios.ScaledImport, scenarios.Save, scenarios.Delete, scenarios.Backup, scenarios.PlainBackup, scenarios.Restore,
+       scenarios.Replace, scenarios.Move, scenarios.MoveKeeping, scenarios.MoveBack, scenarios.DamagedLog, scenarios.Export, scenarios.DirectorySync,
+       scenarios.Download, scenarios.SignOut, *served.ALL]
 CODES = {0, 65, 66, 69, 71, 73, 74, 75}
 CAUSE = re.compile(r"No space left|enough space|Input/output error|disk I/O error|is full|uota|unable to open|no space is left|annot allocate|out of memory|I/O", re.I)
 # What has to open whatever is left; those that examine are looked at apart.

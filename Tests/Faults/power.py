@@ -8,6 +8,9 @@ acknowledged has to be there, a batch as a whole or not at all, and the same aga
 
 With --ended, each scenario runs once to its end, and all that was not synced is lost, so that what is found does not depend on a seed.
 
+With --resumed, a scenario that has a switch is killed behind it, before it is durable. The same is done again, with the power on, and then all is lost
+that neither of the two has synced.
+
 With --control, syncs of the write-ahead log, of file systems or of folders do nothing on the disk: this has to be found out.
 """
 
@@ -57,7 +60,9 @@ class Cuts:
             raise Wrong(f"undisturbed: {ended}")
         self.calls = self.preload.read()[0]
         scenario.finish()
-        found.replay(disk.read_log(self.preload.log))
+        entries = disk.read_log(self.preload.log)
+        found.replay(entries)
+        self.synced = [entry.name for entry in entries if entry.entry in (disk.SYNC_END, disk.SYNC_ALL_END)]
         self.compare(found.lose_power("kept", self.drawn), disk.read(scenario.root()), "")
         self.states = scenario.states_of_steps()
         scenario.finish()
@@ -83,6 +88,34 @@ class Cuts:
         self.preload.log.unlink(missing_ok=True)
         before = disk.Disk(scenario.root(), self.ignores)
         acknowledged = scenario.run_until_killed(self.preload.environment(at, "KILL", logs=True))
+        self.look(before, acknowledged, modes)
+
+    def resume(self, modes):
+        """Kills a run between its switch and the sync of that, does the same again, and looks at some disks that may be left."""
+        name, number, lacking = self.scenario.switch
+        syncs = [index for index, path in enumerate(self.synced, 1) if pathlib.Path(path).name == name]
+        first, second = syncs[number - 1], 0
+        if lacking:
+            self.run_resumed(first, 0)
+            second = max(1, self.preload.read()[1]["sync"] - lacking + 1)
+        before, acknowledged = self.run_resumed(first, second)
+        self.look(before, acknowledged, modes)
+
+    def run_resumed(self, first, second):
+        """Kills two runs, each at one of its syncs, or lets the second end; the disk before, and how many commands were acknowledged."""
+        scenario = self.scenario
+        scenario.start()
+        self.preload.log.unlink(missing_ok=True)
+        before = disk.Disk(scenario.root(), self.ignores)
+        # A command of several processes ends with all of them.
+        ends = [scenario.run_until_killed(self.preload.environment(at, "KILL", sticky=True, classes=["sync"], logs=True)) for at in (first, second)]
+        if ends[0]:
+            raise Wrong(f"it was not killed at its sync {first}")
+        return before, ends[1]
+
+    def look(self, before, acknowledged, modes):
+        """Looks at some disks that may be left, of what there was before and what the log says."""
+        scenario = self.scenario
         before.replay(disk.read_log(self.preload.log))
         self.ended += acknowledged is not None and acknowledged >= len(self.states) - 1
         for mode in modes:
@@ -133,10 +166,13 @@ class Cuts:
     def one(self, seed):
         drawn, self.drawn = self.drawn, random.Random(seed)
         at = self.calls + 1000 if self.options.ended or self.drawn.random() < 0.2 else self.drawn.randrange(1, self.calls + 1)
-        modes = ["dropped", "names"] if self.options.ended else self.drawn.sample(disk.MODES, self.scenario.disks_of_run)
+        modes = ["dropped", "names"] if self.options.ended or self.options.resumed else self.drawn.sample(disk.MODES, self.scenario.disks_of_run)
         self.where = ""
         try:
-            self.run_one(at, modes)
+            if self.options.resumed:
+                self.resume(modes)
+            else:
+                self.run_one(at, modes)
         except Wrong as error:
             if self.finds and not re.search(self.finds, str(error)):
                 return
@@ -158,6 +194,7 @@ def main():
     parser.add_argument("--runs", type=int, default=60, help="runs that are killed, in all (60)")
     parser.add_argument("--one", type=int, help="one run, by the number that is printed where it went wrong")
     parser.add_argument("--ended", action="store_true", help="one run of each scenario, to its end")
+    parser.add_argument("--resumed", action="store_true", help="one run of each scenario that has a switch, which is killed there and done again")
     parser.add_argument("--control", action="append", choices=list(CONTROLS), help="a control, which has to find something; may be repeated")
     parser.add_argument("--folder", type=path, help="where to work; emptied at the end (a temporary folder)")
     parser.add_argument("--keep", type=path, help="a folder that gets what is left of each cut that went wrong")
@@ -169,6 +206,8 @@ def main():
         chosen = [(CONTROLS[name][1], CONTROLS[name], name) for name in options.control]
     else:
         chosen = [(scenario, None, scenario.name) for scenario in ALL if options.scenario is None or scenario.name in options.scenario]
+        if options.resumed:
+            chosen = [each for each in chosen if each[0].switch]
     cuts, wrong, blind = 0, 0, []
     try:
         library = preload.build(folder)
@@ -180,7 +219,7 @@ def main():
             made.prepare()
             found = Cuts(options, made, library, drawn, seed, ignores, control and control[2])
             found.measure()
-            found.run(1 if options.one is not None or options.ended else options.runs if ignores else max(1, options.runs // len(chosen)))
+            found.run(1 if options.one is not None or options.ended or options.resumed else options.runs if ignores else max(1, options.runs // len(chosen)))
             cuts += found.cuts
             if not ignores:
                 wrong += len(found.wrong)

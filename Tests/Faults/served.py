@@ -4,6 +4,7 @@ import hashlib
 import json
 import random
 import signal
+import urllib.parse
 
 import scenarios
 import start_server
@@ -122,7 +123,7 @@ class BothWays(Sending):
         super().fill_served()
         self.well_synced("a.tidemark", "b.tidemark")
         for name, words in {"a.tidemark": ["caption=Of the other", "rating=1"], "b.tidemark": ["details=Of this one", "elevation=7.5"]}.items():
-            first, second = ("c71054b9-8c7a-4910-b202-192af0305268", "36841ff0-a9a3-4f27-b622-58338cbc2c0a")
+            first, second = scenarios.NAMES
             picture = scenarios.JOURNAL.parent / "pictures" / ("baobabs.jpg" if name[0] == "a" else "bromo.jpg")
             well([self.tidemark, "records", "set", self.work / name, first, *words])
             well([self.tidemark, "records", "set", self.work / name, second, *words, f"image={picture}"])
@@ -157,8 +158,6 @@ class Serving(Served):
         """Requests that may be sent again, as (name, function of a link)."""
         drawn = random.Random(5)
         records = [f"r{number}" for number in range(12)]
-        content = drawn.randbytes(120_000)
-        digest, size = hashlib.sha256(content).hexdigest(), len(content)
 
         def modify(token, operations):
             body = {"zoneID": ZONE, "atomic": True, "tidemark": {"clientToken": token}, "operations": operations}
@@ -168,16 +167,31 @@ class Serving(Served):
             fields = {"number": {"value": number, "type": "INT64"}, "text": {"value": f"{name} {number} " + "x" * 900, "type": "STRING"}} | more
             return {"operationType": kind, "record": {"recordName": name, "recordType": "Proof"} | ({"fields": fields} if kind != "forceDelete" else {})}
 
-        image = {"image": {"value": {"size": size, "tidemark": {"digest": digest}}, "type": "ASSETID"}}
-        path = f"{OWN}/assets/{digest}-{size}?zone={ZONE['zoneName']}&offset=0"
+        # One content is sent as devices send it, the other one as browsers do: to an address that the server gives out.
+        contents = {"image": drawn.randbytes(120_000), "photo": drawn.randbytes(40_000)}
+        images, paths = {}, {}
+        for field, content in contents.items():
+            digest, size = hashlib.sha256(content).hexdigest(), len(content)
+            images[field] = {"value": {"size": size, "tidemark": {"digest": digest}}, "type": "ASSETID"}
+            paths[field] = f"{OWN}/assets/{digest}-{size}?zone={ZONE['zoneName']}"
+        self.assets = [(paths[field], hashlib.sha256(content).hexdigest()) for field, content in contents.items()]
         zone = {"operations": [{"operationType": "create", "zone": {"zoneID": ZONE}}]}
-        self.asset = (f"{OWN}/assets/{digest}-{size}?zone={ZONE['zoneName']}", digest)
+        stream = {"Content-Type": "application/octet-stream"}
+
+        def send(link):
+            wanted = {"zoneID": ZONE, "tokens": [{"recordName": "picture", "recordType": "Proof", "fieldName": "photo"}]}
+            status, data = link.ask("POST", BASE + "/assets/upload", json.dumps(wanted))
+            if status != 200:
+                return f"{status} {data[:300]!r}"
+            return self.demand(link, "POST", urllib.parse.urlsplit(json.loads(data)["tokens"][0]["url"]).path, contents["photo"], stream)
+
         return [
             ("zone", lambda link: self.demand(link, "POST", BASE + "/zones/modify", json.dumps(zone)), {}),
             ("make", modify("t-make", [change("forceUpdate", name, 0) for name in records]), {name: 0 for name in records}),
             ("change", modify("t-change", [change("forceUpdate", name, 1) for name in records[:6]]), {name: 1 for name in records[:6]}),
-            ("asset", lambda link: self.demand(link, "PUT", path, content, {"Content-Type": "application/octet-stream"}), {}),
-            ("picture", modify("t-picture", [change("forceUpdate", "picture", 0, **image)]), {"picture": 0}),
+            ("asset", lambda link: self.demand(link, "PUT", paths["image"] + "&offset=0", contents["image"], stream), {}),
+            ("photo", send, {}),
+            ("picture", modify("t-picture", [change("forceUpdate", "picture", 0, **images)]), {"picture": 0}),
             ("delete", modify("t-delete", [change("forceDelete", name, 0) for name in records[9:]]), {name: None for name in records[9:]}),
         ]
 
@@ -253,7 +267,7 @@ class Serving(Served):
             if found.get(name) != number and not (number is not None and self.was_overtaken(name, found.get(name))):
                 raise Wrong(f"{name} was acknowledged as {number} and is {found.get(name)}")
         if "picture" in self.named:
-            self.check_asset(link)
+            self.check_assets(link)
         link.close()
 
     def was_overtaken(self, name, number):
@@ -265,11 +279,11 @@ class Serving(Served):
         answer = link.post(BASE + "/records/lookup", {"zoneID": ZONE, "desiredKeys": ["number"], "records": [{"recordName": name} for name in names]})
         return {name: record.get("fields", {}).get("number", {}).get("value") for name, record in zip(names, answer["records"], strict=True)}
 
-    def check_asset(self, link):
-        path, digest = self.asset
-        status, data = link.ask("GET", path)
-        if status != 200 or hashlib.sha256(data).hexdigest() != digest:
-            raise Wrong(f"the asset came back with {status}, {len(data):,} bytes")
+    def check_assets(self, link):
+        for path, digest in self.assets:
+            status, data = link.ask("GET", path)
+            if status != 200 or hashlib.sha256(data).hexdigest() != digest:
+                raise Wrong(f"the asset {path} came back with {status}, {len(data):,} bytes")
 
     def repeat(self):
         if self.server is None:
@@ -305,7 +319,7 @@ class Serving(Served):
             self.serve()
         link = self.link()
         found = self.numbers(link)
-        self.check_asset(link)
+        self.check_assets(link)
         link.close()
         self.finish()
         well([self.tidemark, "admin", "verify", "--data", self.work / "data"])
@@ -334,7 +348,19 @@ class CloudBackup(Scenario):
         return f"{super().state()} " + ", ".join(f"{name}: {self.examined(name)}" for name in places)
 
     def examined(self, name):
+        if name == "backup":
+            self.compare_manifest(self.work / name)
         return well([self.tidemark, "admin", "verify", "--data", self.work / name]).strip()
+
+    @staticmethod
+    def compare_manifest(backup):
+        """Compares the databases of a backup with its list of them, by which it is restored."""
+        try:
+            for file in json.loads((backup / "backup.json").read_text())["files"]:
+                if hashlib.sha256((backup / file["path"]).read_bytes()).hexdigest() != file["sha256"]:
+                    raise Wrong(f"{file['path']} is not what was backed up")
+        except (OSError, ValueError, KeyError) as error:
+            raise Wrong(f"the backup can't be restored: {error!r}") from None
 
 
 class CloudRestore(CloudBackup):

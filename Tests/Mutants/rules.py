@@ -76,6 +76,9 @@ ANSWERS = {
     "b328b6000f": "each item has two bytes at the least, so an answer with as many items as bytes is damaged either way",
     "e31c7c7d97": "both ways of a sorted query find the same records, and a cloud sets its own number, by QueryLimits",
     "8cad2f925a": "each failure sets the mark, and before the first there is no wait that could be made shorter",
+    "f014b724ee": "five bits that wait become the same digit with the next byte, or behind the last one",
+    "db6f7ebbfe": "the first commit of a process syncs the folder of the log, too, and no command commits before it sets records aside; a program may",
+    "867602bc4f": "each caller writes another file of the folder durably afterwards, which syncs the folder again; the copy does not rely on it",
 }
 
 # Faults that no test has noticed when they were planted by hand, each alone: (name, rule, file, before, after).

@@ -95,6 +95,38 @@ import TidemarkCloudEngine
         #expect(try await served.credentials.auditLog().map(\.id) == [CredentialLimits.auditEntries + 1, 3, 2])
     }
 
+    @Test func `the consents of an account are found by themselves, the newest first, and without those of others`() async throws
+    {
+        let served = try await Served()
+        let store = served.credentials
+        for (action, account) in [
+            (AuditEvent.Action.own("consent"), "anna"), (.own("password"), "anna"), (.own("consent"), "ben"), (.signIn, "anna"),
+            (.own("consent"), "anna"), (.accountSignOut, "anna"),
+        ] {
+            served.clock.advance(seconds: 1)
+            try await store.audit(AuditEvent(action, actor: account, account: account))
+        }
+        let now = served.clock.now
+        let found = try await store.consentLog(of: "anna", since: 0)
+        #expect(found.map(\.event.action) == [.own("consent"), .own("consent")])
+        #expect(found.map { now - $0.at } == [1_000_000, 5_000_000])
+        #expect(try await store.consentLog(of: "anna", since: now - 1_000_000).count == 1)
+    }
+
+    @Test func `of a value that was changed the log keeps 4,000 bytes, with a mark where it was longer`() async throws {
+        let served = try await Served()
+        let (most, umlauts) = (String(repeating: "x", count: 4_000), String(repeating: "ä", count: 2_000))
+        // No scalar is cut.
+        for (value, kept) in [
+            ("", ""), ("a\0b", "ab"), (most, most), ("\(most)x", "\(most)…"), ("x\(umlauts)", "x\(umlauts.dropLast())…"),
+            ("\(umlauts)\0", umlauts),
+        ] as [(String, String)] {
+            try await served.credentials.audit(AuditEvent(.shareChange, before: value, after: value))
+            let event = try #require(try await served.credentials.auditLog(limit: 1).first).event
+            #expect(event.before == kept && event.after == kept, "\(value.prefix(9))")
+        }
+    }
+
     @Test func `a file that was made before gets the tables when it is opened`() async throws {
         let served = try await Served()
         try await served.credentials.writer.write { db in

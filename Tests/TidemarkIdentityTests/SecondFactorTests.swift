@@ -19,6 +19,15 @@ import TidemarkModel
         #expect(TimeCode.base32(Array("foobar".utf8)) == "MZXW6YTBOI")
     }
 
+    @Test func `what codes are made of is the HMAC-SHA-1 of RFC 2202`() {
+        for (key, text, code) in [
+            ([UInt8](repeating: 0x0b, count: 20), "Hi There", "b617318655057264e28bc0b6fb378c8ef146be00"),
+            (Array("Jefe".utf8), "what do ya want for nothing?", "effcdf6ae5eb2fa2d27416d5f184df9c259a7c79"),
+        ] {
+            #expect(Hexadecimal.text(Digest.hmacSHA1(Array(text.utf8), key: key)) == code)
+        }
+    }
+
     @Test func `a code lets in once, and a recovery code as well`() async throws {
         let served = try await Served()
         let store = served.credentials
@@ -34,6 +43,8 @@ import TidemarkModel
         // The code that has set it up is used.
         #expect(try await !store.useSecondFactor(of: "anna", code: code()))
         #expect(try await !store.useSecondFactor(of: "anna", code: ""))
+        // An app's clock is half a minute ahead at the most.
+        #expect(try await !store.useSecondFactor(of: "anna", code: code(2)))
         #expect(try await store.useSecondFactor(of: "anna", code: code(1)))
         #expect(try await !store.useSecondFactor(of: "anna", code: code(1)))
         served.clock.advance(seconds: 300)

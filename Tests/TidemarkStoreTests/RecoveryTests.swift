@@ -154,6 +154,19 @@ import TidemarkTransfer
             Set(found) == ["letter.txt", "zz", "\(own)/letter.txt", kept[3], "\(own)0", free, link])
     }
 
+    @Test func `cleaning up removes what was left in staging, but for the lock and for folders`() async throws {
+        let scratch = try await container()
+        let staging = scratch["Test.tidemark/staging"]
+        try scratch.write("theirs", to: "Test.tidemark/staging/folder/file")
+        try scratch.write("half", to: "Test.tidemark/staging/half")
+        let directory = try ContainerDirectory(openingAt: scratch.container)
+        for _ in 0..<2 {
+            try BlobStore.recover(directory)
+            #expect(try FileManager.default.contentsOfDirectory(atPath: staging.path).sorted() == ["folder", "lock"])
+        }
+        #expect(try scratch.verification().isOK)
+    }
+
     @Test func `assets that are a link are not cleaned up`() async throws {
         let scratch = try await container()
         try FileManager.default.moveItem(at: scratch["Test.tidemark/assets"], to: scratch["assets"])

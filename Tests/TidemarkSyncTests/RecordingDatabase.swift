@@ -26,6 +26,7 @@ final class RecordingDatabase: ForwardingDatabase {
     struct Download: Hashable, Sendable {
         let digest: String
         let offset: Int64
+        let count: Int
     }
 
     let base: any CloudDatabase
@@ -126,7 +127,7 @@ final class RecordingDatabase: ForwardingDatabase {
     func download(
         _ asset: CloudAsset, in zone: CloudZoneID, from offset: Int64, count: Int
     ) async throws(CloudError) -> Data {
-        let download = Download(digest: asset.digest, offset: offset)
+        let download = Download(digest: asset.digest, offset: offset, count: count)
         let (hook, failure) = state.withLock { state in
             state.downloads.append(download)
             return (state.downloadHook, state.downloadFailure)

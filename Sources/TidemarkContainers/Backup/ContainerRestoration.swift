@@ -165,13 +165,9 @@ public struct ContainerRestoration: Sendable {
         try queue.inDatabase { db in
             try db.execute(
                 sql: "UPDATE tide_meta SET value = ? WHERE key = 'history_identity'", arguments: [UUID().uuidString])
-            // All of it into the file: the log would be one more thing to make durable.
+            // All of it into the file, durable there: the log would be one more thing to make durable.
             _ = try Row.fetchAll(db, sql: "PRAGMA wal_checkpoint(TRUNCATE)")
         }
         try queue.close()
-        let descriptor = open(url.path, O_RDWR | O_CLOEXEC)
-        guard descriptor >= 0 else { throw Folder.failure("open", url.path) }
-        defer { close(descriptor) }
-        guard fsync(descriptor) == 0 else { throw Folder.failure("make durable", url.path) }
     }
 }

@@ -31,7 +31,7 @@ actor AssetDirectory: AssetStorage {
     private func failure(storing error: any Error) -> CloudError {
         do throws(CloudError) {
             try shared?.check()
-            return CloudError(storage: error)
+            return Self.failure(error)
         } catch {
             return error
         }
@@ -144,7 +144,7 @@ actor AssetDirectory: AssetStorage {
             }
             // Over a network the file may be in its place although this fails, and is not to be cut off there.
             guard rename(part.path, whole.path) == 0 else { throw removing(part, after: failure("put in its place", part)) }
-            try synchronize(whole.deletingLastPathComponent())
+            try Folder(at: whole.deletingLastPathComponent(), followsLink: true).synchronize()
             // The file system may have gone after the first look: what lies in its place is not stored.
             try shared?.check()
             return (asset.size, true)
@@ -161,11 +161,7 @@ actor AssetDirectory: AssetStorage {
         _ piece: Data, to asset: CloudAsset, _ file: FileHandle, _ part: URL, _ there: Int64
     ) throws -> Bool {
         let arrival = try arrival(of: part, file.fileDescriptor, there)
-        do throws(StoreError) {
-            try DurableFile.write(piece, to: file, path: part.path)
-        } catch {
-            throw error.code == .diskFull ? noRoom(error.message) : CloudError(storage: error)
-        }
+        try DurableFile.write(piece, to: file, path: part.path)
         arrival?.add(piece)
         guard there + Int64(piece.count) == asset.size else { return false }
         arrivals[part.path] = nil
@@ -206,7 +202,7 @@ actor AssetDirectory: AssetStorage {
                 guard errno == EXDEV else { throw failure("put in its place", file) }
                 try copy(file, to: whole, of: owner)
             }
-            try synchronize(whole.deletingLastPathComponent())
+            try Folder(at: whole.deletingLastPathComponent(), followsLink: true).synchronize()
             try shared?.check()
         } catch {
             throw failure(storing: error)
@@ -221,7 +217,7 @@ actor AssetDirectory: AssetStorage {
         let new = uploads.appendingPathComponent("\(whole.lastPathComponent)-\(UUID().uuidString)")
         defer { unlink(new.path) }
         try FileManager.default.copyItem(at: file, to: new)
-        try synchronize(new)
+        try CloudDirectory.synchronize(new)
         guard rename(new.path, whole.path) == 0 else { throw failure("put in its place", new) }
         unlink(file.path)
     }
@@ -287,7 +283,7 @@ actor AssetDirectory: AssetStorage {
     }
 
     /// Whether a file of the asset's size is there.
-    nonisolated func has(_ asset: CloudAsset, owner: String) -> Bool { isThere(asset, owner: owner) ?? false }
+    nonisolated func has(_ asset: CloudAsset, owner: String) -> Bool { (try? isThere(asset, owner: owner)) == true }
 
     nonisolated func remove(_ asset: CloudAsset, owner: String) {
         guard let whole = try? place(asset, owner: owner, by: nil).whole, isUsable else { return }
@@ -360,7 +356,7 @@ actor AssetDirectory: AssetStorage {
         try shared?.checkOften()
         var (aging, missing): ([CloudAsset], [CloudAsset]) = ([], [])
         for asset in assets {
-            if isThere(asset, owner: owner) == false {
+            if try isThere(asset, owner: owner) == false {
                 missing.append(asset)
             } else if (time(of: asset, owner: owner) ?? .distantPast).timeIntervalSinceNow < -Self.freshAge {
                 aging.append(asset)
@@ -371,8 +367,8 @@ actor AssetDirectory: AssetStorage {
     }
 
     /// Whether a file of the asset's size is there; `nil` where that can't be told, as of a directory that can't be read.
-    private nonisolated func isThere(_ asset: CloudAsset, owner: String) -> Bool? {
-        guard let whole = try? place(asset, owner: owner, by: nil).whole else { return false }
+    private nonisolated func isThere(_ asset: CloudAsset, owner: String) throws(CloudError) -> Bool? {
+        let whole = try place(asset, owner: owner, by: nil).whole
         var status = stat()
         guard lstat(whole.path, &status) == 0 else { return errno == ENOENT || errno == ENOTDIR ? false : nil }
         return status.st_mode & S_IFMT == S_IFREG && Int64(status.st_size) == asset.size
@@ -401,23 +397,14 @@ actor AssetDirectory: AssetStorage {
         return (Set(digests), byte == .max ? nil : Hexadecimal.text(CollectionOfOne(byte + 1)))
     }
 
-    private func synchronize(_ url: URL) throws {
-        let descriptor = open(url.path, O_RDONLY | O_CLOEXEC)
-        guard descriptor >= 0 else { throw failure("open", url) }
-        defer { close(descriptor) }
-        guard fsync(descriptor) == 0 else { throw failure("make durable", url) }
-    }
-
-    private func failure(_ what: String, _ url: URL) -> CloudError {
-        let number = errno
-        let message = "cannot \(what) \(url.path): \(String(cString: strerror(number)))"
-        return number == ENOSPC || number == EDQUOT ? noRoom(message) : CloudError(.internalError, message)
-    }
+    /// The error of a system call that has just failed.
+    private func failure(_ what: String, _ url: URL) -> CloudError { Self.failure(Folder.failure(what, url.path)) }
 
     /// A disk or a quota that is full is the server's. To the client it is as if the account were full: a person has to act.
-    private func noRoom(_ message: String) -> CloudError {
-        var error = CloudError(.quotaExceeded, message)
-        error.publicReason = "the server has no room for the content"
-        return error
+    private static func failure(_ error: any Error) -> CloudError {
+        guard let error = error as? StoreError, error.code == .diskFull else { return CloudError(storage: error) }
+        var failure = CloudError(.quotaExceeded, error.message)
+        failure.publicReason = "the server has no room for the content"
+        return failure
     }
 }

@@ -100,6 +100,21 @@ struct CloudDirectory: Sendable {
         defer { close(descriptor) }
         guard fsync(descriptor) == 0 else { throw failure("make durable", url) }
     }
+
+    /// Makes a directory durable and moves it to its place, where nothing but an empty folder may be.
+    ///
+    /// - Parameter filesAreDurable: Whether its files are durable already, but for their names.
+    static func put(_ url: URL, at place: URL, filesAreDurable: Bool) throws {
+        for name in try FileManager.default.subpathsOfDirectory(atPath: url.path) {
+            let item = url.appendingPathComponent(name)
+            var status = stat()
+            guard lstat(item.path, &status) == 0 else { throw failure("look at", item) }
+            if !filesAreDurable || status.st_mode & S_IFMT == S_IFDIR { try synchronize(item) }
+        }
+        try synchronize(url)
+        guard rename(url.path, place.path) == 0 else { throw failure("make", place) }
+        try synchronize(place.deletingLastPathComponent())
+    }
 }
 
 /// A directory that is filled beside its place, hidden, and comes there whole or not at all.
@@ -143,14 +158,6 @@ struct PendingDirectory: ~Copyable {
     /// Makes all folders durable and moves the directory to its place, where nothing but an empty folder may be.
     borrowing func commit() throws {
         try FileManager.default.removeItem(at: url.appendingPathComponent(Self.lockFile))
-        for name in try FileManager.default.subpathsOfDirectory(atPath: url.path) {
-            let item = url.appendingPathComponent(name)
-            var status = stat()
-            guard lstat(item.path, &status) == 0, status.st_mode & S_IFMT == S_IFDIR else { continue }
-            try CloudDirectory.synchronize(item)
-        }
-        try CloudDirectory.synchronize(url)
-        guard rename(url.path, place.path) == 0 else { throw CloudDirectory.failure("make", place) }
-        try CloudDirectory.synchronize(place.deletingLastPathComponent())
+        try CloudDirectory.put(url, at: place, filesAreDurable: true)
     }
 }

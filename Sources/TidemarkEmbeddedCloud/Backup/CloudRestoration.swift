@@ -220,9 +220,8 @@ public struct CloudRestoration: Sendable {
                 try rows.beginIncarnation(
                     Data(EmbeddedCloud.systemRandom(16)), at: try rows.highestChange() + CloudEngine.leap + more)
             }
-            // Nothing of it is in the log when that goes.
+            // Nothing of it is in the log when that goes: all is in the file, and durable there.
             try queue.writeWithoutTransaction { db in try db.execute(sql: "PRAGMA wal_checkpoint(TRUNCATE)") }
         }
-        try CloudDirectory.synchronize(url)
     }
 }

@@ -35,11 +35,6 @@ extension EmbeddedCloud {
 
     /// Makes all files of a directory durable and moves it to its place, where nothing but an empty folder may be.
     package static func put(_ directory: URL, at place: URL) throws {
-        for name in try FileManager.default.subpathsOfDirectory(atPath: directory.path) {
-            try CloudDirectory.synchronize(directory.appendingPathComponent(name))
-        }
-        try CloudDirectory.synchronize(directory)
-        guard rename(directory.path, place.path) == 0 else { throw CloudDirectory.failure("make", place) }
-        try CloudDirectory.synchronize(place.deletingLastPathComponent())
+        try CloudDirectory.put(directory, at: place, filesAreDurable: false)
     }
 }

@@ -67,6 +67,8 @@ import TidemarkSync
         #expect(try devices.asset("r") == id)
         let report = try devices.verified()
         #expect(report.notDownloaded == 0)
+        // Each byte was asked for once, and none behind the end.
+        #expect(devices.database.downloads.reduce(0) { $0 + $1.count } == picture.count)
         let fetched = devices.database.downloads.count
         try await devices.access.download([id], priority: .userInitiated, progress: nil)
         #expect(devices.database.downloads.count == fetched)
@@ -227,7 +229,7 @@ import TidemarkSync
         try await devices.viewer.set("r0", ["caption": .string("edited, and not sent")])
         try await devices.viewer.delete("r1")
         let removal = try await AssetCleaning(devices.viewer.container, stores: [devices.viewer.store]).evict(Set(ids))
-        #expect(removal.assets == 1 && removal.kept == 2)
+        #expect(removal.assets == 1 && removal.kept == 2 && removal.bytes == Int64(LazyDevices.picture(2).count))
         #expect(ids.map { devices.isHere($0) } == [true, true, false])
     }
 
@@ -325,6 +327,22 @@ import TidemarkSync
         try await devices.access.download([id], priority: .userInitiated, progress: nil)
         #expect(try devices.content(id) == LazyDevices.picture(1))
         _ = try devices.verified()
+    }
+
+    @Test func `a damaged file that gets a content's name while the content comes gives way to it`() async throws {
+        let devices = try await LazyDevices()
+        let picture = LazyDevices.picture(1)
+        try await LazyDevices.save(picture, as: "r", on: devices.maker)
+        try await devices.sync()
+        let id = try devices.asset("r")
+        let place = AssetFiles.url(of: id, in: devices.viewer.container.assets)
+        devices.database.beforeDownload { _ in
+            try? FileManager.default.createDirectory(at: place.deletingLastPathComponent(), withIntermediateDirectories: true)
+            try? Data(repeating: 7, count: picture.count).write(to: place)
+        }
+        try await devices.access.download([id], priority: .userInitiated, progress: nil)
+        #expect(try devices.content(id) == picture)
+        #expect(try devices.verified().notDownloaded == 0)
     }
 
     @Test func `a content that is not what its identifier says never has its name`() async throws {
