@@ -15,6 +15,7 @@ caught (by which suites), survived, unbuildable, or timeout, which counts as cau
 import argparse
 import fnmatch
 import hashlib
+import itertools
 import json
 import os
 import pathlib
@@ -72,7 +73,7 @@ def planted():
 
 
 def draw(count, seed, chosen):
-    """As many mutants of each rule, spread over its files and operators."""
+    """As many mutants of each rule, spread over its files and operators; the rules in turn, so that a run that is ended has judged some of each."""
     listed = subprocess.run(["git", "ls-files", "Sources", "CSupport"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
     drawn = []
     for index, rule in enumerate(chosen):
@@ -90,8 +91,8 @@ def draw(count, seed, chosen):
             for group in order:
                 if groups[group] and len(taken) < share:
                     taken.append(groups[group].pop())
-        drawn += taken
-    return drawn
+        drawn.append(taken)
+    return [mutant for turn in itertools.zip_longest(*drawn) for mutant in turn if mutant]
 
 
 def run(command, folder, seconds, log):
