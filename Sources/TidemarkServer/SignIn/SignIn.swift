@@ -167,7 +167,7 @@ struct SignIn: Sendable {
     var operations: [Operation] {
         [
             Operation(
-                "session.begin", .post, "/tidemark/1/{container}/{environment}/session", body: .bytes(most: 16 << 10),
+                SyncFailure.signInOperation, .post, "/tidemark/1/{container}/{environment}/session", body: .bytes(most: 16 << 10),
                 isOpen: true,
                 isChanging: true
             ) { try await begin($0) },
