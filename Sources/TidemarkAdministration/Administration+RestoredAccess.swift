@@ -6,14 +6,13 @@ import TidemarkModel
 /// Accounts that have access again after whole requests of theirs were refused.
 extension Administration {
     /// The codes of whole requests that are refused until a person acts. Others pass, or are answers that a device expects.
-    static let lastingCodes: Set = ["AUTHENTICATION_FAILED", "AUTHENTICATION_REQUIRED", quotaCode]
-    private static let quotaCode = "QUOTA_EXCEEDED"
+    private static let lastingCodes: Set = ["AUTHENTICATION_FAILED", "AUTHENTICATION_REQUIRED", SyncFailure.quotaExceeded]
 
     /// Whether a failure is of a whole request, which is refused until a person acts.
     static func isOfAccess(_ failure: SyncFailure) -> Bool { failure.record.isEmpty && lastingCodes.contains(failure.code) }
 
     /// Returns the failures whose reason is gone: the account can be used, and the session that was refused is good or the account has signed in
-    /// again since; or the account has no quota any more.
+    /// again since; or the account's own quota was full, and it has none any more.
     ///
     /// It asks for accounts and sessions as they are: servers note nothing of requests that go well.
     ///
@@ -24,8 +23,8 @@ extension Administration {
         var (restored, sessions): (Set<SyncFailure>, [String: [Session]]) = ([], [:])
         for failure in failures where Self.isOfAccess(failure) {
             guard let account = accounts[failure.account], account.status == .available else { continue }
-            guard failure.code != Self.quotaCode else {
-                if account.quota == .max { restored.insert(failure) }
+            guard failure.code != SyncFailure.quotaExceeded else {
+                if failure.isOfOwnQuota, account.quota == .max { restored.insert(failure) }
                 continue
             }
             if sessions[account.id] == nil { sessions[account.id] = try await credentials.sessions(of: account.id) }

@@ -64,7 +64,8 @@ extension Administration {
     }
 
     /// Hides what the actor may not see. What a developer sees with an account's consent is in the audit log.
-    private func visible(_ failures: [SyncFailure]) async throws -> [KnownSyncFailure] {
+    private func visible(_ stored: [SyncFailure]) async throws -> [KnownSyncFailure] {
+        let failures = isOperator ? stored : SyncFailure.withoutTriedAccounts(stored)
         var consents: [String: Bool] = [:]
         // The containers where something was shown with consent, by the account.
         var shown: [String: Set<String>] = [:]
@@ -80,9 +81,11 @@ extension Administration {
                 isOperator || account.isEmpty
                 ? accounts[account]?.email ?? account : userRecordName(ofAccount: account, in: failure.container)
             let maySeePrivate = maySeePrivate(StoreEnvironment(rawValue: failure.environment) ?? .production)
-            var maySee = failure.scope == .public || maySeePrivate
+            // Why a sign-in was refused may tell which addresses have an account.
+            let isForOperators = !isOperator && failure.operation == SyncFailure.signInOperation
+            var maySee = !isForOperators && (failure.scope == .public || maySeePrivate)
             // What is shared is its owner's, whom the error doesn't name: who takes part can't allow others what is in it.
-            if !maySee, failure.scope != .shared, !account.isEmpty {
+            if !maySee, !isForOperators, failure.scope != .shared, !account.isEmpty {
                 if consents[account] == nil { consents[account] = try await hasConsent(of: account, in: failure.container) }
                 maySee = consents[account] == true
                 if maySee { shown[account, default: []].insert(failure.container) }

@@ -267,10 +267,6 @@ import TidemarkModel
         let anna = try await fixture.browser(fixture.anna)
         let quiet = await anna.get("", ["c": ConsoleFixture.journal]).text
         #expect(!quiet.contains("See why"))
-        // An account without a quota has room again.
-        var ben = fixture.ben
-        ben.quota = 1_000
-        try await fixture.cloud.update(ben)
         #expect(quiet.contains("239 requests in the last hour, 10 of them failed: 9 refused (4xx), 1 in the server (5xx)"))
         try await fixture.credentials.record(
             (0..<5).map { failure("why", environment: "development", of: fixture.cleo.id, record: "r\($0)") } + [

@@ -87,7 +87,8 @@ import TidemarkModel
         var cleo = fixture.cleo
         cleo.quota = 1_000
         try await fixture.cloud.update(cleo)
-        try await fixture.credentials.record([refusal(of: cleo.id, by: "", code: "QUOTA_EXCEEDED")])
+        let reason = "an asset needs 1000 bytes, and does not fit into \(SyncFailure.ownStorage)"
+        try await fixture.credentials.record([refusal(of: cleo.id, by: "", code: "QUOTA_EXCEEDED", reason: reason)])
         let anna = try await fixture.browser(fixture.anna)
         #expect(await warning(anna) != nil)
         cleo.quota = .max
@@ -95,11 +96,32 @@ import TidemarkModel
         #expect(await warning(anna) == nil)
     }
 
+    @Test(
+        arguments: [
+            (nil, "the server has no room for the content"), (nil, "an asset has 50000000 bytes at the most"),
+            (.shared, "an asset needs 1000 bytes, and does not fit into the storage of the zone's owner"),
+            (.shared, "the content has 1000 bytes, and does not fit into what is left of \(SyncFailure.ownStorage)"),
+        ] as [(DatabaseScope?, String)])
+    func `an account without a quota is warned of while it is refused for another reason than its own quota`(
+        scope: DatabaseScope?, reason: String
+    ) async throws {
+        let fixture = try await ConsoleFixture()
+        var cleo = fixture.cleo
+        cleo.quota = .max
+        try await fixture.cloud.update(cleo)
+        var failure = refusal(of: cleo.id, by: "", code: "QUOTA_EXCEEDED", reason: reason)
+        failure.scope = scope
+        try await fixture.credentials.record([failure])
+        let anna = try await fixture.browser(fixture.anna)
+        #expect(await warning(anna) != nil)
+        #expect(await !errors(anna).contains("access restored since"))
+    }
+
     @Test func `refused sign-ins have a line for each account, and one for all that is no account`() async throws {
         let fixture = try await ConsoleFixture()
         func signIn(_ account: String?) -> SyncFailure {
             refusal(
-                of: "", by: account.map(SyncFailure.sender(ofSignInTo:)) ?? "", operation: "session.begin",
+                of: "", by: account.map(SyncFailure.sender(ofSignInTo:)) ?? "", operation: SyncFailure.signInOperation,
                 reason: account == nil ? "no such account" : "the e-mail address or the password is wrong")
         }
         try await fixture.credentials.record([
@@ -115,9 +137,11 @@ import TidemarkModel
         // No session was refused.
         #expect(!page.contains("the session has ended"))
         #expect(await warning(anna) == nil)
-        // A developer learns nothing of accounts.
+        // A developer learns nothing of accounts: who tries an address can't tell by the list whether it has one.
         let ben = try await fixture.browser(fixture.ben)
         let seen = await errors(ben)
-        #expect(seen.contains("no such account") && !seen.contains(fixture.cleo.email))
+        #expect(seen.components(separatedBy: "<code>AUTHENTICATION_FAILED</code> session.begin").count == 2)
+        #expect(seen.contains("4 times since") && !seen.contains("no such account") && !seen.contains(fixture.cleo.email))
+        #expect(!seen.contains("the password is wrong") && seen.contains("<span class=\"quiet-text\">for operators</span>"))
     }
 }

@@ -341,7 +341,7 @@ extension CloudEngine.Caller {
         guard scope != .shared else { return CloudError(.quotaExceeded, "\(needs) the storage of the zone's owner") }
         return CloudError(
             .quotaExceeded,
-            "\(needs) the account's storage: \(used) of \(quota) bytes are used, and uploads that have begun need \(reserved). Remove "
+            "\(needs) \(SyncFailure.ownStorage): \(used) of \(quota) bytes are used, and uploads that have begun need \(reserved). Remove "
                 + "something, or ask who runs the server for a larger quota")
     }
 }

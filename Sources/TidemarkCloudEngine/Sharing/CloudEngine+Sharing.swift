@@ -82,7 +82,7 @@ extension CloudEngine {
             in: zone.id)
         try touch(&stored, in: &zone, change, caller, rows)
         if let title, try rows.used(by: caller.user) > caller.quota {
-            throw CloudError(.quotaExceeded, "the account's storage is full, and the title '\(title.prefix(20))' needs room")
+            throw CloudError(.quotaExceeded, "\(SyncFailure.ownStorage) is full, and the title '\(title.prefix(20))' needs room")
         }
         try note(.created, of: stored, value: "\(publicPermission)", caller, rows)
         return stored

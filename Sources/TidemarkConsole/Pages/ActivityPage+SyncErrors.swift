@@ -189,7 +189,7 @@ extension ActivityPage {
         let isOfAccount = context.administration.isOperator && !failure.account.isEmpty && !known.isOfDeletedAccount
         let account = address("account", of: failure, [("id", known.account)])
         switch failure.code {
-        case "QUOTA_EXCEEDED" where isOfAccount: return [("The account’s quota", account.at("quota"))]
+        case SyncFailure.quotaExceeded where isOfAccount: return [("The account’s quota", account.at("quota"))]
         case "AUTHENTICATION_FAILED" where isOfAccount, "AUTHENTICATION_REQUIRED" where isOfAccount:
             return [("The account and its sessions", account)]
         default: break

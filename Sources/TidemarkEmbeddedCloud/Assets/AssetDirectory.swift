@@ -216,7 +216,11 @@ actor AssetDirectory: AssetStorage {
         // One that a server leaves behind that ends meanwhile goes with the uploads that nobody goes on with.
         let new = uploads.appendingPathComponent("\(whole.lastPathComponent)-\(UUID().uuidString)")
         defer { unlink(new.path) }
-        try FileManager.default.copyItem(at: file, to: new)
+        do {
+            try FileManager.default.copyItem(at: file, to: new)
+        } catch let error as CocoaError where error.code == .fileWriteOutOfSpace {
+            throw StoreError(.diskFull, "cannot copy \(file.path) to \(new.path): there is no room")
+        }
         try CloudDirectory.synchronize(new)
         guard rename(new.path, whole.path) == 0 else { throw failure("put in its place", new) }
         unlink(file.path)

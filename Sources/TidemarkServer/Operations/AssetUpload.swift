@@ -1,6 +1,7 @@
 import Foundation
 import NIOCore
 import TidemarkCloud
+import TidemarkCloudEngine
 import TidemarkModel
 import TidemarkSQLite
 
@@ -84,7 +85,8 @@ actor AssetUpload {
 
     /// - Parameter bytes: How many bytes the content has. How many are left is the owner's to know, who may be somebody else.
     static func noRoom(for bytes: String) -> CloudError {
-        CloudError(.quotaExceeded, "the content has \(bytes) bytes, and does not fit into what is left of the account's storage")
+        CloudError(
+            .quotaExceeded, "the content has \(bytes) bytes, and does not fit into what is left of \(SyncFailure.ownStorage)")
     }
 }
 

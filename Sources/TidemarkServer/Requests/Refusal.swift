@@ -57,7 +57,7 @@ struct Refusal: Error {
 
     /// Names the account whose sign-in is refused, for operators alone.
     ///
-    /// - Parameter account: Its identifier; `nil` where the cloud has no such account. What was typed is not told: it may be a password.
+    /// - Parameter account: Its identifier; `nil` where the cloud has no such account. What was typed is left out: it may be a password.
     func ofSignIn(to account: String?) -> Refusal {
         var refusal = self
         if let account { refusal.triedAccount = account } else { refusal.reasonForOperators = "no such account" }

@@ -167,7 +167,7 @@ struct SignIn: Sendable {
     var operations: [Operation] {
         [
             Operation(
-                "session.begin", .post, "/tidemark/1/{container}/{environment}/session", body: .bytes(most: 16 << 10),
+                SyncFailure.signInOperation, .post, "/tidemark/1/{container}/{environment}/session", body: .bytes(most: 16 << 10),
                 isOpen: true,
                 isChanging: true
             ) { try await begin($0) },
@@ -212,7 +212,7 @@ struct SignIn: Sendable {
             email: email, password: password, code: code, container: call.container, environment: call.environment, kind: .device,
             device: device ?? call.headers[.userAgent] ?? "", system: system, address: call.address, deviceToken: deviceToken)
         guard case .signedIn(let token) = result else {
-            // Asked whether or not there is one, so that the time tells nothing.
+            // It is looked up whether or not there is one, so that both take the same time.
             throw Self.refusal(of: result, isCodeGiven: !code.isEmpty).ofSignIn(to: try await cloud.account(email)?.id)
         }
         let name = EmbeddedCloud.userRecordName(token.session.account, in: call.container)

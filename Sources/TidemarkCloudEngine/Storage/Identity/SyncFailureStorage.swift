@@ -81,6 +81,38 @@ package struct SyncFailure: Hashable, Sendable {
         sender.hasPrefix(Self.signInPrefix) ? String(sender.dropFirst(Self.signInPrefix.count)) : nil
     }
 
+    /// The operation by which a device signs in.
+    package static let signInOperation = "session.begin"
+
+    /// Makes refused sign-ins equal that differ only in the account that was tried or in the reason, and adds up equal ones: neither tells which
+    /// addresses have an account. Other failures stay as they are.
+    ///
+    /// - Parameter failures: The newest first.
+    package static func withoutTriedAccounts(_ failures: [SyncFailure]) -> [SyncFailure] {
+        var (result, places): ([SyncFailure], [SyncFailure: Int]) = ([], [:])
+        for var failure in failures {
+            guard failure.operation == signInOperation else {
+                result.append(failure)
+                continue
+            }
+            (failure.sender, failure.reason) = ("", "")
+            if let place = places[failure.kind] {
+                result[place].add(failure)
+            } else {
+                places[failure.kind] = result.count
+                result.append(failure)
+            }
+        }
+        return result
+    }
+
+    /// How reasons name the storage that an account's own quota bounds.
+    package static let ownStorage = "the account's storage"
+
+    /// Whether the account's own quota was full. A server without room, a content that is too large and the full storage of another owner have
+    /// the same code.
+    package var isOfOwnQuota: Bool { code == Self.quotaExceeded && scope != .shared && reason.contains(Self.ownStorage) }
+
     /// What was refused to which device and why, without when and how often: equal failures have one. Reasons have sizes and times, which differ
     /// with each attempt: their numbers make no difference. Nor does the reason of a conflict, which has versions.
     package var kind: SyncFailure {
@@ -128,6 +160,8 @@ package struct SyncFailure: Hashable, Sendable {
 
     /// The code of a change that was made from an older version. It is no fault: the device merges, and sends again.
     package static let conflict = "CONFLICT"
+    /// The code of what has no room.
+    package static let quotaExceeded = "QUOTA_EXCEEDED"
 
     /// Cuts texts that came from a client to what a row has room for. A conflict loses its zone: conflicts of a session in all zones are one row.
     ///
