@@ -13,6 +13,7 @@ caught (by which suites), survived, unbuildable, or timeout, which counts as cau
 """
 
 import argparse
+import concurrent.futures
 import fnmatch
 import hashlib
 import itertools
@@ -95,11 +96,11 @@ def draw(count, seed, chosen):
     return [mutant for turn in itertools.zip_longest(*drawn) for mutant in turn if mutant]
 
 
-def run(command, folder, seconds, log):
+def run(command, folder, seconds, log, environment=None):
     """The code that a command ended with; None where it did not end in time. All that it starts ends with it."""
     with open(log, "wb") as output:
         process = subprocess.Popen(command, cwd=folder, stdout=output, stderr=subprocess.STDOUT, start_new_session=True,
-                                   env=os.environ | {"SWIFT_BACKTRACE": "enable=no"})
+                                   env=os.environ | {"SWIFT_BACKTRACE": "enable=no"} | (environment or {}))
         try:
             return process.wait(seconds)
         except subprocess.TimeoutExpired:
@@ -160,29 +161,74 @@ class Workshop:
                 plan.undo()
                 sys.exit(f"mutants: the mutants can't be built together; {self.log} says why")
 
-    def judge_chosen(self, number, mutant):
-        """Runs the tests with one of the mutants that are planted."""
-        rule, stage = rules.RULES[mutant["rule"]], "first"
+    def suites(self):
+        """The suites of all tests, but those that are left out."""
+        command = [str(self.options.bundle), "--testing-library", "swift-testing", "--list-tests"] if self.options.bundle else ["swift", "test", "list", "--skip-build"]
+        listed = subprocess.run(command, cwd=self.folder, capture_output=True, text=True, check=True).stdout
+        names = sorted({match[1] for match in re.finditer(r"^(\w+\.\w+)/", listed, re.M)})
+        return [name for name in names if not (self.options.skip and re.search(self.options.skip, name))]
+
+    def find_reached(self, plan):
+        """Runs each suite without a mutant. Returns, for each, its seconds and the mutants that it comes to."""
+        place = self.options.folder / "reached.json"
+        commit = subprocess.run(["git", "rev-parse", "HEAD"], cwd=self.folder, capture_output=True, text=True, check=True).stdout.strip()
+        kept = json.loads(place.read_text()) if place.exists() else {}
+        ids = sorted(mutant["id"] for mutant in plan.mutants.values())
+        if kept.get("commit") != commit or not set(ids) <= set(kept["mutants"]):
+            kept = {"commit": commit, "mutants": ids, "suites": {}}
+        known = kept["suites"]
+        names = [name for name in self.suites() if name not in known]
+        print(f"{len(names)} suites are run without a mutant", flush=True)
+
+        def look(name):
+            file, log = self.options.folder / f"reached-{name}", self.options.folder / f"log-{name}"
+            file.write_bytes(bytes(switches.SIZE))
+            began = time.monotonic()
+            state, by = self.test(f"^{re.escape(name)}/", "first", log, {"TIDEMARK_MUTANTS_REACHED": str(file)})
+            seconds = round(time.monotonic() - began, 1)
+            reached = [plan.mutants[number]["id"] for number, byte in enumerate(file.read_bytes()) if byte]
+            file.unlink()
+            log.unlink()
+            return name, {"seconds": seconds, "reached": reached} if state == "survived" else {"failed": by}
+
+        with concurrent.futures.ThreadPoolExecutor(self.options.at_once) as pool:
+            for name, found in pool.map(look, names):
+                if "failed" in found:
+                    # What fails without a mutant says nothing of one.
+                    print(f"{name} fails without a mutant: {found['failed']}", flush=True)
+                    continue
+                known[name] = found
+                replace(place, kept)
+        return known
+
+    def judge_chosen(self, number, mutant, suites):
+        """Runs the suites that come to one of the mutants that are planted, the shortest first, until one fails."""
         began = time.monotonic()
-        os.environ["TIDEMARK_MUTANT"] = str(number)
-        try:
-            state, by = self.test(rule["first"], "first")
-            if state == "survived" and not self.options.first_only:
-                state, by = self.test(None, "all")
-                stage = "all"
-        finally:
-            del os.environ["TIDEMARK_MUTANT"]
+        environment = {"TIDEMARK_MUTANT": str(number)}
+        log = self.options.folder / f"log-{number}"
+        coming = sorted((found["seconds"], name) for name, found in suites.items() if mutant["id"] in found["reached"])
+        state, by, stage = "survived", [], f"{len(coming)} that come to it"
+        for _, name in coming:
+            state, by = self.test(f"^{re.escape(name)}/", "first", log, environment)
+            if state != "survived":
+                by, stage = by or [name], name
+                break
+        if state == "survived" and not self.options.first_only:
+            state, by = self.test(None, "all", log, environment)
+            stage = "all"
+        log.unlink(missing_ok=True)
         return {"state": state, "by": by, "suites": stage, "seconds": round(time.monotonic() - began)}
 
-    def test(self, pattern, kind):
+    def test(self, pattern, kind, log=None, environment=None):
         """(what came of it, the tests that failed)."""
+        log = log or self.log
         command = ["swift", "test", "--skip-build", *AT_ONCE, *(["--filter", pattern] if pattern else [])]
         if self.options.bundle:
             command = [str(self.options.bundle), "--testing-library", "swift-testing", *AT_ONCE, *(["--filter", pattern] if pattern else [])]
-        code = run(command, self.folder, LONGEST[kind], self.log)
+        code = run(command, self.folder, LONGEST[kind], log, environment)
         if code is None:
-            return "timeout", failed_tests(self.log)
-        return ("survived" if code == 0 else "caught"), failed_tests(self.log)
+            return "timeout", failed_tests(log)
+        return ("survived" if code == 0 else "caught"), failed_tests(log)
 
     def run_command(self, command):
         """Runs tests that build what they need."""
@@ -221,6 +267,13 @@ class Workshop:
             return {"state": state, "by": by, "suites": stage, "build": round(built), "seconds": round(time.monotonic() - began)}
         finally:
             place.write_text(text)
+
+
+def replace(place, value):
+    """Writes a file of JSON as a whole."""
+    unfinished = place.with_suffix(".new")
+    unfinished.write_text(json.dumps(value, indent=1))
+    unfinished.replace(place)
 
 
 def described(mutant):
@@ -264,6 +317,8 @@ def main():
     parser.add_argument("--most", type=int, help="mutants of this run, at the most")
     parser.add_argument("--first-only", action="store_true", help="only the suites that are likely to catch it; what survives them is judged again later")
     parser.add_argument("--folder", type=pathlib.Path, default=ROOT / ".build/mutants", help="where the copy, the log and the results are (.build/mutants)")
+    parser.add_argument("--at-once", type=int, default=2, help="with --together: suites that run beside each other (2)")
+    parser.add_argument("--skip", help="with --together: suites that are not run, a regular expression")
     parser.add_argument("--inplace", action="store_true", help="plants them in this project itself, whose changes are committed")
     parser.add_argument("--bundle", type=pathlib.Path, help="the program of the tests, in place of swift test")
     parser.add_argument("--build-argument", action="append", default=[], help="an argument for each build")
@@ -285,7 +340,7 @@ def main():
             print(f"{mutant['id']} {mutant['rule']}, {mutant['operator']}: {mutant['file']}:{mutant['line']}\n  - {mutant['before'].strip()}\n  + {mutant['after'].strip()}")
         return print(f"{len(chosen)} mutants")
     waiting = [mutant for mutant in chosen
-               if options.again or mutant["id"] not in results or (results[mutant["id"]].get("suites") == "first" and results[mutant["id"]]["state"] == "survived")]
+               if options.again or mutant["id"] not in results or (results[mutant["id"]].get("suites") != "all" and results[mutant["id"]]["state"] == "survived")]
     print(f"{len(chosen)} mutants, {len(waiting)} to be judged", flush=True)
     if options.together:
         waiting = [mutant for mutant in waiting if mutant["file"].endswith(".swift")]
@@ -296,28 +351,27 @@ def main():
         options.folder.mkdir(parents=True, exist_ok=True)
         workshop = Workshop(options)
         workshop.prepare(any("command" not in rules.RULES[mutant["rule"]] or not options.first_only for mutant in waiting))
-    judged = enumerate(waiting, 1)
+    def note(count, mutant, result):
+        results[mutant["id"]] = result | {"mutant": described(mutant)}
+        replace(place, results)
+        by = f" by {result['by'][0]}" if result.get("by") else ""
+        print(f"{count} of {len(waiting)}: {result['state']}{by}, {result.get('seconds', 0)} s: {mutant['file']}:{mutant['line']} ({mutant['rule']}, "
+              f"{mutant['operator']})", flush=True)
+
     if options.together and waiting:
         plan = workshop.build_together(waiting)
         for mutant in plan.left_out:
             results.setdefault(mutant["id"], {"state": "unbuildable", "mutant": described(mutant)})
-        judged, waiting = list(plan.mutants.items()), list(plan.mutants)
-        # What fails without a mutant says nothing of one.
-        for pattern in sorted({rules.RULES[mutant["rule"]]["first"] for _, mutant in judged}):
-            state, by = workshop.test(pattern, "first")
-            if state != "survived":
-                sys.exit(f"mutants: the tests of {pattern} fail without a mutant: {by}")
-    for number, mutant in judged:
-        result = (workshop.judge_chosen(number, mutant) if options.together else workshop.judge(mutant)) | {"mutant": described(mutant)}
-        results[mutant["id"]] = result
-        unfinished = place.with_suffix(".new")
-        unfinished.write_text(json.dumps(results, indent=1))
-        unfinished.replace(place)
-        by = f" by {result['by'][0]}" if result.get("by") else ""
-        print(f"{number} of {len(waiting)}: {result['state']}{by}, {result.get('seconds', 0)} s: {mutant['file']}:{mutant['line']} ({mutant['rule']}, "
-              f"{mutant['operator']})", flush=True)
-    if options.together and waiting:
+        waiting = list(plan.mutants.values())
+        suites = workshop.find_reached(plan)
+        with concurrent.futures.ThreadPoolExecutor(options.at_once) as pool:
+            judging = {pool.submit(workshop.judge_chosen, number, mutant, suites): mutant for number, mutant in plan.mutants.items()}
+            for count, judged in enumerate(concurrent.futures.as_completed(judging), 1):
+                note(count, judging[judged], judged.result())
         plan.undo()
+    else:
+        for count, mutant in enumerate(waiting, 1):
+            note(count, mutant, workshop.judge(mutant))
     report(results)
 
 

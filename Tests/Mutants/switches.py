@@ -1,4 +1,5 @@
-"""Plants many mutants in one build. Each is chosen when a program starts, by its number in TIDEMARK_MUTANT.
+"""Plants many mutants in one build. Each is chosen when a program starts, by its number in TIDEMARK_MUTANT. A program notes the numbers of those that
+it comes to in the file that TIDEMARK_MUTANTS_REACHED names, a byte for each.
 
 A mutant that can't be built beside the code it replaces is taken out, and the rest is built again."""
 
@@ -7,6 +8,8 @@ import re
 
 import operators
 
+# Bytes of the file of those that are reached: more than there are mutants in one build.
+SIZE = 65_536
 # What the switched lines call; one of it in each module.
 MUTANT = """\
 import Foundation
@@ -14,14 +17,25 @@ import Foundation
 /// Chooses the mutant that the environment names.
 enum Mutant {
     private static let active = getenv("TIDEMARK_MUTANT").flatMap { Int(String(cString: $0)) } ?? 0
+    private nonisolated(unsafe) static let reached: UnsafeMutablePointer<UInt8>? = {
+        guard let path = getenv("TIDEMARK_MUTANTS_REACHED") else { return nil }
+        let file = open(path, O_RDWR | O_CLOEXEC)
+        guard file >= 0 else { return nil }
+        defer { close(file) }
+        guard let bytes = mmap(nil, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0), bytes != MAP_FAILED else { return nil }
+        return bytes.assumingMemoryBound(to: UInt8.self)
+    }()
 
-    @inline(never) static func isActive(_ number: Int) -> Bool { active == number }
+    @inline(never) static func isActive(_ number: Int) -> Bool {
+        reached?[number] = 1
+        return active == number
+    }
     static func flipped(_ number: Int, _ value: Bool) -> Bool { isActive(number) ? !value : value }
     static func number<T: Numeric>(_ number: Int, _ value: T) -> T { isActive(number) ? value + 1 : value }
     static func least<T: Comparable>(_ number: Int, _ values: T...) -> T { isActive(number) ? values.max()! : values.min()! }
     static func greatest<T: Comparable>(_ number: Int, _ values: T...) -> T { isActive(number) ? values.min()! : values.max()! }
 }
-"""
+""".replace("SIZE", str(SIZE))
 
 
 def declaration(number, precedence, operands, before, after):
