@@ -144,6 +144,10 @@ class Workshop:
             subprocess.run(["git", "pull", "--quiet", "--ff-only"], cwd=self.folder, check=True)
         if builds and self.build() != 0:
             sys.exit(f"mutants: the copy can't be built as it is; {self.log} says why")
+        if self.options.together and not self.options.bundle:
+            # Run by itself: of two 'swift test' in one folder the second waits for the first.
+            bundle = self.folder / ".build/debug/tidemarkPackageTests.xctest"
+            self.options.bundle, self.options.at_once = (bundle, self.options.at_once) if bundle.is_file() else (None, 1)
 
     def build(self):
         return run(self.locked(BUILD + self.options.build_argument), self.folder, LONGEST["build"], self.log)
@@ -350,7 +354,10 @@ def main():
             sys.exit("mutants: there is no swift")
         options.folder.mkdir(parents=True, exist_ok=True)
         workshop = Workshop(options)
-        workshop.prepare(any("command" not in rules.RULES[mutant["rule"]] or not options.first_only for mutant in waiting))
+        # Those of one build are built with it.
+        builds = not options.together and any("command" not in rules.RULES[mutant["rule"]] or not options.first_only for mutant in waiting)
+        workshop.prepare(builds)
+
     def note(count, mutant, result):
         results[mutant["id"]] = result | {"mutant": described(mutant)}
         replace(place, results)
