@@ -48,7 +48,7 @@ static inline uint32_t tide_image_code(const char *name) { return tide_be32((con
 tide_status tide_heic_read(tide_image_source *from, tide_image *image);
 tide_status tide_tiff_read(tide_image_source *from, tide_image *image);
 
-/// Whether a brand, which has four bytes, is that of HEIC or of a format with the same layout.
+/// Tells whether a brand (four bytes) belongs to HEIC or to a format with the same layout.
 bool tide_heic_is_brand(const uint8_t *brand);
 
 #endif

@@ -9,7 +9,7 @@
 #include "tide_number.h"
 #include "tide_text.h"
 
-/// What a column's values are, as far as that decides its type.
+/// The kinds of values that a column has, as far as they decide its type.
 typedef struct evidence {
     uint8_t first_kind;
     bool has_booleans, has_integers, has_reals, has_other_text, texts_are_times, lists_have_integers, lists_have_reals, lists_have_strings,

@@ -11,13 +11,13 @@ extern "C" {
 /// Room for a number that `tide_number_localize` writes.
 enum { tide_local_number_limit = 64 };
 
-/// Writes a number with a decimal comma, such as 1.234,5, as JSON has it. Returns its length, or 0 when it is none.
+/// Writes a number with a decimal comma, such as 1.234,5, in the form of JSON. Returns its length, or 0 for a text that is no number.
 size_t tide_number_localize(const char *text, size_t length, char out[tide_local_number_limit]);
 
-/// Whether a text is an integer, without leading zeros.
+/// Tells whether a text is an integer without leading zeros.
 bool tide_text_is_integer(const char *text, size_t length);
 
-/// Whether a text is one of `true` and `false`, in small letters, capitals, or with one capital; `*value` says which.
+/// Tells whether a text is `true` or `false`, in small letters, capitals, or with one capital; `*value` gets which.
 bool tide_text_is_boolean(const char *text, size_t length, bool *value);
 
 /// Converts the cells of a column to values of its type; a row with one that can't be is rejected.

@@ -8,7 +8,7 @@ extension Administration {
     /// The codes of whole requests that are refused until a person acts. Others pass, or are answers that a device expects.
     private static let lastingCodes: Set = ["AUTHENTICATION_FAILED", "AUTHENTICATION_REQUIRED", SyncFailure.quotaExceeded]
 
-    /// Whether a failure is of a whole request, which is refused until a person acts.
+    /// Tells whether a failure refused a whole request, until a person acts.
     static func isOfAccess(_ failure: SyncFailure) -> Bool { failure.record.isEmpty && lastingCodes.contains(failure.code) }
 
     /// Returns the failures whose reason is gone: the account can be used, and the session that was refused is good or the account has signed in
@@ -33,11 +33,11 @@ extension Administration {
         return restored
     }
 
-    /// Whether a session of the account lets its device do what was refused.
+    /// Tells whether a session allows its device what was refused.
     private func restores(_ session: Session, _ failure: SyncFailure) -> Bool {
         guard session.container == failure.container, session.environment.rawValue == failure.environment else { return false }
         if session.id == failure.sender { return session.expires > credentials.time }
-        // What a device is called is not known where its session had ended already.
+        // A failure has no device name where the session had ended before the request.
         return session.began > failure.at && (failure.device.isEmpty || failure.device == session.device)
     }
 }

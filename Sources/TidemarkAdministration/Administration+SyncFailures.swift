@@ -20,9 +20,9 @@ extension Administration {
         /// The device that was refused; `nil` where it is not known, or the actor may not see it: what is public in production names no
         /// person's devices.
         package let device: SendingDevice?
-        /// Whether the account has access again, after a whole request was refused; `false` where ``isHidden`` is set.
+        /// Whether the account has got access again since its request was refused; `false` where ``isHidden`` is set.
         package let hasAccessAgain: Bool
-        /// The address of the account whose sign-in was refused; `nil` where there is none, and for developers.
+        /// The address of the account that a refused sign-in named; `nil` for an address without an account, and for developers.
         package let triedAccount: String?
     }
 

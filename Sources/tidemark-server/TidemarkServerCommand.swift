@@ -174,9 +174,7 @@ struct TidemarkServerCommand: AsyncParsableCommand {
             with: storage, isSecure: publicURL.map { $0.lowercased().hasPrefix("https:") } ?? (tlsCert != nil))
         // Commands that administer wait for no notification.
         guard !storage.databasePooler || storage.databaseDirect != nil else {
-            throw ValidationError(
-                "--database-direct is missing: a server behind a pooler needs the database's own address as well, because notifications between "
-                    + "servers don't pass a pooler")
+            throw ValidationError("--database-direct is missing: \(ServerConfiguration.Database.needsListenAddress)")
         }
         guard data != nil || storage.database != nil else {
             throw ValidationError("say which cloud: --data <directory>, or --database and --assets")

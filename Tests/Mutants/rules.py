@@ -70,6 +70,7 @@ ANSWERS = {
     "09481c8eab": "where as many fields have a value on both sides as the store has, the search for fields that only the store has finds none",
     "881737836f": "a single change in all of history brings nothing to which a delete rule or an owner applies, and the next change has both looked at",
     "be635bd283": "SELECT EXISTS always has a row, so the value for none is never taken",
+    "6ea63657fa": "SELECT EXISTS always has a row, so the value for none is never taken",
     "27266a4bf8": "an owner's first change is that of a zone, which no feed of records has: behind it comes the same as behind none",
     "83f33b82e2": "a participant's access begins with a number that the record of the share gets, and no deletion has",
     "58a68170d7": "the number is the capacity that is reserved, and changes no byte",

@@ -47,10 +47,7 @@ package struct OpenedDatabase: Sendable {
         ofBucket bucketMetrics: S3Metrics
     ) async throws(ServerError) {
         guard !serves || !place.isBehindPooler || place.listenAddress != nil else {
-            throw ServerError(
-                .options,
-                "a server behind a pooler needs the database's own address as well, because notifications between servers don't pass a pooler"
-            )
+            throw ServerError(.options, ServerConfiguration.Database.needsListenAddress)
         }
         do {
             var configuration = PostgresConfiguration(try PostgresAddress(place.address))

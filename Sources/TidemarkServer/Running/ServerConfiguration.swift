@@ -27,6 +27,9 @@ public struct ServerConfiguration: Sendable {
 
     /// A database and what has the assets, for a cloud that several servers serve.
     public struct Database: Sendable {
+        /// Why a server behind a pooler is refused that has no `listenAddress`.
+        package static let needsListenAddress =
+            "a server behind a pooler needs the database's own address as well, because notifications between servers don't pass a pooler"
         /// A connection string of libpq, as a URI or `key=value` pairs, without a password.
         public var address: String
         /// The same, past a pooler that gives each transaction another connection: notifications don't pass it. A server behind one needs it, and

@@ -7,12 +7,12 @@ struct AdminSyncErrors: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "sync-errors", abstract: "Shows what devices were refused, and why.",
         discussion: """
-            Each line has the time, the operation, the container, the environment, the account, the device, the record, the error, how \
-            often it was answered, and the reason. Equal errors of a device are one line, with the time of the last. A device without a \
-            name is told by its session. CONFLICT is no fault: the device merges and sends again. An error whose record \
-            the account has saved since says so, and so does one of an account that has access again. A failed sign-in has the account \
-            that was tried, where there is one. The cloud keeps the newest 500 of accounts in an environment of a container, 50 of each, \
-            and 100 of requests without an account, for 7 days; a server writes them once a second.
+            Each line shows the time, the operation, the container, the environment, the account, the device, the record, the error, \
+            how often the server answered with it, and the reason. Equal errors of a device are one line, with the time of the last. A \
+            device without a name is identified by its session. CONFLICT is no fault: the device merges and sends again. A line says so \
+            where the account has saved the record since, or has access again. A failed sign-in shows the account that was tried, if \
+            there is one. The cloud keeps the newest 500 errors of accounts in an environment of a container, 50 of each account, and \
+            100 of requests without an account, for 7 days; a server writes them once a second.
 
             Examples:
               tidemark admin sync-errors --data ~/cloud
