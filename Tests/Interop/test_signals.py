@@ -30,9 +30,14 @@ finally:
 
 
 class SignalTests(unittest.TestCase):
-    def start(self, **options):
+    def start(self, ignored=()):
+        def prepare():
+            # What a shell starts in the background ignores SIGINT, and so do its tests.
+            for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+                signal.signal(number, signal.SIG_IGN if number in ignored else signal.SIG_DFL)
+
         program = subprocess.Popen(
-            [sys.executable, "-B", "-c", PROGRAM], stdout=subprocess.PIPE, text=True, env=os.environ | {"PYTHONPATH": str(FOLDER)}, **options)
+            [sys.executable, "-B", "-c", PROGRAM], stdout=subprocess.PIPE, text=True, env=os.environ | {"PYTHONPATH": str(FOLDER)}, preexec_fn=prepare)
         self.addCleanup(program.wait)
         self.addCleanup(program.kill)
         self.addCleanup(program.stdout.close)
@@ -51,7 +56,7 @@ class SignalTests(unittest.TestCase):
                     self.assertRaises(ProcessLookupError, os.kill, process, 0)
 
     def test_a_signal_that_is_ignored_from_the_beginning_stays_so(self):
-        program, _ = self.start(preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
+        program, _ = self.start(ignored=[signal.SIGHUP])
         program.send_signal(signal.SIGHUP)
         time.sleep(0.3)
         self.assertIsNone(program.poll())

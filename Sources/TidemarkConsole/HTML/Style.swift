@@ -80,6 +80,7 @@ enum Style {
         .stacked { table-layout: fixed }
         .stacked .wide { width: 40% }
         .stacked td { max-width: none; overflow-wrap: anywhere }
+        .stacked time { white-space: normal }
         .stacked td > p:last-child { margin-bottom: 0 }
         .number { text-align: right; font-variant-numeric: tabular-nums }
         .thumb { display: block; width: 3rem; height: 3rem; object-fit: cover; border-radius: .25rem; background: var(--ground); font-size: .75rem; color: var(--quiet) }
