@@ -14,7 +14,7 @@ import people
 import sample
 from browser import HOSTILE, Browser, begin, check_nothing, parser, views
 import places
-from steps import Steps, check, equal
+from steps import Client, Steps, check, equal
 
 CITY = "c=iCloud.org.example.journal&type=City"
 TRIPS = "c=iCloud.org.example.journal&db=private&account=anna%40example.org&zone=Trips"
@@ -156,6 +156,14 @@ def without_scripts(step, url, given):
             check("opera house" in it.text, it.text[:500])
 
 
+def refuse(given):
+    """Has a device refused, so that a picture shows an error: a record that does not fit the schema, and a wrong password."""
+    client, anna = Client(given), given["accounts"]["anna"]
+    operation = {"operationType": "forceUpdate", "record": {"recordName": "hammerfest", "recordType": "City", "fields": {"stars": {"value": "many"}}}}
+    client.post(client.base("public") + "/records/modify", {"operations": [operation]}, bearer=anna["token"])
+    client.post(client.own("/session"), {"email": anna["email"], "password": "wrong", "device": "a phone"})
+
+
 def looks(step, url, given, folder):
     with Browser(url) as it:
         for width, scheme, words in views():
@@ -187,6 +195,8 @@ def main():
             without_scripts(step, server.url, given)
             people.without_scripts(step, server.url, given)
             mending.without_scripts(step, server.url, given)
+        else:
+            refuse(given)
         looks(step, server.url, given, options.screenshots)
         people.looks(step, server.url, given, options.screenshots)
         if not options.screenshots:

@@ -90,7 +90,7 @@ extension ActivityPage {
             <td data-column="Account">\(account(of: known))</td>
             <td data-column="Device">\(device(of: known))</td>
             <td data-column="When">\(Layout.time(failure.at))\(HTML.when(failure.count > 1, "<br><span class=\"hint\">\(times)\(Layout.time(failure.firstAt))</span>"))\
-            \(HTML.when(hasPlaces, "<br><span class=\"hint\">\(failure.container) (\(failure.environment))</span>"))</td></tr>
+            \(HTML.when(hasPlaces, "<br><span class=\"hint\">\(Layout.parts(failure.container)) (\(failure.environment))</span>"))</td></tr>
             """
     }
 
@@ -138,11 +138,11 @@ extension ActivityPage {
     private func account(of known: Administration.KnownSyncFailure) -> HTML {
         if let tried = known.triedAccount {
             let link = context.address("account", query: [("id", tried)])
-            return "<a href=\"\(link)\">\(tried)</a><br><span class=\"hint\">sign-in refused</span>"
+            return "<a href=\"\(link)\">\(Layout.parts(tried))</a><br><span class=\"hint\">sign-in refused</span>"
         }
         if !known.isOfDeletedAccount {
             guard context.administration.isOperator, !known.account.isEmpty else { return HTML(known.account) }
-            return "<a href=\"\(context.address("account", query: [("id", known.account)]))\">\(known.account)</a>"
+            return "<a href=\"\(context.address("account", query: [("id", known.account)]))\">\(Layout.parts(known.account))</a>"
         }
         return "deleted account<br><span class=\"hint\">\(known.account)</span>"
     }
