@@ -200,7 +200,7 @@ struct TransactionTests {
         let isOver = try await { () -> Bool in
             for _ in 0..<500 {
                 let running: Int64 = try await fixture.database.query(
-                    "SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%pg_sleep(60)%' AND state = 'active' AND pid <> pg_backend_pid()"
+                    "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND query LIKE '%pg_sleep(60)%' AND state = 'active' AND pid <> pg_backend_pid()"
                 )[0].value(0)
                 if running == 0 { return true }
                 try await Task.sleep(for: .milliseconds(20))
@@ -209,6 +209,33 @@ struct TransactionTests {
         }()
         #expect(isOver)
         #expect(try await fixture.rows() == [:])
+        await fixture.database.close()
+    }
+
+    @Test("A server is asked to cancel again while the statement goes on, since a request that comes before it ends nothing")
+    func cancelsAgain() async throws {
+        let fixture = try await Fixture()
+        // The first request ends what runs then, and the next sleep begins.
+        try await fixture.sql(
+            """
+            CREATE FUNCTION survivor() RETURNS void LANGUAGE plpgsql AS
+            'BEGIN PERFORM pg_sleep(61); EXCEPTION WHEN query_canceled THEN PERFORM pg_sleep(62); END'
+            """)
+        let running = { () -> Int64 in
+            try await fixture.database.query(
+                "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND query LIKE '%survivor()%' AND state = 'active' AND pid <> pg_backend_pid()"
+            )[0].value(0)
+        }
+        let patient = PostgresTransactionOptions(.readCommitted, isReadOnly: false, statementTimeout: .seconds(120))
+        let task = Task { try await fixture.database.transaction(patient) { try $0.query("SELECT survivor()") } }
+        while try await running() == 0 { try await Task.sleep(for: .milliseconds(20)) }
+        let start = ContinuousClock.now
+        task.cancel()
+        #expect(await failure { try await task.value }?.code == .cancelled)
+        while try await running() != 0, ContinuousClock.now < start + .seconds(40) {
+            try await Task.sleep(for: .milliseconds(20))
+        }
+        #expect(try await running() == 0)
         await fixture.database.close()
     }
 

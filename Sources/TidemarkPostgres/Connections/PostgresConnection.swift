@@ -14,7 +14,7 @@ final class PostgresConnection {
     /// Whether it is of no use any more.
     private(set) var isBroken = false
     private let use = LockedValue(Use())
-    private let cancelHandle: CancelHandle
+    private let cancellation: PostgresCancellation
     private let clock = ContinuousClock()
 
     private var statements: PreparedStatements
@@ -24,19 +24,16 @@ final class PostgresConnection {
         var number = 0
         var isCommitting = false
         var cancelled: ContinuousClock.Instant?
-    }
-
-    /// Owns what libpq needs to cancel. `@unchecked`: it never changes, and `PQcancel` may be called from any thread.
-    private final class CancelHandle: @unchecked Sendable {
-        let pointer: OpaquePointer?
-
-        init(_ pointer: OpaquePointer?) { self.pointer = pointer }
-
-        deinit { PQfreeCancel(pointer) }
+        /// When the server was last asked to end the statement.
+        var asked: ContinuousClock.Instant?
     }
 
     /// How long the server has to answer that a statement was cancelled.
     private static let cancelLimit = Duration.seconds(3)
+
+    /// How long a request to cancel is given before the next one.
+    private static let cancelPause = Duration.milliseconds(500)
+
     /// How long the connection waits for an answer beyond the time limit of the statement.
     static let grace = Duration.seconds(5)
 
@@ -80,7 +77,7 @@ final class PostgresConnection {
         statements = PreparedStatements(capacity: configuration.preparedStatements)
         let host = text(PQhost(raw))
         name = "database '\(text(PQdb(raw)))' at \(host.hasPrefix("/") ? host : "\(host):\(text(PQport(raw)))")"
-        cancelHandle = CancelHandle(PQgetCancel(raw))
+        cancellation = PostgresCancellation(raw)
         tide_pg_ignore_notices(raw)
     }
 
@@ -158,15 +155,20 @@ final class PostgresConnection {
         let isCancelled = use.withLock { use in
             guard use.number == number, !use.isCommitting, use.cancelled == nil else { return false }
             use.cancelled = clock.now
+            use.asked = clock.now
             return true
         }
-        guard isCancelled else { return }
-        // It makes a connection of its own, and waits for it.
-        DispatchQueue.global().async { [cancelHandle] in
-            guard let pointer = cancelHandle.pointer else { return }
-            var message = [CChar](repeating: 0, count: 256)
-            PQcancel(pointer, &message, 256)
+        if isCancelled { cancellation.request() }
+    }
+
+    /// Asks the server again to end the statement of a cancelled use: a request that came before the statement has ended nothing.
+    private func askAgainToCancel(_ now: ContinuousClock.Instant) {
+        let isDue = use.withLock { use in
+            guard let asked = use.asked, now >= asked + Self.cancelPause else { return false }
+            use.asked = now
+            return true
         }
+        if isDue { cancellation.request() }
     }
 
     private var cancelledAt: ContinuousClock.Instant? {
@@ -337,6 +339,7 @@ final class PostgresConnection {
             throw lost("it has not answered for \(limit)")
         }
         if let cancelledAt, now > cancelledAt + Self.cancelLimit { throw cancelled() }
+        askAgainToCancel(now)
         var descriptor = pollfd(fd: PQsocket(raw), events: Int16(unsent > 0 ? POLLIN | POLLOUT : POLLIN), revents: 0)
         // At times it looks whether the task was cancelled meanwhile.
         let pause = min(500, now.duration(to: deadline).milliseconds)
