@@ -59,13 +59,6 @@ package enum DurableFile {
         try folder.synchronize()
     }
 
-    /// Gives a file the name of another, in its place.
-    package static func rename(_ name: String, to other: String, in url: URL) throws(StoreError) {
-        let folder = try Folder(at: url, followsLink: true)
-        try folder.rename(name, to: other)
-        try folder.synchronize()
-    }
-
     /// Removes a file; that it is gone already is no error.
     package static func remove(_ name: String, in url: URL) throws(StoreError) {
         let folder = try Folder(at: url, followsLink: true)
