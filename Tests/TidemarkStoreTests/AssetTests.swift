@@ -33,6 +33,26 @@ import TidemarkTransfer
         #expect(try scratch.verification().assets == 1)
     }
 
+    @Test func `a second name of a content is durable once it is given, also where it was there`() throws {
+        let scratch = try Scratch()
+        let (assets, content) = (scratch["assets"], Picture.png(1))
+        let id = "ab000000000000000000000000000000-\(content.count)"
+        let handle = try FileHandle(forReadingFrom: scratch.write(content, to: "assets/ab/\(id)"))
+        let other = AssetIdentifier.ofDigest(try AssetFiles.digest(of: handle).sha256, size: Int64(content.count))
+        try handle.close()
+        let place = AssetFiles.url(of: other, in: assets)
+        for _ in 0..<2 {
+            let log = StepLog()
+            let note: @Sendable (String) -> Void = { if FileManager.default.fileExists(atPath: place.path) { log.add($0) } }
+            let isGiven = try DurableFile.$onSynchronized.withValue(note) {
+                try AssetFiles.give(id, otherName: other, in: assets)
+            }
+            #expect(isGiven)
+            #expect(log.all == [place.deletingLastPathComponent().path])
+            #expect(AssetFiles.examine(other, in: assets) == .whole)
+        }
+    }
+
     @Test func `contents that collide in their digest stay two`() async throws {
         let scratch = try Scratch()
         let (first, second) = Collision.pair

@@ -10,8 +10,8 @@ import TidemarkModel
 
 /// Goal: a database is there as a whole or not at all, and its log tells of no commit that a power cut takes away.
 ///
-/// Method: the files that an interrupted making can leave, at each length; what is there after one that fails. `make prove-power` has the
-/// power cuts.
+/// Method: the files that an interrupted making can leave, at each length; what is there after one that fails; what is synced, in order.
+/// `make prove-power` has the power cuts.
 @Suite(.timeLimit(.minutes(30))) struct DatabaseCreationTests {
     @Test(arguments: StoreScope.allCases.filter { ContainerDirectory.scopes.contains($0) })
     func `what an interrupted making has left is no store, and the next writer makes it`(scope: StoreScope) async throws {
@@ -35,6 +35,19 @@ import TidemarkModel
             #expect(try FileManager.default.contentsOfDirectory(atPath: container.url.path).filter { $0.contains("-new") } == [])
             #expect(try StoreVerification(of: container).run().problems == [], "\(length) bytes")
         }
+    }
+
+    @Test func `a database is durable before it gets its name, and the name is durable when the making ends`() throws {
+        let scratch = try Scratch()
+        let (url, log) = (scratch["new.sqlite"], StepLog())
+        let note: @Sendable (String) -> Void = { path in
+            let hasName = FileManager.default.fileExists(atPath: url.path)
+            log.add("\(URL(fileURLWithPath: path).lastPathComponent), \(hasName ? "named" : "without its name")")
+        }
+        try DurableFile.$onSynchronized.withValue(note) {
+            try DatabaseCreation.make(at: url, pageSize: 4096) { try $0.execute(sql: "CREATE TABLE a (b)") }
+        }
+        #expect(log.all == ["new.sqlite-new, without its name", "\(scratch.url.lastPathComponent), named"])
     }
 
     @Test func `a making that fails leaves nothing, and a log is durable from its first page on`() async throws {

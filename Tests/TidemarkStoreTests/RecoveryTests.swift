@@ -167,6 +167,27 @@ import TidemarkTransfer
         #expect(try scratch.verification().isOK)
     }
 
+    @Test func `the marker of a removal is durable before a store forgets a content`() async throws {
+        let scratch = try Scratch()
+        try scratch.write(Picture.png(1), to: "1.png")
+        try await scratch.importing(lines: [#"{"id": "a", "image": "1.png"}"#], options)
+        let container = try ContainerDirectory(openingAt: scratch.container)
+        let store = try RecordStore(container: container)
+        // Nothing names it.
+        try scratch.write(
+            Picture.png(2), to: "Test.tidemark/assets/ab/ab000000000000000000000000000000-\(Picture.png(2).count)")
+        let (log, staging) = (StepLog(), container.staging.path)
+        let note: @Sendable (String) -> Void = { path in
+            guard path == staging, let names = try? FileManager.default.contentsOfDirectory(atPath: path) else { return }
+            log.add(names.contains { $0.hasSuffix(".open") } ? "marked" : "unmarked")
+        }
+        let removal = try await DurableFile.$onSynchronized.withValue(note) {
+            try await AssetCleaning(container, stores: [store]).removeUnnamed { log.add($0.rawValue) }
+        }
+        #expect(removal.assets == 1)
+        #expect(log.all == ["found", "marked", "unlisted", "fileRemoved", "filesRemoved"])
+    }
+
     @Test func `assets that are a link are not cleaned up`() async throws {
         let scratch = try await container()
         try FileManager.default.moveItem(at: scratch["Test.tidemark/assets"], to: scratch["assets"])

@@ -53,7 +53,7 @@ extension StoreMover {
         guard try MovedNotice(in: places.source) == notice else {
             throw StoreError(.cannotMove, "the move from \(places.source.path) to \(places.target.path) was undone just now")
         }
-        // A move that was killed may not have made the switch durable yet, and what follows relies on it.
+        // The switch is not durable yet, or may not be after a kill, and what follows relies on it.
         try Folder(at: places.source).synchronize()
         if let journal = try moved(notice, to: places) {
             guard journal.move == notice.moved.move else {

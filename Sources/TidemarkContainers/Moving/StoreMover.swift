@@ -121,7 +121,8 @@ public struct StoreMover: Sendable {
                     container: container.description))
             do {
                 try make(copy, places, journal: &journal, notice: notice, progress: progress)
-                try DurableFile.rename(MovedNotice.draft, to: ContainerContents.description, in: places.source)
+                // Completing the move makes it durable, before anything relies on it.
+                try Folder(at: places.source, followsLink: true).rename(MovedNotice.draft, to: ContainerContents.description)
             } catch {
                 // The last step may have failed after it was done; what can't be read now may say so.
                 do {

@@ -36,7 +36,7 @@ extension RecordStore {
         }
         try folder.commit()
         try DurableFile.write(quarantine, to: place.appendingPathComponent(Quarantine.description))
-        try Folder(at: place.deletingLastPathComponent()).synchronize()
+        // A process that was killed may have made the folder of all that is set aside, and not made its name durable.
         try Folder(at: container.url).synchronize()
     }
 }

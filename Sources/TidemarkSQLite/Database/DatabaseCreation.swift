@@ -26,8 +26,8 @@ package enum DatabaseCreation {
         configuration.prepareDatabase { db in
             let handle = try db.handle
             try checked { tide_connection_prepare(handle, &$0) }
-            // The file is nobody's before it has its name: it needs no journal.
-            try db.execute(sql: "PRAGMA page_size = \(pageSize); PRAGMA journal_mode = MEMORY; PRAGMA synchronous = FULL")
+            // The file is nobody's before it has its name: it needs no journal, and is made durable once, when it is whole.
+            try db.execute(sql: "PRAGMA page_size = \(pageSize); PRAGMA journal_mode = MEMORY; PRAGMA synchronous = OFF")
         }
         let path = url.deletingLastPathComponent().appendingPathComponent(unfinished).path
         do {

@@ -2,6 +2,9 @@ package import Foundation
 
 /// Small files that are there whole or not at all, also after a power cut.
 package enum DurableFile {
+    /// Called with the path of a file or folder that this type or ``Folder`` has made durable, for tests of the order.
+    @TaskLocal package static var onSynchronized: (@Sendable (_ path: String) -> Void)?
+
     /// Writes a value as JSON.
     ///
     /// - Parameter replaces: Whether what stands there may go.
@@ -53,13 +56,6 @@ package enum DurableFile {
         }
         // Locked until it has its name.
         withExtendedLifetime(file) {}
-        try folder.synchronize()
-    }
-
-    /// Gives a file the name of another, in its place.
-    package static func rename(_ name: String, to other: String, in url: URL) throws(StoreError) {
-        let folder = try Folder(at: url, followsLink: true)
-        try folder.rename(name, to: other)
         try folder.synchronize()
     }
 
@@ -139,6 +135,7 @@ package enum DurableFile {
     package static func synchronize(_ file: FileHandle, path: String) throws(StoreError) {
         // A handle that is used no more may close its descriptor before the call.
         guard withExtendedLifetime(file, { fsync(file.fileDescriptor) }) == 0 else { throw Folder.failure("make durable", path) }
+        onSynchronized?(path)
     }
 
     /// Gives a file a name that nothing may have.

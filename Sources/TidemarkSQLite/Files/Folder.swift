@@ -121,6 +121,7 @@ package struct Folder: ~Copyable {
     /// Makes durable which names are in it.
     package borrowing func synchronize() throws(StoreError) {
         guard fsync(descriptor) == 0 else { throw Self.failure("make durable", path) }
+        DurableFile.onSynchronized?(path)
     }
 
     /// Makes a directory and those above it as far as they are missing, with their names durable.

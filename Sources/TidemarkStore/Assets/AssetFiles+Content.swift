@@ -67,7 +67,7 @@ extension AssetFiles {
         }
     }
 
-    /// Gives a content a second name. A file that has it stays if it is whole: contents never change.
+    /// Gives a content a second name, which is durable when this returns. A file that has it stays if it is whole: contents never change.
     ///
     /// - Returns: Whether the content has that name; not where files can't have two.
     package static func give(_ id: String, otherName: String, in assets: URL) throws(StoreError) -> Bool {
@@ -75,11 +75,13 @@ extension AssetFiles {
         try Folder.make(other.deletingLastPathComponent(), mode: 0o700)
         if link(file.path, other.path) != 0 {
             guard errno == EEXIST else { return false }
-            if examine(otherName, in: assets) == .whole { return true }
-            let fresh = other.path + ".new"
-            unlink(fresh)
-            guard link(file.path, fresh) == 0, rename(fresh, other.path) == 0 else { return false }
+            if examine(otherName, in: assets) != .whole {
+                let fresh = other.path + ".new"
+                unlink(fresh)
+                guard link(file.path, fresh) == 0, rename(fresh, other.path) == 0 else { return false }
+            }
         }
+        // Also where the name is there: whoever gave it may have been killed before this.
         try Folder(at: other.deletingLastPathComponent()).synchronize()
         return true
     }

@@ -19,7 +19,7 @@ import Testing
 
     @Test(
         .enabled(if: isPossible),
-        arguments: ["save", "import", "export", "serve", "backup-plain", "admin-backup", "assets-download"])
+        arguments: ["save", "import", "export", "serve", "backup-plain", "admin-backup", "assets-download", "restore-replace"])
     func `what was acknowledged is there after a power cut`(scenario: String) async throws {
         try await Self.run("--scenario", scenario, "--ended")
     }

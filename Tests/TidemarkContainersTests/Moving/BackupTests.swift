@@ -194,6 +194,23 @@ import TidemarkStore
         #expect(try MovableContainer.listing(URL(fileURLWithPath: kept)) == ["letter.txt": Data("mine".utf8)])
     }
 
+    @Test func `a replacement is durable before anything of the old container goes`() async throws {
+        let movable = try await MovableContainer()
+        let (place, backup, log) = (movable.source, movable.scratch["Backup.tidemark"], StepLog())
+        try ContainerBackup(of: ContainerDirectory(openingAt: place), to: backup).run()
+        let folder: @Sendable () -> UInt64 = {
+            var status = stat()
+            return stat(place.path, &status) == 0 ? UInt64(status.st_ino) : 0
+        }
+        let (old, parent) = (folder(), place.deletingLastPathComponent().path)
+        let note: @Sendable (String) -> Void = { if $0 == parent { log.add(folder() == old ? "old" : "new") } }
+        var restoration = ContainerRestoration(of: try ContainerDirectory(openingAt: backup), to: place, replaces: true)
+        restoration.hook = { log.add($0.rawValue) }
+        try DurableFile.$onSynchronized.withValue(note) { try restoration.run() }
+        let replaced = try #require(log.all.firstIndex(of: "replaced"))
+        #expect(log.all[..<replaced].suffix(2) == ["described", "new"])
+    }
+
     @Test func `nothing is replaced by a damaged backup, or by another container's`() async throws {
         let (movable, other) = (try await MovableContainer(), try await MovableContainer())
         let backup = movable.scratch["Backup.tidemark"]

@@ -27,6 +27,30 @@ import TidemarkStore
         #expect(!FileManager.default.fileExists(atPath: movable.target.appendingPathComponent("moving-from.json").path))
     }
 
+    @Test(arguments: [false, true])
+    func `the switch is durable before the copy counts by itself, also where a killed move is gone on with`(
+        isKilled: Bool
+    ) async throws {
+        struct Stop: Error {}
+        let movable = try await MovableContainer()
+        let (source, log) = (movable.source.path, StepLog())
+        let note: @Sendable (String) -> Void = { if $0 == source { log.add("durable") } }
+        var mover = StoreMover(from: movable.source, to: movable.target)
+        mover.hook = { step in
+            log.add(step.rawValue)
+            if isKilled, step == .switched { throw Stop() }
+        }
+        try DurableFile.$onSynchronized.withValue(note) {
+            if isKilled {
+                #expect(throws: StoreError.self) { try mover.run() }
+                mover.hook = { log.add($0.rawValue) }
+            }
+            try mover.run()
+        }
+        let switched = try #require(log.all.firstIndex(of: "switched"))
+        #expect(log.all[switched...].prefix(3) == ["switched", "durable", "released"])
+    }
+
     @Test func `whatever a reader begins after a move says where the container is now`() async throws {
         let movable = try await MovableContainer()
         let container = try ContainerDirectory(openingAt: movable.source)

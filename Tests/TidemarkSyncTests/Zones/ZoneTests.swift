@@ -297,6 +297,18 @@ import TidemarkSync
             try device.values() == ["_defaultZone": ["a": ["caption": .string("edited")], "b": ["caption": .string("b")]]])
     }
 
+    @Test func `the folders of what is set aside are durable, also where a killed process has made the first`() async throws {
+        let scratch = try Scratch()
+        let device = try ZonedDevice(scratch.container)
+        try await device.set("a", ["caption": .string("a")])
+        let folder = scratch.container.appendingPathComponent("quarantine", isDirectory: true)
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: false)
+        let log = StepLog()
+        try await DurableFile.$onSynchronized.withValue(log.add) { _ = try await device.store.setAside(reason: "test") }
+        // The folder of this one is in the first, which is in the second.
+        #expect(log.all.filter { [folder.path, scratch.container.path].contains($0) } == [folder.path, scratch.container.path])
+    }
+
     // Sharing
 
     @Test func `shares are known as the cloud said them last`() async throws {
