@@ -97,6 +97,31 @@ import TidemarkModel
         #expect(changed.share?.participants.count == 7)
     }
 
+    @Test func `a share may name as many as it has and as many more as it can have, and nobody else`() async throws {
+        var limits = CloudLimits()
+        (limits.operationsPerRequest, limits.participantsPerShare) = (1, 3)
+        let cloud = try EmbeddedCloud(at: scratch["limits"], limits: limits)
+        let account = try await cloud.addAccount("anna@example.org").id
+        let owner = try cloud.database(.private, of: "iCloud.org.example.journal", account: account)
+        try await owner.modifyZones(saving: [zone], deleting: [])
+        let made = try await owner.createShare(desired("One"), of: nil, ifTag: nil, in: zone)
+        let anna = try #require(made.share?.participants.first)
+        var desired = desired("Two", .emailAddress("ben@example.org"), .emailAddress("carla@example.org"))
+        // The owner is named twice, as clients may that write back what they were told.
+        for _ in 0..<2 {
+            desired.participants?.append(
+                .init(id: anna.id, identity: anna.identity, role: .owner, permission: .readWrite, isRemoved: false))
+        }
+        #expect(try await owner.changeShare(made.id, to: desired, ifTag: nil).share?.participants.count == 3)
+        // Three are known by now, so three more may be named: six, and not seven.
+        let entry = try #require(desired.participants?.last)
+        desired.participants? += [entry, entry]
+        desired.title = "Three"
+        #expect(try await owner.changeShare(made.id, to: desired, ifTag: nil).share?.title == "Three")
+        desired.participants?.append(entry)
+        await #expect(throws: CloudError(.limitExceeded, "")) { try await owner.changeShare(made.id, to: desired, ifTag: nil) }
+    }
+
     @Test func `people are found again by any way to write their address`() async throws {
         let owner = try await owner()
         let made = try await owner.createShare(
