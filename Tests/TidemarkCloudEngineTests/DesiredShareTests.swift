@@ -97,6 +97,34 @@ import TidemarkModel
         #expect(changed.share?.participants.count == 7)
     }
 
+    @Test func `a request names as many people as a share has and may have, and no more`() async throws {
+        var limits = CloudLimits()
+        (limits.operationsPerRequest, limits.participantsPerShare) = (2, 2)
+        let cloud = try EmbeddedCloud(at: scratch["few"], limits: limits)
+        let account = try await cloud.addAccount("anna@example.org").id
+        let owner = try cloud.database(.private, of: "iCloud.org.example.journal", account: account)
+        try await owner.modifyZones(saving: [zone], deleting: [])
+        func naming(_ count: Int, _ title: String) -> DesiredShare {
+            // Nobody invites the owner.
+            let anna = DesiredShare.Participant(
+                id: nil, identity: UserIdentity(lookUp: .emailAddress("anna@example.org")), role: .owner, permission: .readWrite,
+                isRemoved: false)
+            var wanted = desired(title, .emailAddress("ben@example.org"))
+            wanted.participants?.append(contentsOf: Array(repeating: anna, count: count - 1))
+            return wanted
+        }
+        // A new share has its owner, and may have two more by this limit.
+        await #expect(throws: CloudError(.limitExceeded, "")) {
+            try await owner.createShare(naming(4, "One"), of: nil, ifTag: nil, in: zone)
+        }
+        let made = try await owner.createShare(naming(3, "One"), of: nil, ifTag: nil, in: zone)
+        #expect(made.share?.participants.map(\.role) == [.owner, .privateUser])
+        await #expect(throws: CloudError(.limitExceeded, "")) {
+            try await owner.changeShare(made.id, to: naming(5, "Two"), ifTag: nil)
+        }
+        #expect(try await owner.changeShare(made.id, to: naming(4, "Two"), ifTag: nil).share?.title == "Two")
+    }
+
     @Test func `people are found again by any way to write their address`() async throws {
         let owner = try await owner()
         let made = try await owner.createShare(
