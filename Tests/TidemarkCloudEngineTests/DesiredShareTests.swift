@@ -125,6 +125,44 @@ import TidemarkModel
         #expect(try await owner.changeShare(made.id, to: naming(4, "Two"), ifTag: nil).share?.title == "Two")
     }
 
+    @Test func `a call makes as many changes as a request has operations, and a title has 10,000 bytes`() async throws {
+        var limits = CloudLimits()
+        limits.operationsPerRequest = 2
+        let cloud = try EmbeddedCloud(at: scratch["few"], limits: limits)
+        let account = try await cloud.addAccount("anna@example.org").id
+        let owner = try cloud.database(.private, of: "iCloud.org.example.journal", account: account)
+        try await owner.modifyZones(saving: [zone], deleting: [])
+        let made = try await owner.createShare(desired("One"), of: nil, ifTag: nil, in: zone)
+        let longest = String(repeating: "t", count: 10_000)
+        #expect(try await owner.changeShare(made.id, [.setTitle("Two"), .setTitle(longest)]).title == longest)
+        for changes in [[ShareChange.setTitle("3"), .setTitle("4"), .setTitle("5")], [.setTitle(longest + "t")]] {
+            await #expect(throws: CloudError(.limitExceeded, "")) { try await owner.changeShare(made.id, changes) }
+        }
+        #expect(try await owner.lookup([made.id.recordName], in: zone, desiredKeys: nil)[0].get().share?.title == longest)
+    }
+
+    @Test func `an invitation that waits is made anew after somebody was removed, and not after one who was removed with it`()
+        async throws
+    {
+        let owner = try await owner()
+        let (ben, eve) = (UserLookUp.emailAddress("ben@example.org"), UserLookUp.emailAddress("eve@example.org"))
+        func inviting(_ lookUp: UserLookUp) -> ShareChange { .invite(lookUp, role: .privateUser, permission: .readOnly) }
+        let made = try await owner.createShare(desired("One", eve), of: "root", ifTag: nil, in: zone)
+        let id = try #require(made.share?.participants.first { $0.role != .owner }?.id)
+        /// Makes changes, and tells how many entries the log of the share gets.
+        func entries(_ changes: ShareChange...) async throws -> Int {
+            let before = try await owner.shareAudit(in: zone, after: nil).count
+            _ = try await owner.changeShare(made.id, changes)
+            return try await owner.shareAudit(in: zone, after: nil).count - before
+        }
+        #expect(try await entries(inviting(ben), .remove(participant: id)) == 2)
+        #expect(try await entries(inviting(ben)) == 0)
+        #expect(try await entries(inviting(eve)) == 1)
+        #expect(try await entries(.remove(participant: id)) == 1)
+        #expect(try await entries(inviting(ben)) == 1)
+        #expect(try await entries(inviting(ben)) == 0)
+    }
+
     @Test func `people are found again by any way to write their address`() async throws {
         let owner = try await owner()
         let made = try await owner.createShare(

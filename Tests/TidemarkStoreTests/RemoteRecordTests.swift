@@ -47,4 +47,21 @@ import TidemarkModel
             #expect(!isStorable(.int64(1), name: name), "\(name)")
         }
     }
+
+    @Test func `the last edit of changes is that of the field which was edited last in any of their records`() {
+        func saved(_ edited: EditTimes?) -> RemoteChange {
+            .saved(RemoteRecord(name: "a", type: "Destination", tag: "1", values: [:], edited: edited, whole: { Data() }))
+        }
+        func time(_ microseconds: Int64) -> EditTime { EditTime(microseconds: microseconds, device: "a") }
+        let together = EditTimes(otherwise: time(5))
+        let latest = EditTimes(otherwise: time(3), fields: ["caption": time(9), "rating": time(4)])
+        #expect([saved(together), saved(together)].latestEdit == 5)
+        #expect(
+            [saved(together), .deleted(name: "b"), saved(latest), saved(nil), saved(EditTimes()), saved(together)].latestEdit == 9
+        )
+        #expect([saved(nil), .deleted(name: "b"), saved(EditTimes())].latestEdit == nil)
+        guard case .saved(let record) = saved(nil) else { return }
+        // Who does not say so has a record that is whole.
+        #expect(!record.isPartial && !record.lacksAssets)
+    }
 }
