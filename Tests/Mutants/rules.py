@@ -80,6 +80,11 @@ ANSWERS = {
     "f014b724ee": "five bits that wait become the same digit with the next byte, or behind the last one",
     "db6f7ebbfe": "the first commit of a process syncs the folder of the log, too, and no command commits before it sets records aside; a program may",
     "867602bc4f": "each caller writes another file of the folder durably afterwards, which syncs the folder again; the copy does not rely on it",
+    "8c9e15d78b": "only the decision about a deletion asks whether the record is a root, and both demands of one say so",
+    "8db220657b": "only the decision about a deletion asks whether the record is a root, and none is made without saying so",
+    "589d731257": "only decisions about updates and deletions in the public database ask who made the record, and the demand of one there says so",
+    "216c7adb5e": "only decisions about updates and deletions in the public database ask who made the record, and none is made without saying so",
+    "c33a2bd9f1": "the target is used without saying whether it is a root for a decision about reading alone, which does not ask",
 }
 
 # Faults that no test has noticed when they were planted by hand, each alone: (name, rule, file, before, after).

@@ -97,29 +97,70 @@ import TidemarkModel
         #expect(changed.share?.participants.count == 7)
     }
 
-    @Test func `a share may name as many as it has and as many more as it can have, and nobody else`() async throws {
+    @Test func `a request names as many people as a share has and may have, and no more`() async throws {
         var limits = CloudLimits()
-        (limits.operationsPerRequest, limits.participantsPerShare) = (1, 3)
-        let cloud = try EmbeddedCloud(at: scratch["limits"], limits: limits)
+        (limits.operationsPerRequest, limits.participantsPerShare) = (2, 2)
+        let cloud = try EmbeddedCloud(at: scratch["few"], limits: limits)
+        let account = try await cloud.addAccount("anna@example.org").id
+        let owner = try cloud.database(.private, of: "iCloud.org.example.journal", account: account)
+        try await owner.modifyZones(saving: [zone], deleting: [])
+        func naming(_ count: Int, _ title: String) -> DesiredShare {
+            // Nobody invites the owner.
+            let anna = DesiredShare.Participant(
+                id: nil, identity: UserIdentity(lookUp: .emailAddress("anna@example.org")), role: .owner, permission: .readWrite,
+                isRemoved: false)
+            var wanted = desired(title, .emailAddress("ben@example.org"))
+            wanted.participants?.append(contentsOf: Array(repeating: anna, count: count - 1))
+            return wanted
+        }
+        // A new share has its owner, and may have two more by this limit.
+        await #expect(throws: CloudError(.limitExceeded, "")) {
+            try await owner.createShare(naming(4, "One"), of: nil, ifTag: nil, in: zone)
+        }
+        let made = try await owner.createShare(naming(3, "One"), of: nil, ifTag: nil, in: zone)
+        #expect(made.share?.participants.map(\.role) == [.owner, .privateUser])
+        await #expect(throws: CloudError(.limitExceeded, "")) {
+            try await owner.changeShare(made.id, to: naming(5, "Two"), ifTag: nil)
+        }
+        #expect(try await owner.changeShare(made.id, to: naming(4, "Two"), ifTag: nil).share?.title == "Two")
+    }
+
+    @Test func `a call makes as many changes as a request has operations, and a title has 10,000 bytes`() async throws {
+        var limits = CloudLimits()
+        limits.operationsPerRequest = 2
+        let cloud = try EmbeddedCloud(at: scratch["few"], limits: limits)
         let account = try await cloud.addAccount("anna@example.org").id
         let owner = try cloud.database(.private, of: "iCloud.org.example.journal", account: account)
         try await owner.modifyZones(saving: [zone], deleting: [])
         let made = try await owner.createShare(desired("One"), of: nil, ifTag: nil, in: zone)
-        let anna = try #require(made.share?.participants.first)
-        var desired = desired("Two", .emailAddress("ben@example.org"), .emailAddress("carla@example.org"))
-        // The owner is named twice, as clients may that write back what they were told.
-        for _ in 0..<2 {
-            desired.participants?.append(
-                .init(id: anna.id, identity: anna.identity, role: .owner, permission: .readWrite, isRemoved: false))
+        let longest = String(repeating: "t", count: 10_000)
+        #expect(try await owner.changeShare(made.id, [.setTitle("Two"), .setTitle(longest)]).title == longest)
+        for changes in [[ShareChange.setTitle("3"), .setTitle("4"), .setTitle("5")], [.setTitle(longest + "t")]] {
+            await #expect(throws: CloudError(.limitExceeded, "")) { try await owner.changeShare(made.id, changes) }
         }
-        #expect(try await owner.changeShare(made.id, to: desired, ifTag: nil).share?.participants.count == 3)
-        // Three are known by now, so three more may be named: six, and not seven.
-        let entry = try #require(desired.participants?.last)
-        desired.participants? += [entry, entry]
-        desired.title = "Three"
-        #expect(try await owner.changeShare(made.id, to: desired, ifTag: nil).share?.title == "Three")
-        desired.participants?.append(entry)
-        await #expect(throws: CloudError(.limitExceeded, "")) { try await owner.changeShare(made.id, to: desired, ifTag: nil) }
+        #expect(try await owner.lookup([made.id.recordName], in: zone, desiredKeys: nil)[0].get().share?.title == longest)
+    }
+
+    @Test func `an invitation that waits is made anew after somebody was removed, and not after one who was removed with it`()
+        async throws
+    {
+        let owner = try await owner()
+        let (ben, eve) = (UserLookUp.emailAddress("ben@example.org"), UserLookUp.emailAddress("eve@example.org"))
+        func inviting(_ lookUp: UserLookUp) -> ShareChange { .invite(lookUp, role: .privateUser, permission: .readOnly) }
+        let made = try await owner.createShare(desired("One", eve), of: "root", ifTag: nil, in: zone)
+        let id = try #require(made.share?.participants.first { $0.role != .owner }?.id)
+        /// Makes changes, and tells how many entries the log of the share gets.
+        func entries(_ changes: ShareChange...) async throws -> Int {
+            let before = try await owner.shareAudit(in: zone, after: nil).count
+            _ = try await owner.changeShare(made.id, changes)
+            return try await owner.shareAudit(in: zone, after: nil).count - before
+        }
+        #expect(try await entries(inviting(ben), .remove(participant: id)) == 2)
+        #expect(try await entries(inviting(ben)) == 0)
+        #expect(try await entries(inviting(eve)) == 1)
+        #expect(try await entries(.remove(participant: id)) == 1)
+        #expect(try await entries(inviting(ben)) == 1)
+        #expect(try await entries(inviting(ben)) == 0)
     }
 
     @Test func `people are found again by any way to write their address`() async throws {

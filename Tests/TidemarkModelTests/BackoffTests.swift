@@ -37,4 +37,36 @@ import Testing
         #expect(backoff.fail(asked: .seconds(-5), random: 0) == .seconds(4))
         #expect(backoff.notBefore == .min && backoff.allows(0))
     }
+
+    @Test func `it is tried again at the moment at which the wait ends, and where the clock was set back before the failure`() {
+        var backoff = Backoff(first: .seconds(1), longest: .seconds(300))
+        let now: Int64 = 1_000_000_000
+        backoff.fail(at: now, asked: nil, random: 0)
+        #expect(backoff.notBefore == now + 500_000)
+        for (moment, isAllowed) in [(now - 1, true), (now, false), (now + 499_999, false), (now + 500_000, true)] {
+            #expect(backoff.allows(moment) == isAllowed, "\(moment - now)")
+        }
+        backoff.succeed()
+        #expect(backoff.allows(now) && backoff.allows(.min))
+    }
+
+    @Test func `a wait is made no longer than the first one, unless the other side has asked for it`() {
+        var backoff = Backoff(first: .seconds(1), longest: .seconds(300))
+        for _ in 0..<5 { backoff.fail(at: 0, asked: nil, random: 0) }
+        #expect(backoff.notBefore == 8_000_000)
+        backoff.hasten(at: 2_000_000)
+        #expect(backoff.notBefore == 3_000_000)
+        backoff.hasten(at: 2_500_000)
+        #expect(backoff.notBefore == 3_000_000)
+        // As much as the first wait is something to ask for.
+        backoff.fail(at: 0, asked: .seconds(1), random: 0)
+        #expect(backoff.notBefore == 1_000_000)
+        backoff.hasten(at: -500_000)
+        #expect(backoff.notBefore == 1_000_000)
+        // Less is not: the wait is one's own.
+        backoff.fail(at: 0, asked: .milliseconds(999), random: 0)
+        #expect(backoff.notBefore == 32_000_000)
+        backoff.hasten(at: 0)
+        #expect(backoff.notBefore == 1_000_000)
+    }
 }

@@ -100,6 +100,24 @@ import TidemarkTransfer
         #expect(try devices.viewer.records() == devices.maker.records())
     }
 
+    @Test func `a content of the cloud's limit goes up, and one that is a byte larger is not sent`() async throws {
+        let devices = try await LazyDevices(.all)
+        let picture = LazyDevices.picture(1, bytes: 1000)
+        try await LazyDevices.save(picture, as: "r", on: devices.maker)
+        var limits = CloudLimits()
+        limits.bytesPerAsset = Int64(picture.count) - 1
+        devices.makersDatabase.announces(limits)
+        #expect(try await devices.maker.engine.sync().exported == 0)
+        #expect(try devices.maker.reader().syncIssues(record: "r").first?.code == "assetNotAvailable")
+        #expect(devices.makersDatabase.uploads == 0)
+        limits.bytesPerAsset = Int64(picture.count)
+        devices.makersDatabase.announces(limits)
+        try await devices.maker.set("r", ["caption": .string("again")])
+        try await devices.sync()
+        #expect(devices.makersDatabase.uploads == 1)
+        #expect(try devices.isHere(devices.asset("r")))
+    }
+
     @Test func `what was interrupted goes on where it was, up and down`() async throws {
         let scratch = try Scratch()
         let cloud = try await TestCloud(scratch)

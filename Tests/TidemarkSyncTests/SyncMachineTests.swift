@@ -314,4 +314,28 @@ import TidemarkModel
         #expect(!ExportReaction.hasCause(outcomes))
         #expect(ExportReaction.hasCause(outcomes + [.failed(CloudError(.serverRecordChanged, "it has changed"))]))
     }
+
+    @Test func `the twenty-first failure at a record is a pause, and begins the count again`() {
+        var failures = RecordFailures()
+        func fail(_ record: String, _ count: Int, with code: CloudError.Code = .zoneBusy) -> Int {
+            (0..<count).count { _ in failures.failed(record, code) }
+        }
+        for round in 1...2 {
+            let (before, last) = (fail("a", 20), fail("a", 1))
+            #expect(before == 0 && last == 1, "round \(round)")
+        }
+        // Each record has its own count.
+        var (one, other) = (fail("a", 20), fail("b", 20))
+        #expect(one == 0 && other == 0)
+        failures.end("a")
+        (one, other) = (fail("a", 20), fail("b", 1))
+        #expect(one == 0 && other == 1)
+        // A refusal has a pause of its own, and is not counted.
+        for code in [CloudError.Code.referenceViolation, .quotaExceeded, .limitExceeded, .invalidArguments] {
+            let refused = fail("c", 30, with: code)
+            #expect(refused == 0, "\(code)")
+        }
+        (one, other) = (fail("c", 20), fail("c", 1))
+        #expect(one == 0 && other == 1)
+    }
 }

@@ -34,12 +34,14 @@ extension EditTimes: LosslessStringConvertible {
         return ([otherwise?.text ?? ""] + others.map { "\($0.key)=\($0.value.text)" }).joined(separator: ";")
     }
 
-    /// Parts that are no times are passed over: they come from other devices.
+    /// Parts that are no times are passed over: they come from other devices. No field's name has a `<`, which has a meaning in ``RowTimes``.
     public init(_ description: String) {
         let parts = description.split(separator: ";", omittingEmptySubsequences: false)
         otherwise = parts.first.flatMap { EditTime(text: $0) }
         fields = parts.dropFirst().reduce(into: [:]) { fields, part in
-            guard let sign = part.firstIndex(of: "="), sign > part.startIndex else { return }
+            guard let sign = part.firstIndex(where: { $0 == "<" || $0 == "=" }), part[sign] == "=", sign > part.startIndex else {
+                return
+            }
             fields[String(part[..<sign])] = EditTime(text: part[part.index(after: sign)...])
         }
     }

@@ -43,11 +43,13 @@ extension RowTimes: CustomStringConvertible {
         return here.description + others.joined()
     }
 
-    /// Parts that are no times are passed over.
+    /// Parts that are no times are passed over. A part is of the cloud's times where `<` comes before any `=`: a device's name may have both.
     package init(_ description: String) {
         here = EditTimes(description)
         for part in description.split(separator: ";", omittingEmptySubsequences: false).dropFirst() {
-            guard let sign = part.firstIndex(of: "<"), sign > part.startIndex else { continue }
+            guard let sign = part.firstIndex(where: { $0 == "<" || $0 == "=" }), part[sign] == "<", sign > part.startIndex else {
+                continue
+            }
             others[String(part[..<sign])] = .some(EditTime(text: part[part.index(after: sign)...]))
         }
     }

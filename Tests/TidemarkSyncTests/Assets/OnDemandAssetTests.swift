@@ -54,6 +54,24 @@ import TidemarkSync
         #expect(try devices.verified().notDownloaded == 1)
     }
 
+    @Test func `a content above the cloud's limit is left out of its record until the limit has room for it`() async throws {
+        let devices = try await LazyDevices()
+        let picture = LazyDevices.picture(1, bytes: 1000)
+        try await LazyDevices.save(picture, as: "r", on: devices.maker)
+        #expect(try await devices.maker.engine.sync().isComplete)
+        var limits = CloudLimits()
+        limits.bytesPerAsset = Int64(picture.count) - 1
+        devices.database.announces(limits)
+        #expect(try await devices.viewer.engine.sync().deferred == 1)
+        #expect(try devices.viewer.reader().deferredRecords().map(\.reason) == [.asset])
+        #expect(try devices.viewer.records()["r"]?["image"] == nil && devices.verified().notDownloaded == 0)
+        limits.bytesPerAsset = Int64(picture.count)
+        devices.database.announces(limits)
+        #expect(try await devices.viewer.engine.sync().isComplete)
+        #expect(try !devices.isHere(devices.asset("r")) && devices.verified().notDownloaded == 1)
+        #expect(devices.database.downloads == [])
+    }
+
     @Test func `a content comes when it is asked for, once, and is what it was`() async throws {
         let devices = try await LazyDevices()
         let picture = LazyDevices.picture(1, bytes: 9_000_000)
