@@ -85,6 +85,12 @@ ANSWERS = {
     "589d731257": "only decisions about updates and deletions in the public database ask who made the record, and the demand of one there says so",
     "216c7adb5e": "only decisions about updates and deletions in the public database ask who made the record, and none is made without saying so",
     "c33a2bd9f1": "the target is used without saying whether it is a root for a decision about reading alone, which does not ask",
+    "f5de10d507": "SELECT EXISTS always has a row, so the value for none is never taken",
+    "0d48dbb9d2": "SELECT EXISTS always has a row, so the value for none is never taken",
+    "30b673141c": "EXISTS asks whether there is a row, and not what is in it",
+    "34ba618d75": "EXISTS asks whether there is a row, and not what is in it",
+    "92d2c49084": "EXISTS asks whether there is a row, and not what is in it",
+    "8f09e30319": "a dictionary has no two equal keys",
 }
 
 # Faults that no test has noticed when they were planted by hand, each alone: (name, rule, file, before, after).

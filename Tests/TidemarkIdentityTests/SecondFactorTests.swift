@@ -130,6 +130,29 @@ import TidemarkModel
         for _ in 0..<10 { #expect(try await signIn(code: wrong) == .needsCode) }
     }
 
+    @Test func `ten codes of an account are counted, and one of them is forgotten each six minutes, whoever else is counted`() {
+        var attempts = CodeAttempts()
+        func take(_ account: String, _ count: Int, at now: Int64) -> [Int64?] {
+            (0..<count).map { _ in attempts.take(account, at: now) }
+        }
+        let period: Int64 = 6 * 60_000_000
+        let allowed = [Int64?](repeating: nil, count: 10)
+        let first = take("anna", 11, at: 0)
+        #expect(first == allowed + [period + 1])
+        // A refused one is not counted, and a clock that is set back makes nothing shorter or longer.
+        let (early, late) = (take("anna", 1, at: -period), take("anna", 1, at: period - 1))
+        #expect(early == [period + 1] && late != [nil])
+        let next = take("anna", 2, at: period)
+        #expect(next == [nil, period + 1])
+        // Many others, whose codes are over by then: hers are not.
+        for number in 0..<1100 { _ = attempts.take("other \(number)", at: period) }
+        let left = take("anna", 3, at: 3 * period)
+        #expect(left == [nil, nil, period + 1])
+        attempts.forget("anna")
+        let again = take("anna", 11, at: 3 * period)
+        #expect(again == first)
+    }
+
     @Test func `of two who sign in with one code at the same time, one is let in`() async throws {
         let served = try await Served()
         let (one, two) = (served.credentials, try served.opening())
