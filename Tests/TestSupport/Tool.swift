@@ -66,17 +66,17 @@ public struct Tool: Sendable {
             before.isEmpty ? arguments : ["-c", before + "exec \"$@\"", directory?.path ?? "", executable.path] + arguments,
             environment: variables, input: terminal?.path ?? input?.path ?? "/dev/null", output: output.path,
             errors: terminal?.path ?? errors.path)
-        async let killing: Void = kill(process, after: delay)
+        let hasEnded = DispatchSemaphore(value: 0)
+        if let delay {
+            // A thread of its own: where many tests run, a task gets its turn when the process has long ended.
+            Thread.detachNewThread {
+                if hasEnded.wait(timeout: .now() + delay / .seconds(1)) == .timedOut { process.kill() }
+            }
+        }
         let (status, signal) = await process.end()
-        await killing
+        hasEnded.signal()
         return Result(
             status: status, signal: signal, output: try String(contentsOf: output, encoding: .utf8),
             errors: try terminal?.shown() ?? String(contentsOf: errors, encoding: .utf8))
-    }
-
-    private func kill(_ process: ChildProcess, after delay: Duration?) async {
-        guard let delay else { return }
-        try? await Task.sleep(for: delay)
-        process.kill()
     }
 }
