@@ -165,7 +165,9 @@ extension Administration {
             let now = credentials.time
             let filter = SyncFailureFilter(
                 since: now - (spans.last ?? 0), container: container, environment: environment)
-            let all = try await credentials.syncFailures(filter, limit: Self.mostOfPlace).filter { !$0.account.isEmpty }
+            let all = try await credentials.syncFailures(filter, limit: SyncFailureLimits.ofPlaceInAll).filter {
+                !$0.account.isEmpty
+            }
             // What was looked up for a shorter span is not asked for again.
             var accounts: [String: StoredAccount] = [:]
             var states: [SyncFailure: RefusedRecord] = [:]
@@ -211,7 +213,4 @@ extension Administration {
         for failure in failures { counts[failure.account, default: 0] += 1 }
         return failures.count >= SyncFailureLimits.ofAccounts || counts.values.contains { $0 >= SyncFailureLimits.ofAccount }
     }
-
-    /// How many rows an environment of a container has at the most.
-    private static let mostOfPlace = SyncFailureLimits.ofAccounts + SyncFailureLimits.ofNobody
 }

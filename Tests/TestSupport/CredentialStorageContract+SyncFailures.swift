@@ -123,6 +123,43 @@ extension CredentialStorageContract {
             try await storage.sweepSyncFailures(at: later + later)
             try requireEqual(try await storage.syncFailures(.init(), limit: 9).count, 0, "after a sweep")
         },
+        StorageCheck("refused sign-ins with many addresses take no place of other requests, nor these of sign-ins") { open in
+            let storage = try await open()
+            let (most, ofSignIns) = (SyncFailureLimits.ofNobody, SyncFailureLimits.ofSignIns)
+            func signIns(_ number: Int, at time: Int64, _ container: (Int) -> String) -> [SyncFailure] {
+                (0..<number).map { index in
+                    var signIn = failure("", of: "", at: time + Int64(index), container: container(index))
+                    signIn.operation = SyncFailure.signInOperation
+                    signIn.sender = SyncFailure.sender(ofSignInTo: "a\(index)")
+                    return signIn
+                }
+            }
+            func found(_ filter: SyncFailureFilter = .init()) async throws -> (signIns: [SyncFailure], others: [SyncFailure]) {
+                let rows = try await storage.syncFailures(filter, limit: 9_999)
+                return (rows.filter(\.isSignInOfNobody), rows.filter { !$0.isSignInOfNobody })
+            }
+            try await storage.record([failure()], at: now)
+            try await storage.record((0..<most).map { failure("n\($0)", of: "", at: now + Int64($0)) }, at: now)
+            try await storage.record(signIns(most + 50, at: now + 1_000) { _ in "journal" }, at: now)
+            let flooded = try await found()
+            try requireEqual(flooded.others.count, most + 1, "other rows behind sign-ins")
+            try requireEqual(flooded.signIns.count, ofSignIns, "sign-ins")
+            try requireEqual(flooded.signIns.first?.triedAccount, "a\(most + 49)", "the newest sign-in")
+            try await storage.record((0..<(most + 50)).map { failure("m\($0)", of: "", at: now + 9_000 + Int64($0)) }, at: now)
+            let later = try await found()
+            try requireEqual(later.signIns, flooded.signIns, "sign-ins behind other rows")
+            try requireEqual(later.others.filter(\.account.isEmpty).count, most, "other rows of nobody")
+            // A sign-in by somebody who is signed in is among the rows of that account.
+            var ofAnna = signIns(1, at: now) { _ in "journal" }[0]
+            ofAnna.account = "anna"
+            try await storage.record([ofAnna], at: now)
+            try requireEqual(try await found(.init(account: "anna")).others.count, 2, "rows of an account")
+            let inAll = SyncFailureLimits.ofSignInsInAll
+            try await storage.record(signIns(inAll + 50, at: now + 20_000) { "c\($0)" }, at: now)
+            let spread = try await found()
+            try requireEqual(spread.signIns.count, inAll, "sign-ins in all")
+            try requireEqual(spread.others.count, most + 2, "other rows behind sign-ins in all")
+        },
         StorageCheck("the whole cloud has a bounded number of failures of accounts, in whatever containers") { open in
             let storage = try await open()
             let most = SyncFailureLimits.ofAccountsInAll

@@ -148,6 +148,32 @@ import TidemarkModel
         #expect(await browser.get("zones", query.merging(["person": name]) { $1 }).text.contains("is known here as"))
     }
 
+    @Test func `a developer doesn't learn from a shared zone in development which addresses have accounts`() async throws {
+        let fixture = try await PeopleFixture()
+        let known = "cleo@example.org"
+        for person in [known, "nobody@example.org"] { _ = try await fixture.link(to: person) }
+        // A developer sees the zones of those alone who have something there.
+        try await fixture.console.save("oslo", ["title": .string("Oslo")], by: fixture.console.anna, scope: .private)
+        let developer = try await fixture.console.browser(fixture.console.ben)
+        let page = await developer.get("zones", Self.zone)
+        #expect(page.status == 200 && page.text.contains(">a user record name</span>"))
+        let rows = page.text.withoutBreaks.matches(of: /<td>(?:cleo|nobody)@example\.org<\/td>(.*?)<\/tr>/.dotMatchesNewlines())
+            .map { String($0.1) }.filter { $0.contains("Invited") }
+        #expect(rows.count == 2 && Set(rows).count == 1 && rows[0].contains("not accepted"), "\(rows)")
+        var texts: Set<String> = []
+        for person in [known, "nobody@example.org"] {
+            let reply = await developer.get("zones", Self.zone.merging(["person": person]) { $1 })
+            texts.insert("\(reply.status) \(reply.text.replacing(person, with: ""))")
+        }
+        #expect(texts.count == 1 && texts.first?.contains("by the user record name") == true)
+        // An operator sees the difference.
+        let browser = try await fixture.console.browser(fixture.console.anna)
+        let shown = await browser.get("zones", Self.zone.merging(["person": "nobody@example.org"]) { $1 }).text
+        #expect(shown.contains("has no account.") && shown.contains(">an address, or a user record name</span>"))
+        let other = await browser.get("zones", Self.zone.merging(["person": known]) { $1 }).text
+        #expect(other.contains("is known here as") && !other.contains("has no account."))
+    }
+
     @Test func `a developer reports and revokes nothing of production, and nothing of another container`() async throws {
         let fixture = try await PeopleFixture()
         let browser = try await fixture.console.browser(fixture.console.ben)

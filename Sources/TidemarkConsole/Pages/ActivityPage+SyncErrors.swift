@@ -50,7 +50,7 @@ extension ActivityPage {
             <div class="field"><button>Filter</button></div></div></form>
             \(isLive ? live(table) : table)
             <p class="quiet-text">What all servers have answered devices and browsers in the last 7 days: the last 500 errors of a container’s accounts
-            in an environment, 50 of each, and 100 of requests without an account. Equal ones of a device are one line. CONFLICT is no fault: the device merges and sends again. Times in UTC.</p>
+            in an environment, 50 of each, 25 of refused sign-ins, and 100 of other requests without an account. Equal ones of a device are one line. CONFLICT is no fault: the device merges and sends again. Times in UTC.</p>
             """)
     }
 

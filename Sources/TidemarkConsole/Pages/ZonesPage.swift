@@ -90,15 +90,17 @@ struct ZonesPage {
 
     // Who may do what
 
-    /// What a person may do in the zone, once somebody has asked for one.
+    /// What a person may do in the zone, once somebody has asked for one. Only operators name a person by the address.
     private func report(_ place: PlaceFields) async throws(AdministrationError) -> HTML {
         let person = (context.value("person") ?? "").trimmingCharacters(in: .whitespaces)
+        let isOperator = context.administration.isOperator
+        let hint = isOperator ? "an address, or a user record name" : "a user record name"
         let form: HTML = """
             <h2>Who may do what in \(place.place.zone)</h2>
             <form class="card" method="get" action="\(Address(["zones"]))">
             <input type="hidden" name="c" value="\(place.place.container)"><input type="hidden" name="e" value="\(context.environment.rawValue)">
             \(place.hiddenFields)<input type="hidden" name="shares" value="1">
-            <div class="row"><div class="field"><label for="person">Person <span class="hint">an address, or a user record name</span></label>
+            <div class="row"><div class="field"><label for="person">Person <span class="hint">\(hint)</span></label>
             <input id="person" name="person" autocomplete="off" required maxlength="255" value="\(person)"></div>
             <div class="field"><button>Show the permissions</button></div></div></form>
             """
@@ -117,7 +119,9 @@ struct ZonesPage {
                 """
         }
         let users = try await UserNames([report.userRecordName].compactMap(\.self), context)
-        let known: HTML = report.userRecordName.map { " is known here as \(users.link($0))." } ?? " has no account."
+        // Which addresses have accounts is nothing that a developer learns.
+        let unknown: HTML = HTML.when(isOperator, " has no account.")
+        let known: HTML = report.userRecordName.map { " is known here as \(users.link($0))." } ?? unknown
         return """
             \(form)
             \(report.obstacle.map { Layout.notice(.warning, $0) } ?? .none)
@@ -184,7 +188,7 @@ struct ZonesPage {
                 HTML(person.identity.title), HTML(person.role.title), HTML(person.permission.title),
                 HTML(person.acceptanceStatus.title),
                 person.identity.userRecordName.map(users.link)
-                    ?? "<span class=\"quiet-text\">no account yet</span>",
+                    ?? "<span class=\"quiet-text\">not accepted</span>",
                 permissions(person, share),
             ])
         }

@@ -71,8 +71,10 @@ extension CredentialStore {
     package func sweepSyncFailures(_ exists: (String) async throws -> Bool) async throws {
         let now = now()
         try await stored { try await storage.sweepSyncFailures(at: now) }
-        let tried = try await syncFailures(SyncFailureFilter(account: ""), limit: SyncFailureLimits.ofNobodyInAll)
-            .compactMap(\.triedAccount)
+        let tried = try await syncFailures(
+            SyncFailureFilter(account: ""), limit: SyncFailureLimits.ofNobodyInAll + SyncFailureLimits.ofSignInsInAll
+        )
+        .compactMap(\.triedAccount)
         for account in try await syncFailureValues(of: .account).union(tried) where !account.isEmpty {
             guard try await !exists(account) else { continue }
             try await stored { try await storage.removeSyncFailures(of: account) }

@@ -64,8 +64,8 @@ extension SignIn {
     /// Counts an attempt to sign in to pages, among those to sign in elsewhere.
     @Sendable func countPageAttempt(_ email: String, _ address: String) async throws -> Console.Attempt {
         do {
-            let (_, account, isKnown) = try await attempt(email: email, address: address, deviceToken: nil)
-            return Console.Attempt(account: account, isKnown: isKnown)
+            let attempt = try await attempt(email: email, address: address, deviceToken: nil)
+            return Console.Attempt(account: attempt.account, isKnown: attempt.isKnown)
         } catch let refusal as Refusal where refusal.status == .tooManyRequests {
             throw Console.Delay(seconds: Int(refusal.error.retryAfter?.components.seconds ?? 1))
         }

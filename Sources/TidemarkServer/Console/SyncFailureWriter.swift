@@ -9,8 +9,8 @@ final class SyncFailureWriter: Sendable {
     private struct State {
         /// By ``SyncFailure/kind``.
         var waiting: [SyncFailure: SyncFailure] = [:]
-        /// How many of ``waiting`` an account has, by its identifier or by that of its session; those of nobody by the empty text.
-        var ofAccount: [String: Int] = [:]
+        /// How many of ``waiting`` each group has.
+        var counts: [Group: Int] = [:]
         /// How many failures had no room.
         var dropped = 0
         /// How many failures a write has that is under way.
@@ -19,10 +19,31 @@ final class SyncFailureWriter: Sendable {
         var writing: Task<Void, Never>?
     }
 
-    /// How many different failures wait at the most: with an account, of one account, and without.
-    private static let (most, mostOfOne, mostOfNobody) = (
-        SyncFailureLimits.ofAccounts, SyncFailureLimits.ofAccount, SyncFailureLimits.ofNobody
-    )
+    /// Failures that share one bound: whoever has no account can make as many as they want, and takes no place from those who have one. Nor does a
+    /// device whose every record is refused take all places of others, nor whoever knows many addresses those of other requests.
+    private enum Group: Hashable {
+        /// Those of an account, by its identifier or by that of its session.
+        case account(String)
+        case signIns, nobody
+
+        init(_ failure: SyncFailure) {
+            let account = failure.account.isEmpty ? failure.session : failure.account
+            guard account.isEmpty else {
+                self = .account(account)
+                return
+            }
+            self = failure.isSignInOfNobody ? .signIns : .nobody
+        }
+
+        /// How many different failures of the group wait at the most.
+        var limit: Int {
+            switch self {
+            case .account: SyncFailureLimits.ofAccount
+            case .signIns: SyncFailureLimits.ofSignIns
+            case .nobody: SyncFailureLimits.ofNobody
+            }
+        }
+    }
 
     private let state = LockedValue(State())
     private let write: @Sendable ([SyncFailure]) async throws -> Void
@@ -51,19 +72,16 @@ final class SyncFailureWriter: Sendable {
         state.withLock { state in
             for failure in cut {
                 guard state.waiting[failure.kind]?.add(failure) == nil else { continue }
-                let account = failure.account.isEmpty ? failure.session : failure.account
-                let (own, ofNobody) = (state.ofAccount[account] ?? 0, state.ofAccount[""] ?? 0)
-                // Whoever has no account can make as many as they want, and takes no place from those who have one. Nor does a device whose
-                // every record is refused take all places of others.
-                let hasRoom =
-                    account.isEmpty
-                    ? own < Self.mostOfNobody : own < Self.mostOfOne && state.waiting.count - ofNobody < Self.most
-                guard hasRoom else {
+                let group = Group(failure)
+                let own = state.counts[group] ?? 0
+                let ofAccounts = state.waiting.count - (state.counts[.signIns] ?? 0) - (state.counts[.nobody] ?? 0)
+                let isOfAccount = group != .signIns && group != .nobody
+                guard own < group.limit, !isOfAccount || ofAccounts < SyncFailureLimits.ofAccounts else {
                     state.dropped += failure.count
                     continue
                 }
                 state.waiting[failure.kind] = failure
-                state.ofAccount[account] = own + 1
+                state.counts[group] = own + 1
             }
             guard state.writing == nil else { return }
             state.writing = Task { [weak self, rest] in
@@ -78,7 +96,7 @@ final class SyncFailureWriter: Sendable {
     /// - Returns: Whether something may wait again.
     private func writeWaiting() async -> Bool {
         let (failures, dropped): ([SyncFailure], Int) = state.withLock { state in
-            defer { (state.waiting, state.ofAccount, state.dropped) = ([:], [:], 0) }
+            defer { (state.waiting, state.counts, state.dropped) = ([:], [:], 0) }
             if state.waiting.isEmpty { state.writing = nil }
             state.beingWritten = state.waiting.values.reduce(0) { $0 + $1.count }
             return (Array(state.waiting.values), state.dropped)

@@ -30,6 +30,18 @@ struct SignIn: Sendable {
         var payload: Data { Data("\(container)\n\(environment.rawValue)\n\(apiToken)".utf8) }
     }
 
+    /// An attempt to sign in, which was counted.
+    struct Attempt {
+        /// What was typed, as it is counted.
+        let name: String
+        /// The account that was tried; `nil` where there is none.
+        let account: StoredAccount?
+        /// From where, as limits know it.
+        let address: String
+        /// Whether somebody signed in to the account from there, or on the device, before.
+        let isKnown: Bool
+    }
+
     let cloud: EmbeddedCloud
     let access: CredentialStore
     let metrics: ServerMetrics
@@ -61,12 +73,23 @@ struct SignIn: Sendable {
         email: String, password: String, code: String = "", container: String, environment: StoreEnvironment, kind: Session.Kind,
         device: String, system: String = "", address: String, deviceToken: String? = nil
     ) async throws -> SignInResult<SessionToken> {
-        let (name, account, isKnown) = try await attempt(email: email, address: address, deviceToken: deviceToken)
+        let attempt = try await attempt(email: email, address: address, deviceToken: deviceToken)
+        return try await token(
+            for: attempt, password: password, code: code, container: container, environment: environment, kind: kind,
+            device: device, system: system)
+    }
+
+    /// Signs in as ``token(email:password:code:container:environment:kind:device:system:address:deviceToken:)`` does, once the attempt is
+    /// counted.
+    private func token(
+        for attempt: Attempt, password: String, code: String, container: String, environment: StoreEnvironment,
+        kind: Session.Kind, device: String, system: String
+    ) async throws -> SignInResult<SessionToken> {
         let result: SignInResult<SessionToken>
         do throws(CredentialError) {
             result = try await access.signIn(
-                password, account: account?.id, code: code, container: container, environment: environment, kind: kind,
-                device: device, system: system, address: address, isKnown: isKnown, as: name)
+                password, account: attempt.account?.id, code: code, container: container, environment: environment, kind: kind,
+                device: device, system: system, address: attempt.address, isKnown: attempt.isKnown, as: attempt.name)
         } catch {
             guard error.code == .notFound else { throw error }
             throw Refusal.notServed(container)
@@ -93,11 +116,8 @@ struct SignIn: Sendable {
 
     /// Counts an attempt to sign in, and has it wait where too many come.
     ///
-    /// - Returns: What was typed, as it is counted; the account, if there is one; and whether somebody signed in to it from there before.
     /// - Throws: ``Refusal``, for too many attempts.
-    func attempt(
-        email: String, address: String, deviceToken: String?
-    ) async throws -> (name: String, account: StoredAccount?, isKnown: Bool) {
+    func attempt(email: String, address: String, deviceToken: String?) async throws -> Attempt {
         let now = self.now()
         let network = NetworkAddress(address)?.network ?? address
         // Counted whoever the account may be, or may not be.
@@ -107,7 +127,7 @@ struct SignIn: Sendable {
         let isKnown = try await isKnown(account?.id, address, deviceToken, at: now)
         // From where the account is in use nobody waits.
         if try await limits.isCrowded(name, at: now), !isKnown { try await slowDown(name, network) }
-        return (name, account, isKnown)
+        return Attempt(name: name, account: account, address: address, isKnown: isKnown)
     }
 
     /// Whether somebody signed in to the account from the address, or on the device, before.
@@ -208,12 +228,13 @@ struct SignIn: Sendable {
                 try node.string("device"), try node.string("system") ?? "", try node.string("deviceToken")
             )
         }
+        // The one look-up of the account: where there is none, the password is checked against nothing for as long.
+        let attempt = try await self.attempt(email: email, address: call.address, deviceToken: deviceToken)
         let result = try await self.token(
-            email: email, password: password, code: code, container: call.container, environment: call.environment, kind: .device,
-            device: device ?? call.headers[.userAgent] ?? "", system: system, address: call.address, deviceToken: deviceToken)
+            for: attempt, password: password, code: code, container: call.container, environment: call.environment, kind: .device,
+            device: device ?? call.headers[.userAgent] ?? "", system: system)
         guard case .signedIn(let token) = result else {
-            // It is looked up whether or not there is one, so that both take the same time.
-            throw Self.refusal(of: result, isCodeGiven: !code.isEmpty).ofSignIn(to: try await cloud.account(email)?.id)
+            throw Self.refusal(of: result, isCodeGiven: !code.isEmpty).ofSignIn(to: attempt.account?.id)
         }
         let name = EmbeddedCloud.userRecordName(token.session.account, in: call.container)
         return .object {

@@ -89,6 +89,29 @@ import TidemarkModel
         #expect(cut.record.utf8.count == 254 && cut.reason.utf8.count == 1_000)
     }
 
+    @Test func `refused sign-ins with many addresses take no place of other requests that wait, nor these of sign-ins`()
+        async throws
+    {
+        let written = Written()
+        let writer = written.writer { try await Task.sleep(for: .seconds(600)) }
+        func signIn(_ account: String) -> SyncFailure {
+            var failure = Self.failure("", of: "")
+            failure.operation = SyncFailure.signInOperation
+            failure.sender = SyncFailure.sender(ofSignInTo: account)
+            return failure
+        }
+        writer.record((0..<SyncFailureLimits.ofSignIns + 9).map { signIn("a\($0)") })
+        writer.record((0..<SyncFailureLimits.ofNobody).map { Self.failure("n\($0)", of: "") })
+        // Nor do they count among those of accounts.
+        writer.record((0..<SyncFailureLimits.ofAccounts).map { Self.failure("r\($0)", of: "a\($0 % 20)") })
+        await writer.finish()
+        let rows = try #require(written.all.first)
+        #expect(rows.count(where: \.isSignInOfNobody) == SyncFailureLimits.ofSignIns)
+        #expect(rows.count { $0.record.hasPrefix("n") } == SyncFailureLimits.ofNobody)
+        #expect(rows.count { !$0.account.isEmpty } == SyncFailureLimits.ofAccounts)
+        #expect(written.log.contains("dropped=9"))
+    }
+
     @Test func `attempts whose reasons differ in numbers are one row with the newest, and conflicts of a session are one`()
         async throws
     {

@@ -84,6 +84,9 @@ package struct SyncFailure: Hashable, Sendable {
     /// The operation by which a device signs in.
     package static let signInOperation = "session.begin"
 
+    /// Whether a sign-in was refused to whoever has no account: its rows have a bound of their own.
+    package var isSignInOfNobody: Bool { account.isEmpty && operation == Self.signInOperation }
+
     /// Makes refused sign-ins equal that differ only in the account that was tried or in the reason, and adds up equal ones: neither tells which
     /// addresses have an account. Other failures stay as they are.
     ///
@@ -235,40 +238,53 @@ package enum SyncFailureLimits {
     package static let ofAccount = 50
     /// How many rows of accounts there are in all.
     package static let ofAccountsInAll = 10_000
-    /// How many rows an environment of a container has of requests that have no account. Whoever asks without one can make as many as they want, and takes no
-    /// place from those who have one.
+    /// How many rows an environment of a container has of requests that have no account, but for sign-ins. Whoever asks without one can make as many as
+    /// they want, and takes no place from those who have one.
     package static let ofNobody = 100
-    /// How many rows there are of requests without an account in all: they may name any container, also one that is not there.
+    /// How many rows there are of requests without an account in all, but for sign-ins: they may name any container, also one that is not there.
     package static let ofNobodyInAll = 1_000
+    /// How many rows an environment of a container has of refused sign-ins: whoever knows many addresses takes no place from other requests, and
+    /// these take none from sign-ins.
+    package static let ofSignIns = 25
+    /// How many rows there are of refused sign-ins in all.
+    package static let ofSignInsInAll = 500
+    /// How many rows an environment of a container has at the most.
+    package static let ofPlaceInAll = ofAccounts + ofNobody + ofSignIns
     /// For how long a row is kept after its last failure: microseconds, 7 days.
     package static let age: Int64 = 7 * CredentialLimits.day
+
+    /// The rows of refused sign-ins without an account, and those of all other requests without one.
+    private static let (signIns, nobody) = (
+        "account = '' AND operation = '\(SyncFailure.signInOperation)'",
+        "account = '' AND operation <> '\(SyncFailure.signInOperation)'"
+    )
 
     /// The statements that remove the oldest rows of an environment of a container, each with its limit. Their parameters are `$1` to `$3`:
     /// the container, the environment and the limit.
     package static let ofPlace: [(statement: String, limit: Int)] = [
         (removal("account <> ''", "PARTITION BY account"), ofAccount), (removal("account <> ''", ""), ofAccounts),
-        (removal("account = ''", ""), ofNobody),
+        (removal(nobody, ""), ofNobody), (removal(signIns, ""), ofSignIns),
     ]
 
-    private static func removal(_ accounts: String, _ partition: String) -> String {
+    private static func removal(_ rows: String, _ partition: String) -> String {
         """
         DELETE FROM sync_failures WHERE id IN (
             SELECT id FROM (
                 SELECT id, row_number() OVER (\(partition) ORDER BY at DESC, id) AS number FROM sync_failures
-                WHERE container = $1 AND environment = $2 AND \(accounts)) AS numbered
+                WHERE container = $1 AND environment = $2 AND \(rows)) AS numbered
             WHERE number > $3)
         """
     }
 
     /// The statements that remove the oldest rows of the whole cloud, each with its limit. Their parameter is `$1`, the limit.
     package static let ofAll: [(statement: String, limit: Int)] = [
-        (removal("<>"), ofAccountsInAll), (removal("="), ofNobodyInAll),
+        (removal("account <> ''"), ofAccountsInAll), (removal(nobody), ofNobodyInAll), (removal(signIns), ofSignInsInAll),
     ]
 
-    private static func removal(_ comparison: String) -> String {
+    private static func removal(_ rows: String) -> String {
         """
-        DELETE FROM sync_failures WHERE account \(comparison) '' AND at <= (
-            SELECT at FROM sync_failures WHERE account \(comparison) '' ORDER BY at DESC LIMIT 1 OFFSET $1)
+        DELETE FROM sync_failures WHERE \(rows) AND at <= (
+            SELECT at FROM sync_failures WHERE \(rows) ORDER BY at DESC LIMIT 1 OFFSET $1)
         """
     }
 

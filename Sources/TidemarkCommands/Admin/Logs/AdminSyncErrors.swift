@@ -11,8 +11,8 @@ struct AdminSyncErrors: AsyncParsableCommand {
             how often the server answered with it, and the reason. Equal errors of a device are one line, with the time of the last. A \
             device without a name is identified by its session. CONFLICT is no fault: the device merges and sends again. A line says so \
             where the account has saved the record since, or has access again. A failed sign-in shows the account that was tried, if \
-            there is one. The cloud keeps the newest 500 errors of accounts in an environment of a container, 50 of each account, and \
-            100 of requests without an account, for 7 days; a server writes them once a second.
+            there is one. The cloud keeps the newest 500 errors of accounts in an environment of a container, 50 of each account, 25 \
+            of refused sign-ins, and 100 of other requests without an account, for 7 days; a server writes them once a second.
 
             Examples:
               tidemark admin sync-errors --data ~/cloud
