@@ -169,9 +169,13 @@ class Cluster:
         for machine in self.databases:
             yield from ((machine.name, machine.address, port) for port in (2379, 2380, 5432, 8008))
         if self.weed:
-            yield from (("s3", self["s3"].address, port + more) for port in self.bucket_ports.values() for more in (0, 10_000))
+            yield from self.bucket_places()
         yield from (("proxy", self["proxy"].address, port) for port in [5432, 8080, 8404] + [8443] * bool(self.certificate))
         yield from ((machine.name, machine.address, 8080) for machine in self.servers if self.server)
+
+    def bucket_places(self):
+        """The addresses and ports at which SeaweedFS is to listen, for HTTP and for gRPC, with the machine's name."""
+        return [("s3", self["s3"].address, port + more) for port in self.bucket_ports.values() for more in (0, 10_000)]
 
     def states(self):
         """What Patroni says of each machine's database."""
@@ -276,7 +280,7 @@ END
         machine.start(
             "weed",
             [self.weed, "server", f"-dir={machine.directory}", f"-ip={machine.address}", f"-ip.bind={machine.address}", "-s3",
-             *(f"-{part}.port={port}" for part, port in self.bucket_ports.items()), f"-s3.config={path}", "-master.volumeSizeLimitMB=256", "-volume.max=40"],
+             *(f"-{part}.port={port}" for part, port in self.bucket_ports.items()), *closed_listeners(self.weed), f"-s3.config={path}", "-master.volumeSizeLimitMB=256", "-volume.max=40"],
             user=self.user)
         self.say("SeaweedFS …")
         wait_until(
@@ -510,6 +514,13 @@ def find_weed(directory):
     new.chmod(0o755)
     new.replace(copy)
     return str(copy)
+
+
+def closed_listeners(weed):
+    """The options that close the listeners of SeaweedFS which have the same ports in each cluster: a second one at the address would end by them.
+    Versions without these listeners do not know the options."""
+    said = subprocess.run([str(weed), "server", "-h"], stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    return [f"-s3.port.{name}=0" for name in ("iceberg", "lance") if f"-s3.port.{name} " in said.stdout + said.stderr]
 
 
 def add_account(cluster, tidemark, directory):

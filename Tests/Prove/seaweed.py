@@ -28,6 +28,7 @@ class Bucket(clusters.Cluster):
 
 def start_bucket(folder):
     bucket = Bucket(folder / "bucket", clusters.find_weed(folder))
+    clusters.leftovers.check_free(bucket.bucket_places())
     try:
         bucket.start_bucket()
     except BaseException:

@@ -84,6 +84,7 @@ import TidemarkModel
 
     @Test func `a sign-in looks the account up once, and a refused one names it to operators`() async throws {
         let scratch = try Scratch()
+        defer { withExtendedLifetime(scratch) {} }
         let accounts = try NotingAccounts()
         let cloud = EmbeddedCloud(in: Backend(accounts: accounts), folder: scratch["cloud"])
         let access = try CredentialStore(at: scratch.url, now: Timestamp.now, passwordLogN: 4)
