@@ -15,6 +15,7 @@ import argparse
 import json
 import os
 import pathlib
+import re
 import secrets
 import shutil
 import signal
@@ -280,7 +281,7 @@ END
         machine.start(
             "weed",
             [self.weed, "server", f"-dir={machine.directory}", f"-ip={machine.address}", f"-ip.bind={machine.address}", "-s3",
-             *(f"-{part}.port={port}" for part, port in self.bucket_ports.items()), *closed_listeners(self.weed), f"-s3.config={path}", "-master.volumeSizeLimitMB=256", "-volume.max=40"],
+             *(f"-{part}.port={port}" for part, port in self.bucket_ports.items()), *bucket_options(self.weed), f"-s3.config={path}", "-master.volumeSizeLimitMB=256", "-volume.max=40"],
             user=self.user)
         self.say("SeaweedFS …")
         wait_until(
@@ -516,11 +517,13 @@ def find_weed(directory):
     return str(copy)
 
 
-def closed_listeners(weed):
-    """The options that close the listeners of SeaweedFS which have the same ports in each cluster: a second one at the address would end by them.
-    Versions without these listeners do not know the options."""
+def bucket_options(weed):
+    """The options, of those that this version of SeaweedFS knows, which close the listeners that have the same ports in each cluster (a second one at
+    the address would end by them), and which keep it from reporting statistics to its makers."""
     said = subprocess.run([str(weed), "server", "-h"], stdin=subprocess.DEVNULL, capture_output=True, text=True)
-    return [f"-s3.port.{name}=0" for name in ("iceberg", "lance") if f"-s3.port.{name} " in said.stdout + said.stderr]
+    known = set(re.findall(r"^\s+-(\S+)", said.stdout + said.stderr, re.MULTILINE))
+    wanted = {"s3.port.iceberg": "0", "s3.port.lance": "0", "master.telemetry": "false"}
+    return [f"-{name}={value}" for name, value in wanted.items() if name in known]
 
 
 def add_account(cluster, tidemark, directory):

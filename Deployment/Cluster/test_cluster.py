@@ -20,7 +20,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import leftovers  # noqa: E402
 import nodes  # noqa: E402
 import report  # noqa: E402
-from cluster import Cluster, closed_listeners  # noqa: E402
+from cluster import Cluster, bucket_options  # noqa: E402
 from nodes import ClusterError, Interrupted, Interruption, wait_until  # noqa: E402
 
 
@@ -101,16 +101,17 @@ class ClusterTests(unittest.TestCase):
                 self.assertIn(f"by the processes {os.getpid()} ", str(raised.exception))
         leftovers.check_free([("db1", "127.0.0.1", port)])
 
-    def test_listeners_of_the_bucket_at_fixed_ports_are_closed_as_far_as_the_program_has_them(self):
+    def test_the_bucket_closes_listeners_at_fixed_ports_and_reports_nothing_as_far_as_the_program_has_the_options(self):
         def program(name, *options):
             path = self.directory / name
             path.write_text("#!/bin/sh\n" + "".join(f"echo '  -{option} int' >&2\n" for option in options) + "exit 2\n")
             path.chmod(0o755)
             return path
 
-        self.assertEqual(closed_listeners(program("older", "s3.port", "s3.port.grpc")), [])
+        self.assertEqual(bucket_options(program("older", "s3.port", "s3.port.grpc")), [])
         self.assertEqual(
-            closed_listeners(program("newer", "s3.port", "s3.port.iceberg", "s3.port.lance")), ["-s3.port.iceberg=0", "-s3.port.lance=0"])
+            bucket_options(program("newer", "s3.port", "s3.port.iceberg", "s3.port.lance", "master.telemetry", "master.telemetry.url")),
+            ["-s3.port.iceberg=0", "-s3.port.lance=0", "-master.telemetry=false"])
 
     def test_the_ports_of_a_bucket_are_checked_with_the_others(self):
         cluster = self.cluster()

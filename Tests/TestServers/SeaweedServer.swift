@@ -37,14 +37,14 @@ public final class SeaweedServer: Sendable {
              "actions": ["Admin", "Read", "Write", "List", "Tagging"]}]}
             """
         try Data(settings.utf8).write(to: folder.appendingPathComponent("s3.json"))
-        // It listens at fixed ports besides, as far as its version knows these options: a second process would end by them.
+        // Besides, it listens at fixed ports, by which a second process would end, and reports statistics; as far as its version knows the options.
         let script = """
-            closed=
-            for name in iceberg lance; do
-                if "$1" server -h 2>&1 </dev/null | grep -q -e "-s3.port.$name "; then closed="$closed -s3.port.$name=0"; fi
+            options=
+            for option in s3.port.iceberg=0 s3.port.lance=0 master.telemetry=false; do
+                if "$1" server -h 2>&1 </dev/null | grep -qE -e "^ +-${option%%=*}( |$)"; then options="$options -$option"; fi
             done
             "$1" server -dir="$2/data" -ip=127.0.0.1 -ip.bind=127.0.0.1 -master.port=\(port + 1) -volume.port=\(port + 2) \
-            -filer.port=\(port + 3) -s3 -s3.port=\(port) -s3.config="$2/s3.json" $closed -master.volumeSizeLimitMB=64 \
+            -filer.port=\(port + 3) -s3 -s3.port=\(port) -s3.config="$2/s3.json" $options -master.volumeSizeLimitMB=64 \
             -volume.max=40 >"$2/weed.log" 2>&1 </dev/null &
             server=$!
             cat >/dev/null
