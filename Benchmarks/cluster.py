@@ -165,11 +165,12 @@ def measure_writers(owners, database, options, report):
         note("p50", max(it["p50"] for it in done))
         note("samples of the locks", found["samples"])
         note("locks seen", found["locks"])
-        note("locks that two owners share", len(found["shared"]) + found["ungranted"])
+        note("locks that two owners share", len(found["shared"]) + sum(it["samples"] for it in found["waited"]))
         note("samples in which a page's appending is waited for", found["extending"])
         note("share of time in LWLocks", found["waits"].get("LWLock", 0))
-        if found["shared"]:
-            report.setdefault("shared locks", []).append(found["shared"])
+        if found["shared"] or found["waited"]:
+            report.setdefault("shared locks", []).append(found["shared"] + found["waited"])
+            print(f"cluster.py: locks of {count} owners: {found['shared'] + found['waited']}", file=sys.stderr)
     # Half of what the server is to take, by all of them.
     rate = HALF / BATCH / len(owners)
     writing = []

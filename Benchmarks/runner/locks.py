@@ -57,7 +57,9 @@ class LockWatch:
             SELECT locktype, object, string_agg(DISTINCT mode, ', ') AS modes, count(DISTINCT moment) AS samples FROM seen_locks AS one
             WHERE EXISTS (SELECT FROM seen_locks AS other WHERE (other.moment, other.locktype, other.object) = (one.moment, one.locktype, one.object) AND other.pid <> one.pid)
                 AND NOT ({COMPATIBLE}) AND locktype <> 'extend' GROUP BY 1, 2 ORDER BY 4 DESC LIMIT 20""")
-        found["ungranted"], = (it["count"] for it in rows("SELECT count(*) FROM seen_locks WHERE NOT granted AND locktype <> 'extend'"))
+        found["waited"] = rows(
+            "SELECT locktype, object, mode AS modes, count(DISTINCT moment) AS samples FROM seen_locks WHERE NOT granted AND locktype <> 'extend' "
+            "GROUP BY 1, 2, 3 ORDER BY 4 DESC")
         # Whoever appends a page to a table's file has this one for as long as that takes, and not until the end of the transaction.
         found["extending"], = (it["share"] for it in rows(
             "SELECT coalesce(count(DISTINCT moment) FILTER (WHERE locktype = 'extend' AND NOT granted)::numeric / count(DISTINCT moment), 0) AS share FROM seen_locks"))
