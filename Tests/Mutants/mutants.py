@@ -315,7 +315,7 @@ def main():
     parser.add_argument("--seed", default="1", help="draws other ones (1)")
     parser.add_argument("--rule", action="append", choices=list(rules.RULES), help="one rule; may be repeated (all)")
     parser.add_argument("--planted", action="store_true", help="those that somebody has thought of")
-    parser.add_argument("--only", help="one mutant, by its id")
+    parser.add_argument("--only", action="append", metavar="ID", help="one mutant, by its id; may be repeated")
     parser.add_argument("--together", action="store_true", help="those of Swift, built together: one build for all")
     parser.add_argument("--again", action="store_true", help="judges again what was judged")
     parser.add_argument("--most", type=int, help="mutants of this run, at the most")
@@ -338,7 +338,7 @@ def main():
     if not options.planted or options.only:
         chosen += draw(options.count, options.seed, options.rule or list(rules.RULES))
     if options.only:
-        chosen = [mutant for mutant in chosen if mutant["id"] == options.only]
+        chosen = [mutant for mutant in chosen if mutant["id"] in options.only]
     if options.list:
         for mutant in chosen:
             print(f"{mutant['id']} {mutant['rule']}, {mutant['operator']}: {mutant['file']}:{mutant['line']}\n  - {mutant['before'].strip()}\n  + {mutant['after'].strip()}")
