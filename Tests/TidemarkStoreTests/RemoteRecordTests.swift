@@ -60,7 +60,10 @@ import TidemarkModel
             [saved(together), .deleted(name: "b"), saved(latest), saved(nil), saved(EditTimes()), saved(together)].latestEdit == 9
         )
         #expect([saved(nil), .deleted(name: "b"), saved(EditTimes())].latestEdit == nil)
-        guard case .saved(let record) = saved(nil) else { return }
+        guard case .saved(let record) = saved(nil) else {
+            Issue.record("it is no saved record")
+            return
+        }
         // Who does not say so has a record that is whole.
         #expect(!record.isPartial && !record.lacksAssets)
     }

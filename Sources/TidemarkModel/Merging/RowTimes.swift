@@ -43,7 +43,8 @@ extension RowTimes: CustomStringConvertible {
         return here.description + others.joined()
     }
 
-    /// Parts that are no times are passed over. A part is of the cloud's times where `<` comes before any `=`: a device's name may have both.
+    /// Parts that are no times are passed over. A part is of the cloud's times where `<` comes before any `=`: what another device
+    /// has sent as its identifier may have both.
     package init(_ description: String) {
         here = EditTimes(description)
         for part in description.split(separator: ";", omittingEmptySubsequences: false).dropFirst() {

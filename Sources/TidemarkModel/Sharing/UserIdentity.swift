@@ -1,6 +1,6 @@
 /// The identity of a person, as far as it is known. As `CKUserIdentity`.
 public struct UserIdentity: Hashable, Codable, Sendable {
-    /// The account's name in the cloud container; `nil` for a person who was invited and has not accepted, whether or not they have an account.
+    /// The account's name in the cloud container; `nil` for a person who was invited and has never accepted, whether or not they have an account.
     public var userRecordName: String?
     /// The parts of the person's name, if they are known.
     public var name: PersonName?

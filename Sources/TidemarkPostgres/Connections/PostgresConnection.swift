@@ -31,7 +31,7 @@ final class PostgresConnection {
     /// How long the server has to answer that a statement was cancelled.
     private static let cancelLimit = Duration.seconds(3)
 
-    /// How long a request to cancel is given before the next one.
+    /// The least time between two requests to cancel.
     private static let cancelPause = Duration.milliseconds(500)
 
     /// How long the connection waits for an answer beyond the time limit of the statement.

@@ -84,7 +84,8 @@ package struct SyncFailure: Hashable, Sendable {
     /// The operation by which a device signs in.
     package static let signInOperation = "session.begin"
 
-    /// Whether a sign-in was refused to whoever has no account: its rows have a bound of their own.
+    /// Whether it is a refused sign-in with an empty ``account``, whether or not the account that was tried is there: these rows have a bound of
+    /// their own.
     package var isSignInOfNobody: Bool { account.isEmpty && operation == Self.signInOperation }
 
     /// Makes refused sign-ins equal that differ only in the account that was tried or in the reason, and adds up equal ones: neither tells which
