@@ -103,7 +103,8 @@ def goal_row(data, words, benchmark, name, goal, unit, digits, is_most):
     if found is None:
         return [words, aim, "not measured yet", "–"]
     median = found["median"]
-    reached = median <= goal if is_most else median >= goal
+    # What is never to be, no round may have seen.
+    reached = found["max"] == 0 if not goal else median <= goal if is_most else median >= goal
     return [words, aim, f"{spread(found, text)}{unit}", "yes" if reached else "**no**"]
 
 

@@ -520,7 +520,7 @@ def find_weed(directory):
 def bucket_options(weed):
     """The options, of those that this version of SeaweedFS knows, which close the listeners that have the same ports in each cluster (a second one at
     the address would end by them), and which keep it from reporting statistics to its makers."""
-    said = subprocess.run([str(weed), "server", "-h"], stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    said = subprocess.run([str(weed), "server", "-h"], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
     known = set(re.findall(r"^\s+-(\S+)", said.stdout + said.stderr, re.MULTILINE))
     wanted = {"s3.port.iceberg": "0", "s3.port.lance": "0", "master.telemetry": "false"}
     return [f"-{name}={value}" for name, value in wanted.items() if name in known]

@@ -39,9 +39,9 @@ public final class SeaweedServer: Sendable {
         try Data(settings.utf8).write(to: folder.appendingPathComponent("s3.json"))
         // Besides, it listens at fixed ports, by which a second process would end, and reports statistics; as far as its version knows the options.
         let script = """
-            options=
+            options= known=$("$1" server -h 2>&1 </dev/null)
             for option in s3.port.iceberg=0 s3.port.lance=0 master.telemetry=false; do
-                if "$1" server -h 2>&1 </dev/null | grep -qE -e "^ +-${option%%=*}( |$)"; then options="$options -$option"; fi
+                if echo "$known" | grep -qE -e "^ +-${option%%=*}( |$)"; then options="$options -$option"; fi
             done
             "$1" server -dir="$2/data" -ip=127.0.0.1 -ip.bind=127.0.0.1 -master.port=\(port + 1) -volume.port=\(port + 2) \
             -filer.port=\(port + 3) -s3 -s3.port=\(port) -s3.config="$2/s3.json" $options -master.volumeSizeLimitMB=64 \

@@ -188,7 +188,7 @@ struct ZonesPage {
                 HTML(person.identity.title), HTML(person.role.title), HTML(person.permission.title),
                 HTML(person.acceptanceStatus.title),
                 person.identity.userRecordName.map(users.link)
-                    ?? "<span class=\"quiet-text\">not accepted</span>",
+                    ?? "<span class=\"quiet-text\">none yet</span>",
                 permissions(person, share),
             ])
         }

@@ -54,7 +54,13 @@ extension StoreMover {
             throw StoreError(.cannotMove, "the move from \(places.source.path) to \(places.target.path) was undone just now")
         }
         // The switch is not durable yet, or may not be after a kill, and what follows relies on it.
-        try Folder(at: places.source).synchronize()
+        do throws(StoreError) {
+            try Folder(at: places.source).synchronize()
+        } catch {
+            throw StoreError(
+                error.code,
+                "the container is at \(places.target.path), but a power cut may undo that (\(error.message)): run the move again")
+        }
         if let journal = try moved(notice, to: places) {
             guard journal.move == notice.moved.move else {
                 throw StoreError(.cannotMove, "\(places.target.path) is the copy of another move, from \(journal.from)")

@@ -134,8 +134,16 @@ package enum DurableFile {
     /// - Throws: ``StoreError`` `diskFull`, `io`.
     package static func synchronize(_ file: FileHandle, path: String) throws(StoreError) {
         // A handle that is used no more may close its descriptor before the call.
-        guard withExtendedLifetime(file, { fsync(file.fileDescriptor) }) == 0 else { throw Folder.failure("make durable", path) }
+        guard withExtendedLifetime(file, { flush(file.fileDescriptor) }) else { throw Folder.failure("make durable", path) }
         onSynchronized?(path)
+    }
+
+    /// `fsync`; on Darwin, where that leaves what the disk has in its own memory, `F_FULLFSYNC`, as far as the file system has it.
+    static func flush(_ descriptor: Int32) -> Bool {
+        #if canImport(Darwin)
+            if fcntl(descriptor, F_FULLFSYNC) == 0 { return true }
+        #endif
+        return fsync(descriptor) == 0
     }
 
     /// Gives a file a name that nothing may have.

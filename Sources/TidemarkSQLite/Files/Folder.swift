@@ -120,7 +120,7 @@ package struct Folder: ~Copyable {
 
     /// Makes durable which names are in it.
     package borrowing func synchronize() throws(StoreError) {
-        guard fsync(descriptor) == 0 else { throw Self.failure("make durable", path) }
+        guard DurableFile.flush(descriptor) else { throw Self.failure("make durable", path) }
         DurableFile.onSynchronized?(path)
     }
 

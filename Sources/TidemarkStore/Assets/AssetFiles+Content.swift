@@ -81,7 +81,7 @@ extension AssetFiles {
                 guard link(file.path, fresh) == 0, rename(fresh, other.path) == 0 else { return false }
             }
         }
-        // Also where the name is there: whoever gave it may have been killed before this.
+        // Also where the name is there: the process that gave it may have been killed before this.
         try Folder(at: other.deletingLastPathComponent()).synchronize()
         return true
     }

@@ -119,7 +119,11 @@ package final class BlobStore: @unchecked Sendable {
         if !replaces, link(file.path, place.path) == 0 {
             unlink(file.path)
         } else {
-            if !replaces, errno == EEXIST { return false }
+            if !replaces, errno == EEXIST {
+                // The process that has made it may have been killed before its name was durable.
+                try Folder(at: place.deletingLastPathComponent()).synchronize()
+                return false
+            }
             // Some file systems have no second names.
             guard rename(file.path, place.path) == 0 else { throw Folder.failure("make the file", place.path) }
         }

@@ -59,7 +59,10 @@ package struct MoveJournal: Codable, Equatable {
         guard let journal = try read(in: url) else { return }
         let source = URL(fileURLWithPath: journal.from)
         let notice = try MovedNotice(in: source)
-        if let notice, notice.moved.move == journal.move { return }
+        if let notice, notice.moved.move == journal.move {
+            // The mover may have been killed before the notice was durable, and what is saved here relies on it.
+            return try Folder(at: source, followsLink: true).synchronize()
+        }
         if let notice {
             throw StoreError(
                 .incompleteCopy,
