@@ -212,7 +212,7 @@ struct TransactionTests {
         await fixture.database.close()
     }
 
-    @Test("A server is asked to cancel again for as long as the client waits, since a request that comes before the statement ends nothing")
+    @Test("The server is asked again to cancel a statement that it got after the first request, while the client waits")
     func cancelsAgain() async throws {
         let fixture = try await Fixture()
         // The first request ends what runs then, and the next sleep begins.
