@@ -260,6 +260,63 @@ static void test_others(void) {
     store_close(store);
 }
 
+/// Where a batch has all the fields that it may have, an asset is stored without its preview.
+static void test_no_room_for_previews(void) {
+    tide_blob_store *store = store_open(true, "with previews");
+    tide_batch *batch;
+    check(!tide_batch_create(1000, 1 << 20, &batch), "batch");
+    row_add(batch), path_add(batch, "image", "a.gif");
+    for (int i = 1; i < TIDE_BATCH_COLUMN_LIMIT; i++) {
+        char name[20];
+        uint32_t column;
+        snprintf(name, sizeof name, "field%d", i);
+        check(!tide_batch_column(batch, name, strlen(name), &column, NULL), "%s", name);
+    }
+    found found = {0};
+    tide_error error = {0};
+    check(!tide_intake_batch(workers, 2, batch, true, visit, &found, &error), "%s", error.message);
+    char text[200];
+    check(tide_batch_row_is_live(batch, 0) && blob_of(&found, cell_text(batch, 0, "image", text))->is_converted, "%s", text);
+    check(tide_batch_column_count(batch) == TIDE_BATCH_COLUMN_LIMIT, "%u", tide_batch_column_count(batch));
+    tide_batch_destroy(batch);
+    store_close(store);
+}
+
+static uint8_t *file_load(const char *path, size_t *length) {
+    FILE *file = fopen(path, "rb");
+    check(file, "%s", path);
+    uint8_t *bytes = malloc(2 * large_size);
+    *length = fread(bytes, 1, 2 * large_size, file);
+    fclose(file);
+    return bytes;
+}
+
+/// A file that is over the size that is held in memory, and that no conversion changes, is stored to the byte.
+static void test_large_file(void) {
+    tide_blob_store *store = store_open(false, NULL);
+    tide_blob blob;
+    tide_error error = {0};
+    check(!tide_intake_file(workers[0], "whole.gif", &blob, NULL, NULL, &error), "%s", error.message);
+    check(!blob.is_converted && blob.is_new && blob.image.media == TIDE_MEDIA_GIF, "%d", blob.image.media);
+    char path[300];
+    size_t source_length, stored_length;
+    snprintf(path, sizeof path, "%s/whole.gif", folder);
+    uint8_t *source = file_load(path, &source_length);
+    snprintf(path, sizeof path, "%s/store/assets/%.2s/%s", folder, blob.id, blob.id);
+    uint8_t *stored = file_load(path, &stored_length);
+    check(source_length > large_size && stored_length == source_length && blob.size == source_length, "%zu", stored_length);
+    check(memcmp(source, stored, source_length) == 0, "other bytes");
+    snprintf(path, sizeof path, "%s/store/assets", folder);
+    check(!tide_blob_verify(path, blob.id, &error), "%s", error.message);
+    // The same bytes in memory are the same content.
+    tide_blob again;
+    check(!tide_intake_bytes(workers[0], source, source_length, "whole.gif", &again, &error), "%s", error.message);
+    check(strcmp(again.id, blob.id) == 0 && !again.is_new, "%s and %s", blob.id, again.id);
+    free(source);
+    free(stored);
+    store_close(store);
+}
+
 int main(void) {
     check(mkdtemp(folder), "%s", folder);
     char path[100];
@@ -273,12 +330,15 @@ int main(void) {
         image_write(name, text, 0);
     }
     image_write("large.gif", "large picture that is over the size that is held in memory, again and again and again", large_size);
+    image_write("whole.gif", "keep this picture, which is over the size that is held in memory, again and again and again", large_size);
     FILE *file = fopen((snprintf(path, sizeof path, "%s/text.txt", folder), path), "wb");
     check(file && fputs("text", file) >= 0 && fclose(file) == 0, "text");
     test_previews(true);
     test_previews(false);
     test_list_of_previews();
     test_others();
+    test_no_room_for_previews();
+    test_large_file();
     snprintf(path, sizeof path, "rm -r %s", folder);
     check(system(path) == 0, "%s", path);
     puts("conversion_test: passed");

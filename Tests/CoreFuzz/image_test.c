@@ -815,6 +815,96 @@ static void test_tiff_directories(int descriptor) {
     buffer_destroy(&content);
 }
 
+static void test_tiff_strips(int descriptor) {
+    static const struct { uint32_t places, lengths, place, length; const char *what; size_t at; } cases[] = {
+        {38, 46, 40, 14, NULL, 0},
+        {38, 46, 40, 15, "the end of a strip", 55},
+        // The last of the values lies behind the end, or all do.
+        {50, 46, 0, 0, "the place of a strip", 50},
+        {38, 50, 0, 0, "the length of a strip", 50},
+        {38, 1000, 0, 0, "the length of a strip", 1000},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        buffer content = {0};
+        put(&content, "II*\0\x08\0\0\0\2\0", 10);
+        for (int k = 0; k < 2; k++) {
+            put_little(&content, k ? 279 : 273, 2);
+            put_little(&content, format_long, 2);
+            put_little(&content, 2, 4);
+            put_little(&content, k ? cases[i].lengths : cases[i].places, 4);
+        }
+        put_zeros(&content, 4);
+        // Of the two strips the first has no bytes.
+        put_zeros(&content, 16);
+        check(content.length == 54, "%zu", content.length);
+        set_number(&content, 42, cases[i].place, 4, false);
+        set_number(&content, 50, cases[i].length, 4, false);
+        if (cases[i].what) expect_refused(descriptor, &content, "TIFF", cases[i].what, cases[i].at);
+        else expect_size(descriptor, &content, TIDE_MEDIA_TIFF, 0, 0, "a strip up to the end");
+        buffer_destroy(&content);
+    }
+}
+
+/// A file with one item, which lies `offset` bytes behind `base`; 62 bytes in all.
+static void heic_item_put(buffer *into, uint32_t base, uint32_t offset, uint32_t length) {
+    put(into, "\0\0\0\020ftypheic\0\0\0\0", 16);
+    size_t meta = full_box_start(into, "meta", 0, 0), iloc = full_box_start(into, "iloc", 0, 0);
+    put_big(into, 0x4440, 2);
+    put_big(into, 1, 2);
+    put_big(into, 1, 2);
+    put_big(into, 0, 2);
+    put_big(into, base, 4);
+    put_big(into, 1, 2);
+    put_big(into, offset, 4);
+    put_big(into, length, 4);
+    box_end(into, iloc);
+    box_end(into, meta);
+    check(into->length == 62, "%zu", into->length);
+}
+
+static void test_heic_items(int descriptor) {
+    static const struct { uint32_t base, offset, length; const char *what; size_t place; } cases[] = {
+        {20, 30, 12, NULL, 0},
+        {20, 30, 13, "the end of an item", 63},
+        {20, 1000, 1, "the data of an item", 1020},
+        {100, 7, 1, "the data of an item", 107},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        buffer content = {0};
+        heic_item_put(&content, cases[i].base, cases[i].offset, cases[i].length);
+        if (cases[i].what) expect_refused(descriptor, &content, "HEIC", cases[i].what, cases[i].place);
+        else expect_size(descriptor, &content, TIDE_MEDIA_HEIC, 0, 0, "an item up to the end");
+        buffer_destroy(&content);
+    }
+
+    // The size is told without a table of locations, whatever the first box is.
+    buffer content = {0};
+    put(&content, "\0\0\0\020ftypheic\0\0\0\0", 16);
+    size_t meta = full_box_start(&content, "meta", 0, 0), pitm = full_box_start(&content, "pitm", 0, 0);
+    put_big(&content, 1, 2);
+    box_end(&content, pitm);
+    size_t iprp = box_start(&content, "iprp"), ipco = box_start(&content, "ipco");
+    size_property_put(&content, 800, 600);
+    box_end(&content, ipco);
+    size_t ipma = full_box_start(&content, "ipma", 0, 0);
+    put(&content, "\0\0\0\1\0\1\1\x81", 8);
+    box_end(&content, ipma);
+    box_end(&content, iprp);
+    box_end(&content, meta);
+    expect_size(descriptor, &content, TIDE_MEDIA_HEIC, 800, 600, "no locations");
+    buffer_destroy(&content);
+
+    // What looks like EXIF data is none where its item is of another type.
+    heic_build(&content);
+    size_t type = 0;
+    while (type + 4 < content.length && memcmp(content.bytes + type, "Exif", 4) != 0) type++;
+    memcpy(content.bytes + type, "mime", 4);
+    expect_size(descriptor, &content, TIDE_MEDIA_HEIC, 800, 600, "an item of another type");
+    verdict is = probe(descriptor, content.bytes, content.length, "an item of another type");
+    check(is.image.exif_length == 0, "EXIF of %u bytes", is.image.exif_length);
+    buffer_destroy(&content);
+}
+
 static void test_names(void) {
     static const char *const claimed[] = {"a.jpg", "a.JPEG", "b.Png", "c.gif", "d.webp", "e.HEIC", "f.heif", "g.avif", "x/y.jpg", "h.TIFF", "i.tif"};
     static const char *const unclaimed[] = {"", "jpg", "a.", "a.jpg.txt", "a.jpgx", "a.jp", "a.png/b", ".", "a.tifff", "a.bmp", "a.mov"};
@@ -1077,6 +1167,8 @@ int main(int count, char **arguments) {
     test_unreadable_files(descriptor);
     test_hostile_lengths(descriptor);
     test_tiff_directories(descriptor);
+    test_tiff_strips(descriptor);
+    test_heic_items(descriptor);
     test_names();
     test_photo_sample();
     test_dates();
@@ -1087,6 +1179,6 @@ int main(int count, char **arguments) {
     test_hostile_directories();
     test_overlapping_directories();
     fclose(file);
-    printf("image_test: 16 passed, 0 failed\n");
+    printf("image_test: 19 passed, 0 failed\n");
     return 0;
 }

@@ -15,6 +15,7 @@
 #include <png.h>
 #include <zlib.h>
 
+#include "../../CSupport/CTidePictures/tide_picture_layout.h"
 #include "tide_picture.h"
 
 #define check(condition, ...) ((condition) ? (void)0 : check_fail(__FILE__, __LINE__, #condition, __VA_ARGS__))
@@ -315,6 +316,37 @@ static tide_exif exif_of(const tide_picture_file *file) {
     return exif;
 }
 
+static bool contains(buffer file, const void *bytes, size_t length) {
+    for (size_t i = 0; i + length <= file.length; i++) {
+        if (memcmp(file.bytes + i, bytes, length) == 0) return true;
+    }
+    return false;
+}
+
+static uint32_t number_at(const uint8_t *bytes, size_t width) {
+    uint32_t number = 0;
+    for (size_t i = 0; i < width; i++) number = number << 8 | bytes[i];
+    return number;
+}
+
+/// Checks that the entries of a directory are in the order of their tags, and that their values lie in the block.
+static void directory_check(buffer block, size_t place) {
+    static const uint32_t sizes[] = {0, 1, 1, 2, 4, 8, 0, 1};
+    check(place + 2 <= block.length, "a directory at %zu", place);
+    uint32_t count = number_at(block.bytes + place, 2), last = 0;
+    check(place + 2 + 12 * count + 4 <= block.length, "%u entries", count);
+    for (uint32_t i = 0; i < count; i++) {
+        const uint8_t *entry = block.bytes + place + 2 + 12 * i;
+        uint32_t tag = number_at(entry, 2), type = number_at(entry + 2, 2), value = number_at(entry + 8, 4);
+        check(i == 0 || tag > last, "tag %x behind %x", tag, last);
+        last = tag;
+        check(type < 8 && sizes[type] > 0, "tag %x has the type %u", tag, type);
+        uint64_t length = (uint64_t)sizes[type] * number_at(entry + 4, 4);
+        check(length <= 4 || value + length <= block.length, "tag %x has its value outside of the block", tag);
+        if (tag == 0x8769 || tag == 0x8825) directory_check(block, value);
+    }
+}
+
 static void test_exif(void) {
     static const tide_exif cases[] = {
         {.has_time = true, .time = 1718383200000000, .has_offset = true, .offset = 7200},
@@ -327,6 +359,10 @@ static void test_exif(void) {
         uint8_t block[TIDE_EXIF_WRITE_SIZE];
         size_t length = tide_exif_write(&cases[i], block);
         buffer exif = buffer_copy(block, length);
+        directory_check(exif, 8);
+        // Tag, type, count and value of the version of EXIF, and of that of GPS.
+        check(contains(exif, "\x90\0\0\7\0\0\0\4" "0232", 12) == cases[i].has_time, "%zu: the version", i);
+        check(contains(exif, "\0\0\0\1\0\0\0\4\2\3\0\0", 12) == cases[i].has_position, "%zu: the version of GPS", i);
         tide_exif read;
         tide_exif_read(exif.bytes, exif.length, &read);
         check(read.has_time == cases[i].has_time && read.time == cases[i].time, "%zu: %lld", i, (long long)read.time);
@@ -370,13 +406,6 @@ static buffer profile_make(size_t length, const char *space) {
     memcpy(made.bytes + 68, "\0\0\xf6\xd6\0\x01\0\0\0\0\xd3\x2d", 12);
     memset(made.bytes + 128, 0, 4);
     return made;
-}
-
-static bool contains(buffer file, const void *bytes, size_t length) {
-    for (size_t i = 0; i + length <= file.length; i++) {
-        if (memcmp(file.bytes + i, bytes, length) == 0) return true;
-    }
-    return false;
 }
 
 static void test_profiles(void) {
@@ -590,6 +619,23 @@ static void test_scaling(void) {
     free(jpeg.bytes);
     free(stored.bytes);
 
+    // One grey stays what it is, up to the edges.
+    pixels flat = pixels_make(60, 60, 1);
+    memset(flat.bytes, 180, 60 * 60);
+    png = png_of(flat, (png_form){0});
+    static const uint32_t flat_sizes[] = {59, 41, 30, 7};
+    for (int i = 0; i < 4; i++) {
+        tide_picture picture = make(png, (tide_picture_options){.max_pixel_size = flat_sizes[i]});
+        pixels made = file_read(&picture.image);
+        for (uint32_t k = 0; k < made.width * made.height; k++) {
+            check(is_near(made.bytes + k, (const uint8_t[]){180}, 1, 2), "%u of %u: %u", k, flat_sizes[i], made.bytes[k]);
+        }
+        free(made.bytes);
+        tide_picture_destroy(&picture);
+    }
+    free(png.bytes);
+    free(flat.bytes);
+
     // Black and white in turn are half the light, which is 188 and not 128.
     pixels lines = pixels_make(128, 128, 1);
     for (uint32_t y = 0; y < 128; y++) memset(at(lines, 0, y), y % 2 ? 255 : 0, 128);
@@ -793,6 +839,69 @@ static void test_hostile(void) {
     free(stored.bytes);
 }
 
+static tide_status convert(buffer file, tide_picture_options options, tide_converted *converted, tide_error *error) {
+    tide_bytes bytes = {.memory = file.bytes, .descriptor = -1, .size = file.length};
+    tide_image image;
+    check(!tide_image_probe(bytes, &image, NULL), "probe");
+    *converted = (tide_converted){0};
+    *error = (tide_error){0};
+    return tide_picture_convert(&options, bytes, &image, converted, error);
+}
+
+/// A picture that is too large is stored as it is where only its thumbnail was asked for; a damaged one is refused either way.
+static void test_conversions(void) {
+    static const tide_picture_options options[] = {
+        {.quality = 80, .max_pixel_size = 20}, {.quality = 80, .thumbnail_pixel_size = 16, .thumbnail_only = true}};
+    pixels stored = corners_make(48, 32, corners);
+    buffer whole = png_of(stored, (png_form){0}), large = png_of(stored, (png_form){0}), damaged = png_of(stored, (png_form){0});
+    png_resize(large, 60000, 60000, 0);
+    // The last byte of the pixels, before their check sum and IEND.
+    damaged.bytes[damaged.length - 17] ^= 1;
+    for (int only = 0; only < 2; only++) {
+        tide_converted converted;
+        tide_error error;
+        tide_status status = convert(whole, options[only], &converted, &error);
+        check(status == TIDE_OK && (converted.bytes == NULL) == only && (converted.preview != NULL) == only, "%d: %s", only, error.message);
+        free(converted.bytes);
+        free(converted.preview);
+        status = convert(large, options[only], &converted, &error);
+        check(status == (only ? TIDE_OK : TIDE_REJECTED), "%d: %d", only, status);
+        check(only || error.reject == TIDE_REJECT_PICTURE_TOO_LARGE, "%s", error.message);
+        check(!converted.bytes && !converted.preview, "%d: bytes of a picture that is too large", only);
+        status = convert(damaged, options[only], &converted, &error);
+        check(status == TIDE_REJECTED && error.reject == TIDE_REJECT_PICTURE_DAMAGED, "%d: %d %s", only, status, error.message);
+        check(!converted.bytes && !converted.preview, "%d: bytes of a damaged picture", only);
+    }
+    buffer all[] = {whole, large, damaged};
+    for (int i = 0; i < 3; i++) free(all[i].bytes);
+    free(stored.bytes);
+}
+
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+
+enum { allocation_limit = 64 };
+
+/// The address sanitizer's allocator has no more than this at once, and says so by NULL.
+const char *__asan_default_options(void) { return "allocator_may_return_null=1:max_allocation_size_mb=64"; }
+
+#define HAS_ALLOCATION_LIMIT
+#endif
+#endif
+
+/// A scaler whose weights find no memory is none.
+static void test_scaler_without_memory(void) {
+#if defined(HAS_ALLOCATION_LIMIT)
+    enum { width = 3000000 };
+    // Six weights for each column are past the limit; all else is below it.
+    _Static_assert((width - 1) * 6ull * sizeof(float) > (uint64_t)allocation_limit << 20, "the weights");
+    _Static_assert(width * 16ull < (uint64_t)allocation_limit << 20, "a row");
+    tide_canvas canvas = {.pixels = TIDE_PIXELS_GREY};
+    tide_scaler *scaler = tide_scaler_create(width, 1, width - 1, 1, 1, &canvas);
+    check(!scaler, "a scaler without weights");
+#endif
+}
+
 int main(int count, char **arguments) {
     if (count > 1) seeds = arguments[1];
     test_orientations();
@@ -805,6 +914,8 @@ int main(int count, char **arguments) {
     test_sizes();
     test_repetition();
     test_hostile();
+    test_conversions();
+    test_scaler_without_memory();
     puts("picture_test: passed");
     return 0;
 }

@@ -255,16 +255,15 @@ class Workshop:
         began = time.monotonic()
         try:
             place.write_text("\n".join(lines))
-            rule, stage = rules.RULES[mutant["rule"]], "first"
-            if "command" in rule:
-                state, by = self.run_command(rule["command"])
-            elif self.build() != 0:
+            rule, stage, state, by = rules.RULES[mutant["rule"]], "first", "survived", []
+            # The C core has tests of its own, whatever the rule.
+            if mutant["file"].startswith("CSupport/"):
+                state, by = self.run_command(rules.CORE)
+            if state == "survived" and (rule["first"] or not self.options.first_only) and self.build() != 0:
                 return {"state": "unbuildable"}
             built = time.monotonic() - began
-            if "command" not in rule:
+            if state == "survived" and rule["first"]:
                 state, by = self.test(rule["first"], "first")
-            elif state == "survived" and not self.options.first_only and self.build() != 0:
-                return {"state": "unbuildable"}
             if state == "survived" and not self.options.first_only:
                 state, by = self.test(None, "all")
                 stage = "all"
@@ -355,7 +354,7 @@ def main():
         options.folder.mkdir(parents=True, exist_ok=True)
         workshop = Workshop(options)
         # Those of one build are built with it.
-        builds = not options.together and any("command" not in rules.RULES[mutant["rule"]] or not options.first_only for mutant in waiting)
+        builds = not options.together and any(rules.RULES[mutant["rule"]]["first"] or not options.first_only for mutant in waiting)
         workshop.prepare(builds)
 
     def note(count, mutant, result):

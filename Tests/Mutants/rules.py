@@ -1,7 +1,9 @@
 """The rules whose code mutants are made of, the suites that are likely to catch them, and mutants that somebody has thought of.
 
-A rule has files (globs below the project), and a filter for the suites that are run first, or a command that builds and runs tests of its own; all
-suites follow."""
+A rule has files (globs below the project), and a filter for the suites that are run first, or None; all suites follow. Before them, a mutant in C
+has the tests of the core, which a command builds and runs."""
+
+CORE = ["Tests/CoreFuzz/run"]
 
 RULES = {
     "policy": {
@@ -50,7 +52,6 @@ RULES = {
     "core": {
         "files": ["CSupport/CTideCore/tide_image*.c", "CSupport/CTideCore/tide_blob_read.c", "CSupport/CTideCore/tide_intake.c", "CSupport/CTideCore/tide_places.c",
                   "CSupport/CTidePictures/*.c"],
-        "command": ["Tests/CoreFuzz/run"],
         "first": None,
     },
     # What only a power cut shows: a line that makes something durable is left out.
@@ -91,6 +92,9 @@ ANSWERS = {
     "34ba618d75": "EXISTS asks whether there is a row, and not what is in it",
     "92d2c49084": "EXISTS asks whether there is a row, and not what is in it",
     "8f09e30319": "a dictionary has no two equal keys",
+    "8c321a1d68": "libexif, too, reads nothing of a block whose first directory lies outside of it, and what is hidden is hidden in a copy",
+    "9cb2740031": "an identifier of a preview is empty and all zeros, or has 34 characters at the least",
+    "bd18e53978": "neither Linux, which has syncfs, nor macOS, which has F_FULLFSYNC, compiles the line",
 }
 
 # Faults that no test has noticed when they were planted by hand, each alone: (name, rule, file, before, after).
