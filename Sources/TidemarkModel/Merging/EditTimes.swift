@@ -34,7 +34,7 @@ extension EditTimes: LosslessStringConvertible {
         return ([otherwise?.text ?? ""] + others.map { "\($0.key)=\($0.value.text)" }).joined(separator: ";")
     }
 
-    /// Parts that are no times are passed over: they come from other devices. No field's name has a `<`, which has a meaning in ``RowTimes``.
+    /// Parts that are no times are passed over: they come from other devices. No field's name has a `<`, which has a meaning in `RowTimes`.
     public init(_ description: String) {
         let parts = description.split(separator: ";", omittingEmptySubsequences: false)
         otherwise = parts.first.flatMap { EditTime(text: $0) }
