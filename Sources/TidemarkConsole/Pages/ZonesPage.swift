@@ -90,7 +90,7 @@ struct ZonesPage {
 
     // Who may do what
 
-    /// What a person may do in the zone, once somebody has asked for one. Only operators name a person by the address.
+    /// What a person may do in the zone, where the request names one. Only operators name a person by the address.
     private func report(_ place: PlaceFields) async throws(AdministrationError) -> HTML {
         let person = (context.value("person") ?? "").trimmingCharacters(in: .whitespaces)
         let isOperator = context.administration.isOperator

@@ -15,7 +15,7 @@ final class PostgresCancellation: @unchecked Sendable {
 
     deinit { PQfreeCancel(pointer) }
 
-    /// Asks the server, over a connection of its own, on a thread of its own. A statement that the server gets later goes on.
+    /// Asks the server, over a connection of its own, on a thread of the global queue. A statement that the server gets later goes on.
     ///
     /// Nothing is asked while an earlier request has no answer: over a network that loses all packets each would keep a thread for as long as the
     /// system tries to connect.

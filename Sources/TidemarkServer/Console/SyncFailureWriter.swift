@@ -19,8 +19,8 @@ final class SyncFailureWriter: Sendable {
         var writing: Task<Void, Never>?
     }
 
-    /// Failures that share one bound: whoever has no account can make as many as they want, and takes no place from those who have one. Nor does a
-    /// device whose every record is refused take all places of others, nor whoever knows many addresses those of other requests.
+    /// Failures that share one bound. A client without an account takes no place from accounts, a device whose every record is refused takes none
+    /// from other accounts, and a client that tries many addresses takes none from other requests.
     private enum Group: Hashable {
         /// Those of an account, by its identifier or by that of its session.
         case account(String)

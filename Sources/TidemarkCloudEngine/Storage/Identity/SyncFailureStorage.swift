@@ -84,8 +84,8 @@ package struct SyncFailure: Hashable, Sendable {
     /// The operation by which a device signs in.
     package static let signInOperation = "session.begin"
 
-    /// Whether it is a refused sign-in with an empty ``account``, whether or not the account that was tried is there: these rows have a bound of
-    /// their own.
+    /// Whether it is a refused sign-in, which has no ``account``, also where the account that was tried exists. These rows have a bound of their
+    /// own.
     package var isSignInOfNobody: Bool { account.isEmpty && operation == Self.signInOperation }
 
     /// Makes refused sign-ins equal that differ only in the account that was tried or in the reason, and adds up equal ones: neither tells which
@@ -239,13 +239,13 @@ package enum SyncFailureLimits {
     package static let ofAccount = 50
     /// How many rows of accounts there are in all.
     package static let ofAccountsInAll = 10_000
-    /// How many rows an environment of a container has of requests that have no account, but for sign-ins. Whoever asks without one can make as many as
-    /// they want, and takes no place from those who have one.
+    /// How many rows an environment of a container has of requests without an account, but for sign-ins. A client without an account can cause any
+    /// number of failures, and takes no place from accounts.
     package static let ofNobody = 100
     /// How many rows there are of requests without an account in all, but for sign-ins: they may name any container, also one that is not there.
     package static let ofNobodyInAll = 1_000
-    /// How many rows an environment of a container has of refused sign-ins: whoever knows many addresses takes no place from other requests, and
-    /// these take none from sign-ins.
+    /// How many rows an environment of a container has of refused sign-ins. A client that tries many addresses takes no place from other requests,
+    /// and these take none from sign-ins.
     package static let ofSignIns = 25
     /// How many rows there are of refused sign-ins in all.
     package static let ofSignInsInAll = 500
