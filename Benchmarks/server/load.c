@@ -106,10 +106,19 @@ static void write_name(uint64_t number, char *name) {
     memcpy(name, hex, name_length);
 }
 
-/// A request to create records, whose names are then written into it: 1.1 KB a record, as those of the journal are.
+enum { time_length = 13 };
+
+/// The time of a record, with nothing at its end: two records have the same by accident at the most.
+static void write_time(uint64_t number, char *time) {
+    char digits[24];
+    snprintf(digits, sizeof(digits), "%" PRIu64, 1700000000000 + mix(options.seed << 40 ^ number) % 30000000000);
+    memcpy(time, digits, time_length);
+}
+
+/// A request to create records, whose names and times are then written into it: 1.1 KB a record, as those of the journal are.
 typedef struct {
     text body;
-    size_t *names;
+    size_t *names, *times;
 } batch;
 
 static void make_batch(batch *made, uint64_t seed) {
@@ -117,6 +126,7 @@ static void make_batch(batch *made, uint64_t seed) {
                                   "w\xc3\xa4hrend", "north", "r\xc3\xado"};
     text *body = &made->body;
     made->names = allocate(NULL, options.batch * sizeof(size_t));
+    made->times = allocate(NULL, options.batch * sizeof(size_t));
     bool tags = strcmp(options.answer, "tags") == 0;
     append(body, "{\"zoneID\":{\"zoneName\":\"%s\"},\"atomic\":true,%s\"operations\":[", options.zone, tags ? "\"desiredKeys\":[]," : "");
     for (uint64_t index = 0; index < options.batch; index++) {
@@ -126,8 +136,9 @@ static void make_batch(batch *made, uint64_t seed) {
         append(body, "%36s\",\"recordType\":\"Destination\",\"fields\":{\"caption\":{\"value\":\"Place number %" PRIu64 "\",\"type\":\"STRING\"},",
                "",
                drawn % 100000);
-        append(body, "\"createdAt\":{\"value\":%" PRIu64 ",\"type\":\"TIMESTAMP\"},\"rating\":{\"value\":%d,\"type\":\"INT64\"},",
-               1700000000000 + drawn % 30000000000, (int)(drawn >> 20 & 7) % 6);
+        append(body, "\"createdAt\":{\"value\":");
+        made->times[index] = body->length;
+        append(body, "%13s,\"type\":\"TIMESTAMP\"},\"rating\":{\"value\":%d,\"type\":\"INT64\"},", "", (int)(drawn >> 20 & 7) % 6);
         append(body, "\"elevation\":{\"value\":%.1f,\"type\":\"DOUBLE\"},\"details\":{\"value\":\"", (double)(drawn >> 24 & 0xffff) / 10.0 + 0.5);
         size_t length = 200 + mix(drawn) % 1801, end = body->length + length;
         for (uint64_t at = drawn; body->length < end; at = mix(at)) append(body, "%s ", words[at % 12]);
@@ -137,7 +148,10 @@ static void make_batch(batch *made, uint64_t seed) {
 }
 
 static void name_batch(batch *made, uint64_t first) {
-    for (uint64_t index = 0; index < options.batch; index++) write_name(first + index, made->body.bytes + made->names[index]);
+    for (uint64_t index = 0; index < options.batch; index++) {
+        write_name(first + index, made->body.bytes + made->names[index]);
+        write_time(first + index, made->body.bytes + made->times[index]);
+    }
 }
 
 typedef struct {

@@ -162,7 +162,7 @@ extension Administration {
         try await demandNoRole(of: account)
         let removed = try await wrapped { try await PersonalAccount.remove(account, cloud, credentials) }
         try await audit(
-            "account.remove", account: account.id, subject: "with \(removed.records) records in \(removed.zones) zones",
+            "account.remove", account: account.id, subject: removed.auditSubject,
             before: Self.text(account))
         await PersonalAccount.emptyLogs(cloud, credentials)
         return removed
@@ -209,7 +209,7 @@ extension Administration {
         try demandOperator("the data of an account")
         let account = try await account(name)
         let made = try await wrapped { try await PersonArchive.file(all: account, of: cloud, credentials) }
-        try await audit("account.export", account: account.id, subject: "\(made.summary.records) records")
+        try await audit("account.export", account: account.id, subject: counted(made.summary.records, "record"))
         return made.file
     }
 
@@ -217,7 +217,7 @@ extension Administration {
     package func export(_ account: StoredAccount, to folder: URL) async throws(AdministrationError) -> PersonArchive.Summary {
         try demandOperator("the data of an account")
         let summary = try await wrapped { try await PersonArchive.write(all: account, of: cloud, credentials, to: folder) }
-        try await audit("account.export", account: account.id, subject: "\(summary.records) records")
+        try await audit("account.export", account: account.id, subject: counted(summary.records, "record"))
         return summary
     }
 

@@ -113,9 +113,8 @@ extension Administration {
         if let field { before?.fields = known?.fields.filter { $0.key == field } ?? [:] }
         try await audit(
             "schema.remove", container: container, environment: .development, subject: field.map { "\(type).\($0)" } ?? type,
-            before: [before.map { Self.text($0, named: type) }, "\(count) \(count == 1 ? "record" : "records")"].compactMap(
-                \.self
-            ).joined(separator: "; "))
+            before: [before.map { Self.text($0, named: type) }, counted(count, "record")].compactMap(\.self).joined(
+                separator: "; "))
         return count
     }
 
@@ -140,7 +139,7 @@ extension Administration {
         let after = try await schema(of: container, environment: .development)
         try await audit(
             "schema.reset", container: container, environment: .development,
-            subject: "with \(removed.records) records in \(removed.zones) zones", before: text(before), after: text(after))
+            subject: removed.auditSubject, before: text(before), after: text(after))
         return removed
     }
 
@@ -176,11 +175,10 @@ extension Administration {
 extension RecordSpread {
     /// Says whose the records are: `7 records of 2 accounts`.
     package var text: String {
-        func count(_ number: Int, _ one: String) -> String { "\(number) \(one)\(number == 1 ? "" : "s")" }
-        let all = count(records, "record")
-        guard publicRecords > 0 else { return "\(all) of \(count(accounts, "account"))" }
+        let all = counted(records, "record")
+        guard publicRecords > 0 else { return "\(all) of \(counted(accounts, "account"))" }
         guard publicRecords < records else { return "\(all) of the public database" }
-        return "\(all), \(records - publicRecords) of \(count(accounts, "account")) and \(publicRecords) of the public database"
+        return "\(all), \(records - publicRecords) of \(counted(accounts, "account")) and \(publicRecords) of the public database"
     }
 }
 

@@ -38,14 +38,30 @@ extension Administration {
         in container: String? = nil, _ environment: StoreEnvironment? = nil, account: String? = nil, code: String? = nil,
         since: Int64 = 0, limit: Int = 100
     ) async throws(AdministrationError) -> [KnownSyncFailure] {
+        try await syncFailurePage(in: container, environment, account: account, code: code, since: since, limit: limit).failures
+    }
+
+    /// Returns sync failures as ``syncFailures(in:_:account:code:since:limit:)`` does, from one of them on.
+    ///
+    /// - Parameters:
+    ///   - skipped: How many of the newest are left out.
+    ///   - limit: How many rows of the cloud are shown. A developer sees several refused sign-ins as one.
+    /// - Returns: The failures, and whether there are older ones.
+    package func syncFailurePage(
+        in container: String? = nil, _ environment: StoreEnvironment? = nil, account: String? = nil, code: String? = nil,
+        since: Int64 = 0, skipping skipped: Int = 0, limit: Int
+    ) async throws(AdministrationError) -> (failures: [KnownSyncFailure], hasOlder: Bool) {
         if let container { try await demand(container) } else { try demandOperator("the sync errors of the whole cloud") }
         var filter = SyncFailureFilter(since: since, container: container, environment: environment, code: code)
         if let account {
-            guard let id = try await accountOfFailures(account, in: container) else { return [] }
+            guard let id = try await accountOfFailures(account, in: container) else { return ([], false) }
             filter.account = id
         }
         let wanted = filter
-        return try await wrapped { try await visible(try await credentials.syncFailures(wanted, limit: limit)) }
+        return try await wrapped {
+            let stored = try await credentials.syncFailures(wanted, limit: skipped + limit + 1).dropFirst(skipped)
+            return (try await visible(Array(stored.prefix(limit))), stored.count > limit)
+        }
     }
 
     /// The identifier of an account whose errors are looked for; `nil` where a developer's container knows none by the name.

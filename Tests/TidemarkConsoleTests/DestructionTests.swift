@@ -67,7 +67,7 @@ import TidemarkModel
         #expect(schema.types["City"]?.indexes(of: "title") == [.queryable, .sortable])
         let entry = try #require(
             try await fixture.credentials.auditLog().first { $0.event.action.rawValue == "admin.schema.reset" })
-        #expect(entry.event.actor == fixture.console.ben.id && entry.event.subject == "with 4 records in 1 zones")
+        #expect(entry.event.actor == fixture.console.ben.id && entry.event.subject == "with 4 records in 1 zone")
         #expect(entry.event.before.contains("stars int64") && !entry.event.after.contains("stars"))
 
         // It was entered just now: it is asked for all the same.

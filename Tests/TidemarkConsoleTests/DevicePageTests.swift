@@ -92,6 +92,30 @@ import TidemarkModel
         #expect(requests.contains("<input type=\"hidden\" name=\"result\" value=\"failed\">"))
     }
 
+    @Test func `a page has 100 errors, and leads to the older ones until each was shown once`() async throws {
+        let fixture = try await ConsoleFixture(figures: Figures())
+        try await fixture.credentials.record(
+            (0..<230).map { failure("r", environment: "development", of: "x\($0 % 5)", record: "n\(1_000 + $0)") })
+        for account in [fixture.anna, fixture.ben] {
+            let browser = try await fixture.browser(account)
+            var (query, records, pages) = (["show": "failures", "c": ConsoleFixture.journal], [String](), [Int]())
+            while pages.count < 9 {
+                let page = await browser.get("activity", query).text
+                let found = page.matches(of: /Trip:(n\d{4})/).map { String($0.1) }
+                pages.append(found.count)
+                records += found
+                // What is on its way down does not refresh.
+                #expect(page.contains("data-live>") == (pages.count == 1))
+                guard let older = page.firstMatch(of: /show=failures&amp;skip=(\d+)">Older errors</) else { break }
+                query["skip"] = String(older.1)
+            }
+            #expect(pages == [100, 100, 30] && Set(records).count == 230)
+            for skip in ["-1", "9223372036854775807", "x"] {
+                #expect(await browser.get("activity", query.merging(["skip": skip]) { $1 }).status == 200)
+            }
+        }
+    }
+
     @Test func `each error links to what mends it`() async throws {
         let fixture = try await ConsoleFixture(figures: Figures())
         let cleo = fixture.cleo.id

@@ -429,7 +429,7 @@ import TidemarkModel
         #expect(await browser.get().status == 303)
         #expect(await fixture.signIn(cleo.email).status == 403)
         let entry = try #require(try await fixture.credentials.auditLog().first { $0.event.action.rawValue == "account.remove" })
-        #expect(entry.event.subject == "with 1 records in 0 zones")
+        #expect(entry.event.subject == "with 1 record in 0 zones")
         let operating = try await fixture.browser(fixture.console.anna)
         #expect(try await operating.post("delete", ["password": Self.password]).status == 403)
         #expect(try await fixture.cloud.account("anna@example.org") != nil)

@@ -83,8 +83,7 @@ struct ArchiveReadme {
     }
 
     private func counts(_ part: Part) -> String {
-        func count(_ number: Int, _ one: String) -> String { "\(number) \(one)\(number == 1 ? "" : "s")" }
-        return "\(count(part.records, "record")), \(count(part.shares, "share")) and \(count(part.assets, "file"))"
+        return "\(counted(part.records, "record")), \(counted(part.shares, "share")) and \(counted(part.assets, "file"))"
     }
 
     private static func line(_ text: String) -> String {

@@ -8,10 +8,9 @@ extension EmbeddedCloud.Holdings {
     ///   - whose: `Its` or `Your`.
     ///   - whatIsShared: `it shares` or `you share`.
     package func sentence(_ whose: String, _ whatIsShared: String) -> String {
-        func count(_ number: Int, _ one: String) -> String { "\(number) \(one)\(number == 1 ? "" : "s")" }
-        let text = "\(whose) private databases have \(count(records, "record")) and \(count(shares, "share"))."
+        let text = "\(whose) private databases have \(counted(records, "record")) and \(counted(shares, "share"))."
         guard participants > 0 else { return text }
         let verb = participants == 1 ? "loses" : "lose"
-        return "\(text) \(count(participants, "participant")) \(verb) access to what \(whatIsShared), and their copies of it."
+        return "\(text) \(counted(participants, "participant")) \(verb) access to what \(whatIsShared), and their copies of it."
     }
 }

@@ -268,7 +268,7 @@ package struct PersonalAccount: Sendable {
     /// - Returns: The file, and what it has.
     package func export() async throws(AdministrationError) -> (file: ArchiveFile, summary: PersonArchive.Summary) {
         let made = try await wrapped { try await PersonArchive.file(all: account, of: cloud, credentials) }
-        try await audit("export", subject: "\(made.summary.records) records")
+        try await audit("export", subject: counted(made.summary.records, "record"))
         return made
     }
 
@@ -287,7 +287,7 @@ package struct PersonalAccount: Sendable {
                 .forbidden, "your account administers this cloud: have an operator take the role away first")
         }
         let removed = try await wrapped { try await Self.remove(account, cloud, credentials) }
-        try await audit("remove", subject: "with \(removed.records) records in \(removed.zones) zones")
+        try await audit("remove", subject: removed.auditSubject)
         await Self.emptyLogs(cloud, credentials)
     }
 

@@ -12,8 +12,10 @@ extension ActivityPage {
         let (code, account) = (context.value("code"), context.value("account"))
         let container = isWhole ? nil : try context.demandContainer()
         let environment = hasBoth ? nil : context.environment
-        let found = try await administration.syncFailures(
-            in: container, environment, account: account, code: code, limit: Self.most)
+        // The cloud keeps no more of them.
+        let skipped = min(max(context.value("skip").flatMap { Int($0) } ?? 0, 0), SyncFailureLimits.inAll)
+        let (found, hasOlder) = try await administration.syncFailurePage(
+            in: container, environment, account: account, code: code, skipping: skipped, limit: Self.most)
         let codes = try await administration.syncFailureCodes(in: container, environment).union([code].compactMap(\.self))
         let schemas = try await schemas(of: found)
         let table: HTML =
@@ -30,7 +32,8 @@ extension ActivityPage {
             ("all", isWhole ? "1" : nil),
         ]
         // What a developer sees with consent is in the audit log, once for each look: the page would fill it.
-        let isLive = administration.isOperator || environment == .development
+        let isLive = skipped == 0 && (administration.isOperator || environment == .development)
+        let older = context.address("activity", query: kept + [("skip", String(skipped + Self.most))])
         return Layout.page(
             context, .activity, title: "Sync errors", isLive: isLive, kept: kept,
             """
@@ -49,6 +52,7 @@ extension ActivityPage {
             ))
             <div class="field"><button>Filter</button></div></div></form>
             \(isLive ? live(table) : table)
+            \(HTML.when(hasOlder, "<div class=\"actions\"><a class=\"button quiet\" href=\"\(older)\">Older errors</a></div>"))
             <p class="quiet-text">What all servers have answered devices and browsers in the last 7 days: the last 500 errors of a container’s accounts
             in an environment, 50 of each, 25 of refused sign-ins, and 100 of other requests without an account. Equal ones of a device are one line. CONFLICT is no fault: the device merges and sends again. Times in UTC.</p>
             """)

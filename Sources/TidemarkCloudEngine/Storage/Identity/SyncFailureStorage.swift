@@ -251,6 +251,8 @@ package enum SyncFailureLimits {
     package static let ofSignInsInAll = 500
     /// How many rows an environment of a container has at the most.
     package static let ofPlaceInAll = ofAccounts + ofNobody + ofSignIns
+    /// How many rows there are at the most.
+    package static let inAll = ofAccountsInAll + ofNobodyInAll + ofSignInsInAll
     /// For how long a row is kept after its last failure: microseconds, 7 days.
     package static let age: Int64 = 7 * CredentialLimits.day
 
