@@ -7,8 +7,8 @@ import TidemarkModel
 extension Administration {
     /// Returns entries of the audit log, the newest first: for a developer those of one of their containers.
     ///
-    /// A developer sees accounts by their user record names. Of what is an account's in production they see that something was done, and what
-    /// it was only with the account's consent.
+    /// A developer sees accounts by their user record names. Of what is an account's in production, and of sign-ins, they see that
+    /// something was done, and what it was, such as the device's name, only with the account's consent.
     ///
     /// - Parameters:
     ///   - container: Only entries of this container; a developer names one.
@@ -44,7 +44,8 @@ extension Administration {
         var visible: [AuditEntry] = []
         for entry in entries {
             var event = entry.event
-            if !event.account.isEmpty, event.container == production {
+            // Sign-ins name the device, and not the environment.
+            if !event.account.isEmpty, event.container == production || event.action == .signIn {
                 let account = event.account
                 if consents[account] == nil {
                     consents[account] = try await Consent.all(of: account, credentials).contains { $0.container == container }

@@ -11,8 +11,8 @@ extension Administration {
     /// Tells whether a failure refused a whole request, until a person acts.
     static func isOfAccess(_ failure: SyncFailure) -> Bool { failure.record.isEmpty && lastingCodes.contains(failure.code) }
 
-    /// Returns the failures whose reason is gone: the account can be used, and the session that was refused is good or the account has signed in
-    /// again since; or the account's own quota was full, and it has none any more.
+    /// Returns the failures whose reason is gone: the account can be used, and the session that was refused is good or its device has signed in
+    /// again since, which is told by the device's name; or the account's own quota was full, and it has none any more.
     ///
     /// It asks for accounts and sessions as they are: servers note nothing of requests that go well.
     ///
@@ -37,7 +37,6 @@ extension Administration {
     private func restores(_ session: Session, _ failure: SyncFailure) -> Bool {
         guard session.container == failure.container, session.environment.rawValue == failure.environment else { return false }
         if session.id == failure.sender { return session.expires > credentials.time }
-        // A failure has no device name where the session had ended before the request.
-        return session.began > failure.at && (failure.device.isEmpty || failure.device == session.device)
+        return session.began > failure.at && failure.device == session.device
     }
 }

@@ -196,10 +196,12 @@ extension CredentialStorageContract {
                 try await storage.audit(
                     StoredAuditEvent(
                         action: "sign-in", actor: "", account: account, address: "", container: "journal",
-                        subject: "session 00ff", outcome: outcome), at: now)
+                        subject: "session 00ff", outcome: outcome, after: "phone"), at: now)
             }
             let found = try await storage.signIn(ofSession: "00ff")
-            try requireEqual([found?.account, found?.container], ["anna", "journal"], "who has signed in, and where")
+            try requireEqual(
+                [found?.account, found?.container, found?.after], ["anna", "journal", "phone"],
+                "which account has signed in, where, and on what")
             try require(try await storage.signIn(ofSession: "00fe") == nil, "a session of nobody was found")
         },
     ]

@@ -145,6 +145,23 @@ import TidemarkModel
         #expect(await !log(ben).contains("a secret"))
     }
 
+    @Test func `a developer sees in the log that an account signed in, and on what with consent alone`() async throws {
+        let fixture = try await fixture()
+        for password in [ConsoleFixture.password, "wrong horse"] {
+            _ = try await fixture.credentials.signIn(
+                password, account: fixture.console.cleo.id, container: ConsoleFixture.journal, environment: .production,
+                kind: .device, device: "phone of Cleo")
+        }
+        func log(_ account: StoredAccount) async throws -> String {
+            try await fixture.console.browser(account).get("activity", ["c": ConsoleFixture.journal]).text
+        }
+        let hidden = try await log(fixture.console.ben)
+        #expect(hidden.contains("sign-in") && hidden.contains("wrong password") && !hidden.contains("phone of Cleo"))
+        #expect(try await log(fixture.console.anna).contains("phone of Cleo"))
+        #expect(try await fixture.browser(fixture.console.cleo).post("", Self.consent).status == 303)
+        #expect(try await log(fixture.console.ben).contains("phone of Cleo"))
+    }
+
     @Test func `who takes part in a share allows a developer nothing of its owner`() async throws {
         let fixture = try await fixture()
         let (cloud, anna, cleo) = (fixture.cloud, fixture.console.anna, fixture.console.cleo)

@@ -82,6 +82,38 @@ import TidemarkModel
         #expect(await warning(anna) != nil)
     }
 
+    @Test func `a session that had ended before it was refused has its device's name, and no other device restores its access`()
+        async throws
+    {
+        let fixture = try await ConsoleFixture()
+        let cleo = fixture.cleo
+        func signIn(_ device: String) async throws -> String {
+            guard
+                case .signedIn(let token) = try await fixture.credentials.signIn(
+                    ConsoleFixture.password, account: cleo.id, container: ConsoleFixture.journal, kind: .device, device: device)
+            else { throw SignInRefused() }
+            return token.session.id
+        }
+        let phone = try await signIn("phone of Cleo")
+        try await fixture.credentials.endSession(id: phone)
+        fixture.advance(minutes: 1)
+        var refused = refusal(of: "", by: phone, at: fixture.credentials.time)
+        refused.session = phone
+        try await fixture.credentials.record([refused])
+        let anna = try await fixture.browser(fixture.anna)
+        #expect(await errors(anna).contains("phone of Cleo <code>\(phone.prefix(4))</code>"))
+        #expect(await warning(anna) != nil)
+        fixture.advance(minutes: 1)
+        _ = try await signIn("tablet")
+        #expect(await warning(anna) != nil)
+        #expect(await !errors(anna).contains("access restored since"))
+        _ = try await signIn("phone of Cleo")
+        #expect(await warning(anna) == nil)
+        #expect(await errors(anna).contains("access restored since"))
+    }
+
+    private struct SignInRefused: Error {}
+
     @Test func `an account without room is warned of until it has no quota`() async throws {
         let fixture = try await ConsoleFixture()
         var cleo = fixture.cleo

@@ -20,6 +20,20 @@ import TidemarkCloudEngine
         ).grant
     }
 
+    @Test(arguments: ["", "phone", "phone, identity of mine", "identity card"])
+    func `the text of a sign-in has the name of the device, also with an identity`(device: String) {
+        let key = IdentityKey(issuer: "https://id.example.org", subject: "anna")
+        let read = [AuditEvent.text(ofSignInOn: device, with: key), AuditEvent.text(ofSignInOn: device)].map {
+            AuditEvent.device(ofSignIn: $0)
+        }
+        switch device {
+        case "", "phone": #expect(read == [device, device])
+        // A name that looks like an identity is cut. It was the device that chose it.
+        case "identity card": #expect(read == ["", ""])
+        default: #expect(read == [device, "phone"])
+        }
+    }
+
     @Test func `sign-ins are logged with account, address and how they ended`() async throws {
         let served = try await Served()
         try await served.credentials.setPassword("correct horse", of: "anna")

@@ -1,3 +1,4 @@
+import TidemarkCloudEngine
 import TidemarkModel
 
 /// An action that the audit log of a served cloud has: who did it, to what, when, from where, and how it ended.
@@ -86,5 +87,21 @@ public struct AuditEvent: Hashable, Sendable {
         (self.action, self.actor, self.account, self.address) = (action, actor, account, address)
         (self.container, self.subject, self.outcome) = (container, subject, outcome)
         (self.before, self.after) = (before, after)
+    }
+}
+
+extension AuditEvent {
+    private static let byIdentity = "identity "
+
+    /// What the log has after a device has signed in: `Anna's phone`, or `Anna's phone, identity 3f…` for a sign-in with that.
+    static func text(ofSignInOn device: String, with key: IdentityKey? = nil) -> String {
+        guard let key else { return device }
+        return (device.isEmpty ? "" : "\(device), ") + byIdentity + key.id
+    }
+
+    /// The name of the device in such a text; empty where it has none.
+    static func device(ofSignIn text: String) -> String {
+        guard !text.hasPrefix(byIdentity) else { return "" }
+        return text.range(of: ", \(byIdentity)", options: .backwards).map { String(text[..<$0.lowerBound]) } ?? text
     }
 }

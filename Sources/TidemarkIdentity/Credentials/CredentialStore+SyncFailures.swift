@@ -5,6 +5,7 @@ extension CredentialStore {
     /// Adds what clients were refused, once the account of each ended session is looked up, and the name of each device.
     ///
     /// A failure gets the account of its session only in the container that the session is for, while that is served: a client can name any.
+    /// So it is with the name by which the device signed in to a session that has ended.
     ///
     /// - Throws: ``CredentialError`` `storage`, `busy`.
     package func record(_ failures: [SyncFailure]) async throws(CredentialError) {
@@ -13,17 +14,14 @@ extension CredentialStore {
         let devices = try await devices(of: failures)
         for var failure in failures {
             if failure.account.isEmpty, !failure.session.isEmpty {
-                let place: SignedInPlace?
-                if let found = places[failure.session] {
-                    place = found
-                } else {
-                    place = try await self.place(ofSession: failure.session)
-                    places.updateValue(place, forKey: failure.session)
-                }
+                let place = try await place(ofSession: failure.session, known: &places)
                 if let place, place.holds(failure), try hasContainer(failure.container) { failure.account = place.account }
             }
             failure.session = ""
             failure.device = devices[failure.sender] ?? ""
+            if failure.device.isEmpty, !failure.account.isEmpty {
+                failure.device = try await place(ofSession: failure.sender, known: &places)?.device ?? ""
+            }
             failure.fit()
             if known[failure.kind]?.add(failure) == nil { known[failure.kind] = failure }
         }
@@ -84,6 +82,8 @@ extension CredentialStore {
     /// Where a session is, or was.
     private struct SignedInPlace {
         let account, container: String
+        /// The name of the device; empty where it has none, and where nothing tells any more.
+        let device: String
         /// `nil` where only the audit log knows the session.
         var environment: StoreEnvironment?
 
@@ -103,9 +103,23 @@ extension CredentialStore {
     private func place(ofSession id: String) async throws(CredentialError) -> SignedInPlace? {
         guard let bytes = Hexadecimal.bytes(id) else { return nil }
         if let row = try await row(ofSession: bytes) {
-            return SignedInPlace(account: row.account, container: row.container, environment: row.environment)
+            return SignedInPlace(
+                account: row.account, container: row.container, device: row.device, environment: row.environment)
         }
         guard let found = try await stored({ try await storage.signIn(ofSession: id) }) else { return nil }
-        return SignedInPlace(account: found.account, container: found.container)
+        return SignedInPlace(
+            account: found.account, container: found.container, device: AuditEvent.device(ofSignIn: found.after))
+    }
+
+    /// As ``place(ofSession:)``, which is asked once for each session.
+    ///
+    /// - Parameter known: What was found before, by the sessions.
+    private func place(
+        ofSession id: String, known: inout [String: SignedInPlace?]
+    ) async throws(CredentialError) -> SignedInPlace? {
+        if let found = known[id] { return found }
+        let place = try await place(ofSession: id)
+        known.updateValue(place, forKey: id)
+        return place
     }
 }

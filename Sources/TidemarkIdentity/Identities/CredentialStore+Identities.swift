@@ -107,7 +107,7 @@ extension CredentialStore {
     ) async throws(CredentialError) -> SessionToken? {
         let event = AuditEvent(
             .signIn, actor: account, account: account, address: address, container: container, outcome: "done",
-            after: "identity \(key.id)")
+            after: AuditEvent.text(ofSignInOn: Self.line(device), with: key))
         return try await makeSession(
             account: account, container: container, environment: environment, kind: kind, device: device, address: address
         ) { row, session throws(CredentialError) in

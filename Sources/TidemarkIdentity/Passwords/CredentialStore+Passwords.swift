@@ -88,13 +88,16 @@ extension CredentialStore {
             case .tooManyCodes(let wait): return .tooManyCodes(wait: wait)
             }
             event.actor = verified.account
+            event.after = AuditEvent.text(ofSignInOn: Self.line(device))
             let token = try await makeSession(
                 account: verified.account, container: container, environment: environment, kind: kind, device: device,
                 system: system, address: address, hash: verified.hash, event: event)
             if let token { return .signedIn(token) }
             event.outcome = "the password was changed meanwhile"
+            event.after = ""
         } catch {
             guard error.code == .notFound else { throw error }
+            event.after = ""
             event.actor = account ?? ""
             event.outcome = "the container is not served"
             try await audit(event)

@@ -91,13 +91,17 @@ extension SQLiteCredentialStorage {
         try db.execute(sql: "DELETE FROM sync_failures WHERE at < ?", arguments: [now - SyncFailureLimits.age])
     }
 
-    func signIn(ofSession session: String) async throws -> (account: String, container: String)? {
+    func signIn(ofSession session: String) async throws -> (account: String, container: String, after: String)? {
         try await writer.read { db in
             try Row.fetchOne(
-                db, sql: "SELECT account, container FROM audit WHERE action = 'sign-in' AND subject = ? AND outcome = 'done'",
+                db,
+                sql: "SELECT account, container, after FROM audit WHERE action = 'sign-in' AND subject = ? AND outcome = 'done'",
                 arguments: ["session \(session)"]
             ).map { row in
-                (account: try row.decode(String.self, atIndex: 0), container: try row.decode(String.self, atIndex: 1))
+                (
+                    account: try row.decode(String.self, atIndex: 0), container: try row.decode(String.self, atIndex: 1),
+                    after: try row.decode(String.self, atIndex: 2)
+                )
             }
         }
     }

@@ -106,11 +106,14 @@ extension PostgresCredentialStorage {
         try transaction.enqueue("DELETE FROM sync_failures WHERE at < $1", now - SyncFailureLimits.age)
     }
 
-    package func signIn(ofSession session: String) async throws -> (account: String, container: String)? {
+    package func signIn(ofSession session: String) async throws -> (account: String, container: String, after: String)? {
         let rows = try await database.rows(
-            "SELECT account, container FROM audit_log WHERE action = 'sign-in' AND subject = $1 AND outcome = 'done'",
+            "SELECT account, container, after FROM audit_log WHERE action = 'sign-in' AND subject = $1 AND outcome = 'done'",
             "session \(session)")
         guard let row = rows.first else { return nil }
-        return (account: try row.value(0, as: String.self), container: try row.value(1, as: String.self))
+        return (
+            account: try row.value(0, as: String.self), container: try row.value(1, as: String.self),
+            after: try row.value(2, as: String.self)
+        )
     }
 }

@@ -15,11 +15,11 @@ package protocol SyncFailureStorage: Sendable {
     func sweepSyncFailures(at now: Int64) async throws
     /// Removes the rows of an account and of refused sign-ins to it, and nothing else of it.
     func removeSyncFailures(of account: String) async throws
-    /// Returns the account that has begun a session, and the container it is for, as far back as the audit log has sign-ins; `nil` where it
-    /// has none.
+    /// Returns the account that has begun a session, the container it is for, and what the audit log has of the device, as far back as the log
+    /// has sign-ins; `nil` where it has none.
     ///
     /// - Parameter session: 32 hexadecimal digits.
-    func signIn(ofSession session: String) async throws -> (account: String, container: String)?
+    func signIn(ofSession session: String) async throws -> (account: String, container: String, after: String)?
 }
 
 /// A column whose different values are read.
