@@ -32,8 +32,11 @@ package struct CloudSchemaDifference: Hashable, Sendable {
         case .otherType(let production, let development):
             return "\(name) is \(production) in production, and \(development) in development"
         case .indexes(let production, let development):
-            func text(_ names: [String]) -> String { names.isEmpty ? "no index" : names.joined(separator: ", ") }
-            return "\(name): \(text(development)) in place of \(text(production))"
+            let (new, old) = (development.filter { !production.contains($0) }, production.filter { !development.contains($0) })
+            let changes = [("gets", new), ("loses", old)].filter { !$0.1.isEmpty }.map { verb, indexes in
+                "\(verb) the \(indexes.count == 1 ? "index" : "indexes") \(indexes.joined(separator: ", "))"
+            }
+            return "\(name) \(changes.joined(separator: " and "))"
         case .onlyInProduction: return "\(name) is in production only, and stays there"
         }
     }

@@ -67,7 +67,7 @@ def flows(step, url, cloud, given, folder):
             field = it.find("[name=quota]")
             equal(field.get_property("value"), "lots of it")
             equal(it.driver.switch_to.active_element, field)
-            check("A quota is a number of bytes" in it.find(f"#{field.get_attribute('aria-describedby')}").text, it.text[:500])
+            check("A quota is a whole number" in it.find(f"#{field.get_attribute('aria-describedby')}").text, it.text[:500])
             check_nothing(it.finds())
             it.type("quota", "20MB")
             it.press("Set the quota")

@@ -103,7 +103,7 @@ def flows(step, url, cloud, given, tls):
             check("Hamar by the lake" in it.text and "\n4\n" in it.text + "\n", it.text[:700])
         with step("a record is deleted, once that was confirmed"):
             it.press("Delete")
-            equal(it.title, "Are you sure?")
+            equal(it.title, "Delete the record?")
             it.press("Delete the record")
             it.open(f"/record?{CITY}&name=hamar")
             equal(it.title, "Not found")

@@ -206,6 +206,19 @@ import Testing
         #expect(try await !admin("schema deploy --container journal --json").errors.contains("Trip"))
     }
 
+    @Test func `a difference says which indexes a field gets and loses`() async throws {
+        try await admin("container add journal")
+        try await admin("schema add --container journal --type Trip --field days --kind int64")
+        try await admin("schema deploy --container journal")
+        try await admin("schema index --container journal --type Trip --field days --queryable")
+        #expect(try await admin("schema diff --container journal").output == "Trip.days gets the index queryable\n")
+        try await admin("schema deploy --container journal")
+        try await admin("schema index --container journal --type Trip --field days --sortable")
+        #expect(
+            try await admin("schema diff --container journal").output
+                == "Trip.days gets the index sortable and loses the index queryable\n")
+    }
+
     @Test func `what was added while the question was there is not deployed with it`() async throws {
         try await admin("container add journal")
         try await admin("schema add --container journal --type Trip --field days --kind int64")

@@ -17,7 +17,7 @@ import TidemarkModel
         let browser = try await fixture.browser(fixture.anna)
         #expect(await browser.get("accounts").text.contains("<summary>Add an account</summary>"))
         let asked = try await browser.post("accounts", Self.form)
-        #expect(asked.status == 200 && asked.text.contains("<h1>Are you sure?</h1>"))
+        #expect(asked.status == 200 && asked.text.contains("<h1>Add the account?</h1>"))
         #expect(asked.text.contains("name=\"name\" value=\"Ines Moe\""))
         let wrong = try await browser.post("accounts", Self.form.merging(["confirmed": "1", "password": "wrong"]) { $1 })
         #expect(wrong.status == 403)

@@ -63,10 +63,30 @@ import TidemarkModel
         #expect(other.contains("of Browser/2.0 ends") && other.contains("own pages"))
         #expect(try await browser.postConfirmed("account", form.merging(["session": pages.id]) { $1 }).status == 303)
         #expect(try await fixture.credentials.personSession(cookie) == nil)
+        let id = ["id": fixture.cleo.email]
+        let page = await browser.get("account", id.merging(["done": "end", "session": pages.id]) { $1 }).text
+        #expect(page.contains("The session \(pages.id.prefix(4)) of Browser/2.0 has ended, and is refused from now on."))
+        #expect(page.contains("change the password too") && page.contains("<a href=\"#password\">"))
+        #expect(page.contains("<form id=\"password\""))
+        // What the address has beside that is not said.
+        let unknown = await browser.get("account", id.merging(["done": "end", "session": phone.session.id]) { $1 }).text
+        #expect(unknown.contains("<p>The session has ended, and is refused from now on.</p>"))
         #expect(try await browser.postConfirmed("account", form.merging(["session": pages.id]) { $1 }).status == 404)
         #expect(try await fixture.credentials.sessions(of: fixture.cleo.id).count == 1)
         let entry = try #require(try await fixture.credentials.auditLog(account: fixture.cleo.id).first)
         #expect(entry.event.action.rawValue == "admin.session.end" && entry.event.subject == pages.id)
+        let last = try await browser.postConfirmed("account", form.merging(["session": phone.session.id]) { $1 })
+        #expect(last.header("Location")?.hasSuffix("&done=end&session=\(phone.session.id)") == true)
+    }
+
+    @Test func `the page of an account leads to its sync errors of the whole cloud`() async throws {
+        let fixture = try await ConsoleFixture()
+        let browser = try await fixture.browser(fixture.anna)
+        let page = await browser.get("account", ["id": fixture.cleo.email]).text
+        let link = try #require(page.firstMatch(of: /<a href="([^"]+)">Sync errors of this account</)).1
+        #expect(link.hasSuffix("&amp;show=failures&amp;account=cleo%40example.org&amp;all=1"))
+        let errors = await browser.get("activity", ["show": "failures", "account": fixture.cleo.email, "all": "1"])
+        #expect(errors.status == 200 && errors.text.contains("value=\"cleo@example.org\""))
     }
 
     @Test func `the archive has each session with its device, its system and its last use`() async throws {

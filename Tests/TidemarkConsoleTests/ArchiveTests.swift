@@ -153,6 +153,7 @@ import TidemarkModel
         #expect(readme.hasPrefix("All data of cleo@example.org in this Tidemark cloud\nMade 2027-01-15T08:00:00Z\n"))
         #expect(readme.contains("\(Self.part)\n  1 record, 0 shares and 0 files\n"))
         #expect(readme.split(separator: "\n").allSatisfy { $0.count <= 80 || $0.hasPrefix("containers/") })
+        #expect(readme.contains("\nIn each of them, where there are any:\n"))
         // It names what is there, and nothing else.
         for name in try FileManager.default.contentsOfDirectory(atPath: folder.path)
         where name != "README.txt" && name != "containers" {

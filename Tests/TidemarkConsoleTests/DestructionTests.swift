@@ -98,7 +98,7 @@ import TidemarkModel
         let form = ["id": "cleo@example.org", "action": "export"]
         let browser = try await fixture.console.browser(fixture.console.anna)
         let asked = try await browser.post("account", form)
-        #expect(asked.text.contains("Are you sure?"))
+        #expect(asked.text.contains("<h1>Export all data of cleo@example.org?</h1>"))
         let reply = try await browser.postConfirmed("account", form)
         #expect(reply.type == "application/x-tar" && reply.header("Content-Disposition")?.hasPrefix("attachment") == true)
         guard case .pieces(let count, let read) = reply.body else {

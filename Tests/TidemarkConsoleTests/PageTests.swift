@@ -138,6 +138,11 @@ import TidemarkModel
             #expect(added.status == 303)
             let answer = await browser.get("records", query)
             #expect(answer.status == 200 && answer.text.contains(">oslo</a>"), "\(field) \(index)")
+            #expect(added.header("Location")?.hasSuffix("&added=\(field)&index=\(index)") == true)
+            let note = "The index \(index) is added to \(field) of City."
+            #expect(await browser.get("records", query.merging(["added": field, "index": index]) { $1 }).text.contains(note))
+            #expect(
+                await !browser.get("records", query.merging(["added": "other", "index": index]) { $1 }).text.contains("is added"))
         }
         let schema = try await fixture.cloud.schema(of: ConsoleFixture.journal)
         #expect(schema.types["City"]?.indexes(of: "title") == [.queryable, .sortable, .searchable])
@@ -380,6 +385,7 @@ import TidemarkModel
         }
         let asked = try await browser.post("schema", try form(page))
         #expect(asked.status == 200 && asked.text.contains("City.title is new: string"))
+        #expect(asked.text.contains("<h1>Deploy the schema to production?</h1>") && asked.text.contains("will be deployed"))
         // What comes in between is shown first.
         try await fixture.save("odda", ["stars": .int64(2)])
         for reply in [

@@ -286,7 +286,7 @@ import TidemarkModel
             SyncFailure(
                 at: 1_800_000_000_000_000, operation: "records.modify", container: ConsoleFixture.journal,
                 environment: "development", account: account.id, scope: .private, record: "of \(account.email)",
-                recordType: "Note", zone: "Trips", code: "BAD_REQUEST", reason: "why")
+                recordType: "Note", zone: "Trips", code: "BAD_REQUEST", reason: "why: `tidemark --container <id>`")
         }
         try await fixture.credentials.record(refused)
         let browser = try await fixture.browser(cleo)
@@ -319,6 +319,7 @@ import TidemarkModel
         #expect(try text("audit.jsonl").contains("account.sign-in"))
         let errors = try text("sync-errors.jsonl")
         #expect(errors.contains("\"record\":\"of cleo@example.org\"") && !errors.contains("ben@example.org"))
+        #expect(errors.contains("why: `tidemark --container \(ConsoleFixture.journal)`"))
         #expect(try await fixture.log().last == "account.export done")
     }
 

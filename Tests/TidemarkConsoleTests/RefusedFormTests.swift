@@ -27,12 +27,38 @@ import TidemarkModel
                 "name=\"quota\" autocomplete=\"off\" value=\"\(Self.shown)\" aria-invalid=\"true\" aria-describedby=\"refused\" autofocus>"
             ))
         let alerts = reply.text.matches(of: /<div class="notice error" id="refused" role="alert"><p>([^<]+)<\/p>/)
-        #expect(alerts.map(\.1) == ["A quota is a number of bytes, such as 5GB or 500MB; empty for no limit."])
+        #expect(alerts.map(\.1) == ["A quota is a whole number with a unit, such as 5GB or 2700kB; empty or none for no limit."])
         // What the account has, it has still, and its page shows it again.
         #expect(try await fixture.cloud.account(id: fixture.cleo.id)?.quota == .max)
         #expect(
             await browser.get("account", ["id": fixture.cleo.email]).text.contains(
                 "name=\"quota\" autocomplete=\"off\" value=\"\">"))
+    }
+
+    @Test func `a quota is none by that word, and a quota below what is in use is said to be that`() async throws {
+        let fixture = try await ConsoleFixture()
+        let browser = try await fixture.browser(fixture.anna)
+        try await fixture.save("note", type: "Note", ["text": .string("mine")], scope: .private)
+        let id = ["id": fixture.cleo.email]
+        func set(_ quota: String) async throws -> String {
+            let form = Self.c.merging(id) { $1 }.merging(["action": "quota", "quota": quota]) { $1 }
+            let reply = try await browser.post("account", form)
+            guard reply.status == 303 else { return reply.text }
+            return await browser.get("account", id.merging(["done": "quota"]) { $1 }).text
+        }
+        let low = try await set("1")
+        let said = try #require(low.firstMatch(of: /notice warning" role="status"><p>(The quota is [^<]+)</)).1
+        #expect(said.contains(" in each container, and more is in use: "))
+        #expect(
+            said.hasSuffix(
+                " in \(ConsoleFixture.journal) (development). Devices that add something there are refused from now on."))
+        #expect(low.contains("empty or none for no limit"))
+        #expect(try await fixture.cloud.account(id: fixture.cleo.id)?.quota == 1)
+        #expect(try await set("1 MB").contains("notice good\" role=\"status\"><p>The quota is 1.0 MB in each container.<"))
+        #expect(try await set("2.7MB").contains("A quota is a whole number with a unit, such as 5GB or 2700kB"))
+        #expect(try await fixture.cloud.account(id: fixture.cleo.id)?.quota == 1_000_000)
+        #expect(try await set("None").contains("The account has no quota any more."))
+        #expect(try await fixture.cloud.account(id: fixture.cleo.id)?.quota == .max)
     }
 
     @Test func `each form of the schema and of access comes back with what was typed`() async throws {
@@ -294,6 +320,9 @@ import TidemarkModel
         #expect(
             try await note("schema", ["action": "import", "file": known])
                 == "The development schema has all of it: nothing is added.")
+        #expect(
+            try await note("schema", ["action": "add", "type": "City", "field": "stars", "kind": "int64"])
+                == "The field stars (int64) is added to City in the development schema.")
         let deployment = ["action": "deploy", "expected": try await browser.listedDifferences()]
         #expect(try await note("schema", deployment).hasPrefix("The schema is deployed"))
         let removal = ["action": "remove", "type": "City", "field": "title", "marked": "1"]
@@ -334,6 +363,6 @@ import TidemarkModel
         let reply = try await browser.post(
             "schema", Self.c.merging(["action": "reset", "confirmed": "1", "password": "x"]) { $1 })
         #expect(reply.status == 429 && reply.header("Retry-After") == "7")
-        #expect(reply.text.contains("<h1>Are you sure?</h1>") && reply.text.contains("Too many attempts: wait 7 seconds"))
+        #expect(reply.text.contains("<h1>Reset development?</h1>") && reply.text.contains("Too many attempts: wait 7 seconds"))
     }
 }

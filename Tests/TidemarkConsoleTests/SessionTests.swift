@@ -187,7 +187,9 @@ import TidemarkModel
         let browser = try await fixture.browser(fixture.anna)
         let form = ["c": ConsoleFixture.journal, "action": "delete", "name": "oslo", "type": "City"]
         let asked = try await browser.post("record", form)
-        #expect(asked.status == 200 && asked.text.contains("Are you sure?") && !asked.text.contains("type=\"password\""))
+        #expect(
+            asked.status == 200 && asked.text.contains("<h1>Delete the record?</h1>") && !asked.text.contains("type=\"password\"")
+        )
         fixture.advance(minutes: 11)
         let again = try await browser.post("record", form)
         #expect(again.text.contains("type=\"password\""))
@@ -199,6 +201,29 @@ import TidemarkModel
         #expect(try await fixture.record("oslo").type == "City")
         #expect(try await browser.postConfirmed("record", form).status == 303)
         await #expect(throws: (any Error).self) { try await fixture.record("oslo") }
+    }
+
+    @Test func `a wrong password at a question is in the audit log, and a form without one is not`() async throws {
+        let fixture = try await ConsoleFixture()
+        let browser = try await fixture.browser(fixture.anna)
+        let form = ["id": fixture.cleo.email, "action": "link", "confirmed": "1"]
+        func entries() async throws -> [AuditEvent] {
+            try await fixture.credentials.auditLog(account: fixture.anna.id).map(\.event).filter { $0.action == .consoleConfirm }
+        }
+        #expect(try await browser.post("account", form).status == 403)
+        #expect(try await entries().isEmpty)
+        for guess in ["guess", "wrong horse"] {
+            #expect(try await browser.post("account", form.merging(["password": guess]) { $1 }).status == 403)
+        }
+        #expect(try await browser.postConfirmed("account", form).status == 200)
+        // As for a failed sign-in, nobody is said to have done it.
+        let event = AuditEvent(
+            AuditEvent.Action(rawValue: "console.confirm"), account: fixture.anna.id, address: "192.0.2.1",
+            subject: "Browser/1.0",
+            outcome: "wrong password")
+        #expect(try await entries() == [event, event])
+        let log = await browser.get("activity", ["all": "1"]).text.withoutBreaks
+        #expect(log.contains("console.confirm") && log.contains("wrong password"))
     }
 
     @Test func `with a second factor the password alone lets nobody in`() async throws {

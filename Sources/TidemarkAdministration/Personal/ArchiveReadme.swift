@@ -65,7 +65,7 @@ struct ArchiveReadme {
             production, and what was tried out in development.
 
             \(listed)
-            In each of them:
+            In each of them, where there are any:
 
             records/TYPE.csv
               The records of a type: one on each line, one field in each column.

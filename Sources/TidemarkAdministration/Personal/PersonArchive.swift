@@ -164,6 +164,7 @@ package actor PersonArchive {
         let failures = try await credentials.syncFailures(
             SyncFailureFilter(account: account.id), limit: SyncFailureLimits.ofAccountsInAll)
         for failure in failures.reversed() {
+            let isServed = try credentials.hasContainer(failure.container)
             try files.line("sync-errors.jsonl") { json in
                 json.object {
                     $0.member("firstAt", Timestamp.text(microseconds: failure.firstAt))
@@ -177,7 +178,7 @@ package actor PersonArchive {
                     $0.member("recordType", failure.recordType)
                     $0.member("record", failure.record)
                     $0.member("code", failure.code)
-                    $0.member("reason", failure.reason)
+                    $0.member("reason", failure.reason(isOfServedContainer: isServed))
                 }
             }
         }

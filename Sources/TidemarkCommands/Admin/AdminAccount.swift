@@ -17,12 +17,8 @@ struct Quota: ExpressibleByArgument {
     let bytes: Int64
 
     init?(argument: String) {
-        if argument.lowercased() == "none" {
-            bytes = .max
-            return
-        }
-        guard let count = ByteCount(argument: argument) else { return nil }
-        bytes = count.bytes
+        guard let bytes = ByteCountText.limit(argument) else { return nil }
+        self.bytes = bytes
     }
 
     static func text(_ bytes: Int64) -> String { bytes == .max ? "none" : Wording.bytes(Int(bytes)) }

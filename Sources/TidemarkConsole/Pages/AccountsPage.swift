@@ -67,7 +67,7 @@ struct AccountPage {
         return Layout.page(
             context, .accounts, title: account.email,
             """
-            \(context.value("done").flatMap { done($0, account) }.map { Layout.notice(.good, $0) } ?? .none)
+            \(notice(details))
             \(HTML.when(account.status != .available, Layout.notice(.warning, "The account can't be used: \(account.status.rawValue).")))
             <div class="card"><dl class="facts">
             <dt>Name</dt><dd>\(account.name?.title ?? "–")</dd>
@@ -82,13 +82,14 @@ struct AccountPage {
             \(usage(details))
             <form class="card" method="post" action="\(Address(["account"]))">\(fields("quota", id))
             \(quota.alert)
-            <div class="row"><div class="field"><label for="quota">Quota in each container <span class="hint">such as 5GB; empty for no limit</span></label>
+            <div class="row"><div class="field"><label for="quota">Quota in each container <span class="hint">such as 5GB; empty or none for no limit</span></label>
             <input id="quota" name="quota" autocomplete="off" value="\(quota.value("quota", account.quota == .max ? "" : Self.short(account.quota)))"\(quota.wrong("quota"))></div>
             <div class="field"><button class="quiet">Set the quota</button></div></div></form>
             <h2>Devices and sessions</h2>
             \(sessions(details, id))
+            <p><a href="\(failures(of: account))">Sync errors of this account</a></p>
             <div class="actions">
-            <form method="post" action="\(Address(["account"]))">\(fields("link", id))<button class="quiet">Link for a password…</button></form>
+            <form id="password" method="post" action="\(Address(["account"]))">\(fields("link", id))<button class="quiet">Link for a password…</button></form>
             \(HTML.when(
                 details.secondFactor != nil,
                 "<form method=\"post\" action=\"\(Address(["account"]))\">\(fields("second-factor", id))<button class=\"danger\">Take away the second factor…</button></form>"
@@ -108,6 +109,11 @@ struct AccountPage {
         """
         \(context.hiddenFields)<input type="hidden" name="id" value="\(id)"><input type="hidden" name="action" value="\(action)">
         """
+    }
+
+    /// The page with what all devices of the account were refused.
+    private func failures(of account: StoredAccount) -> Address {
+        context.address("activity", query: [("show", "failures"), ("account", account.email), ("all", "1")])
     }
 
     private func usage(_ details: Administration.AccountDetails) -> HTML {
@@ -160,9 +166,10 @@ struct AccountPage {
         let administration = context.administration
         switch context.value("action") {
         case "quota":
-            guard let quota = Self.bytes(context.value("quota")) else {
+            guard let quota = ByteCountText.limit(context.value("quota") ?? "none") else {
                 throw AdministrationError(
-                    .invalid, "a quota is a number of bytes, such as 5GB or 500MB; empty for no limit", field: "quota")
+                    .invalid, "a quota is a whole number with a unit, such as 5GB or 2700kB; empty or none for no limit",
+                    field: "quota")
             }
             _ = try await administration.update(id) { $0.quota = quota }
         case "link":
@@ -170,7 +177,7 @@ struct AccountPage {
             let question =
                 "Whoever has the link sets the password of \(email), and all sessions of the account end then. It is for the person, and for nobody else."
             if let page = try await console.confirmation(
-                context, question, "Make the link", isHarmless: true, isAlwaysAsked: true)
+                context, question, title: "Make a link for a password?", "Make the link", isHarmless: true, isAlwaysAsked: true)
             {
                 return page
             }
@@ -180,7 +187,10 @@ struct AccountPage {
             let question =
                 "The archive has all that the cloud has of \(details.account.email): account, records, shares, pictures and other contents, sessions, "
                 + "and what happened. It is for the person, and for nobody else. The audit log says that you have it."
-            if let page = try await console.confirmation(context, question, "Download the archive", isHarmless: true) {
+            let title = "Export all data of \(details.account.email)?"
+            if let page = try await console.confirmation(
+                context, question, title: title, "Download the archive", isHarmless: true)
+            {
                 return page
             }
             return try await console.archives.reply(with: details.account.id) { () throws(AdministrationError) in
@@ -191,6 +201,7 @@ struct AccountPage {
             let question = try await question(toEnd: session, of: id)
             if let page = try await console.confirmation(context, question, "End the session") { return page }
             try await administration.endSession(session, of: id)
+            return .redirect(to: context.address("account", query: [("id", id), ("done", "end"), ("session", session)]))
         case "disconnect": if let page = try await AccountIdentities(context).disconnect(of: id, console) { return page }
         case "sign-out":
             let question =
@@ -235,13 +246,52 @@ struct AccountPage {
         return .redirect(to: context.address("account", query: [("id", id), ("done", context.value("action"))]))
     }
 
+    /// Says what was done.
+    private func notice(_ details: Administration.AccountDetails) -> HTML {
+        switch context.value("done") {
+        case "quota": quotaNotice(details)
+        case "end":
+            Layout.notice(
+                .good, ended(details.entries),
+                """
+                <p>If the device was stolen, change the password too: who has the device may know it. \
+                <a href="#password">To the link for a password</a></p>
+                """)
+        case let action?: Self.done(action).map { Layout.notice(.good, $0) } ?? .none
+        case nil: .none
+        }
+    }
+
+    /// Says the quota, and where it is less than is in use.
+    private func quotaNotice(_ details: Administration.AccountDetails) -> HTML {
+        let quota = details.account.quota
+        guard quota < .max else { return Layout.notice(.good, "The account has no quota any more.") }
+        let text = "The quota is \(Layout.bytes(quota)) in each container"
+        let full = details.usage.filter { $0.bytes > quota }
+        guard !full.isEmpty else { return Layout.notice(.good, "\(text).") }
+        let places = full.map { "\(Layout.bytes($0.bytes)) in \($0.container) (\($0.environment.rawValue))" }
+        return Layout.notice(
+            .warning,
+            "\(text), and more is in use: \(places.joined(separator: ", ")). "
+                + "Devices that add something there are refused from now on.")
+    }
+
+    /// Says of the session that the address names that it has ended. The audit log has its device.
+    private func ended(_ entries: [AuditEntry]) -> String {
+        let session = context.value("session")
+        let entry = entries.first { $0.event.action == .administration("session.end") && $0.event.subject == session }
+        let name = entry.map { " \($0.event.subject.prefix(4)) of \(Self.name(of: $0.event.before))" } ?? ""
+        return "The session\(name) has ended, and is refused from now on."
+    }
+
+    /// The name of a device or a browser in a sentence.
+    private static func name(of device: String) -> String {
+        device.isEmpty ? "an unknown device" : BrowserName.short(device)
+    }
+
     /// What was done, in words.
-    private func done(_ action: String, _ account: StoredAccount) -> String? {
+    private static func done(_ action: String) -> String? {
         switch action {
-        case "quota":
-            account.quota == .max
-                ? "The account has no quota any more." : "The quota is \(Layout.bytes(account.quota)) in each container."
-        case "end": "The session has ended: its device is refused from now on."
         case "sign-out": "All sessions of the account have ended: its devices and browsers are refused from now on."
         case "second-factor": "The second factor is taken away, and all sessions of the account have ended."
         case "disable": "The account is disabled: its devices are refused from now on."
@@ -255,7 +305,7 @@ struct AccountPage {
         let details = try await context.administration.details(of: id)
         let now = context.administration.credentials.time
         func text(_ device: String, _ system: String, _ began: Int64, _ use: LastUse, _ address: String) -> String {
-            let name = device.isEmpty ? "an unknown device" : BrowserName.short(device)
+            let name = Self.name(of: device)
             let runs = system.isEmpty ? "" : " (\(system))"
             let since = Layout.moment(began)
             var last = use.text(at: now)
@@ -280,16 +330,5 @@ struct AccountPage {
     private static func short(_ bytes: Int64) -> String {
         guard bytes > 0, let unit = units.first(where: { bytes % $0.1 == 0 }) else { return "0" }
         return "\(bytes / unit.1)\(unit.0)"
-    }
-
-    private static func bytes(_ text: String?) -> Int64? {
-        guard let text else { return .max }
-        let bare = text.filter { !$0.isWhitespace }.lowercased()
-        for (name, size) in units where bare.hasSuffix(name.lowercased()) {
-            guard let number = Int64(bare.dropLast(name.count)), number >= 0 else { return nil }
-            let (bytes, isTooMuch) = number.multipliedReportingOverflow(by: size)
-            return isTooMuch ? nil : bytes
-        }
-        return nil
     }
 }

@@ -100,11 +100,7 @@ extension ActivityPage {
 
     /// A reason, with its commands as such, and in them the container.
     private func reason(of failure: SyncFailure) -> HTML {
-        var text = failure.reason
-        // What a client may have named by itself is in no command that somebody copies.
-        if context.containers.contains(failure.container) {
-            text = text.replacing("--container <id>", with: "--container \(failure.container)")
-        }
+        let text = failure.reason(isOfServedContainer: context.containers.contains(failure.container))
         let parts = text.split(separator: "`", omittingEmptySubsequences: false)
         guard parts.count % 2 == 1 else { return Self.words(text[...]) }
         return parts.enumerated().html { number, part in

@@ -3,6 +3,8 @@ import TidemarkIdentity
 /// The page that asks before something is done that can't be undone.
 struct ConfirmationPage {
     let context: Context
+    /// What is to be done, as a question.
+    let title: String
     let question: String
     /// More about it, below the question.
     let details: HTML
@@ -34,7 +36,7 @@ struct ConfirmationPage {
             <div class="field"><label class="choice"><input type="checkbox" name="marked" value="1" required\(HTML.when(isMarked, " checked"))>\(mark ?? "")</label></div>
             """
         return Layout.page(
-            context, nil, title: "Are you sure?", status: status,
+            context, nil, title: title, status: status,
             """
             \(SignInPage.alert(error))
             <div class="card">

@@ -49,7 +49,7 @@ struct OwnPage {
             if let page = try await console.confirmation(
                 context,
                 "Signing in to the console will need a code of your phone, and so will your devices at their next sign-in.",
-                "Go on", isHarmless: true, isAlwaysAsked: has)
+                title: "Set up a second factor?", "Go on", isHarmless: true, isAlwaysAsked: has)
             {
                 return page
             }

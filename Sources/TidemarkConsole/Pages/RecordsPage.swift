@@ -17,7 +17,7 @@ struct RecordsPage {
         if context.request.isPost { return try await addIndex(place) }
         let schema = try await context.administration.schema(of: place.place.container, environment: context.environment)
         let query = query()
-        let form = builder(query, place, schema)
+        let form = added(to: schema.types[query.type], query.type) + builder(query, place, schema)
         do throws(AdministrationError) {
             if let zone = try await unnamedZone(place) {
                 let others = place.query.filter { $0.name != "zone" }
@@ -246,7 +246,16 @@ struct RecordsPage {
             throw AdministrationError(.forbidden, "the schema of production is what was deployed; add the index in development")
         }
         try await context.administration.addIndex(index, to: field, in: query.type, container: place.place.container)
-        return .redirect(to: context.address("records", query: place.query + parts(query)))
+        let done: [(name: String, value: String?)] = [("added", field), ("index", index.rawValue)]
+        return .redirect(to: context.address("records", query: place.query + parts(query) + done))
+    }
+
+    /// Says which index was added, by the address of the page, where the type has it.
+    private func added(to type: CloudSchema.RecordType?, _ name: String) -> HTML {
+        guard let field = context.value("added"), let index = context.value("index").flatMap(CloudSchema.Index.init(rawValue:)),
+            type?.indexes(of: field).contains(index) == true
+        else { return .none }
+        return Layout.notice(.good, "The index \(index.rawValue) is added to \(field) of \(name).")
     }
 }
 

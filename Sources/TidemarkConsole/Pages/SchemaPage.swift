@@ -19,7 +19,8 @@ struct SchemaPage {
     private func show(_ container: String, hasChanged: Bool = false) async throws -> ConsoleReply {
         let schema = try await context.administration.schema(of: container, environment: context.environment)
         let isDevelopment = context.environment == .development
-        let done = context.value("done").flatMap { Self.notes[$0] }.map { Layout.notice(.good, $0) } ?? .none
+        let note = added(to: schema) ?? context.value("done").flatMap { Self.notes[$0] }
+        let done: HTML = note.map { Layout.notice(.good, $0) } ?? .none
         let changed: HTML = HTML.when(
             hasChanged,
             Layout.notice(
@@ -42,13 +43,21 @@ struct SchemaPage {
 
     /// What was done, by the action of the form.
     private static let notes = [
-        "indexes": "The indexes are set.", "add": "The field is added to the development schema.",
+        "indexes": "The indexes are set.",
         "import": "The types and fields of the file are added to the development schema.",
         "import-nothing": "The development schema has all of it: nothing is added.",
         "remove": "It is removed from the development schema.",
         "reset": "The development environment is empty, and has production's schema.",
         "deploy": "The schema is deployed: production takes what development has.",
     ]
+
+    /// Says which field was added, by the address of the page; `nil` where the schema has no such field.
+    private func added(to schema: CloudSchema) -> String? {
+        guard context.value("done") == "add", let type = context.value("in"), let field = context.value("added"),
+            let kind = schema.types[type]?.fields[field]?.type
+        else { return nil }
+        return "The field \(field) (\(kind)) is added to \(type) in the development schema."
+    }
 
     /// Forms that add to the schema.
     private func additions(_ types: [String]) -> HTML {
@@ -208,6 +217,7 @@ struct SchemaPage {
                 let kind = context.value("kind").flatMap({ FieldType($0) })
             else { throw AdministrationError(.invalid, "say which field of which type is to be added") }
             try await context.administration.addToSchema([type: [field: kind]], of: container)
+            return .redirect(to: context.address("schema", query: [("done", "add"), ("in", type), ("added", field)]))
         case "import":
             let file = context.request.files["upload"].flatMap { $0.isEmpty ? nil : String(decoding: $0, as: UTF8.self) }
             guard let text = file ?? context.value("file") else {
@@ -236,8 +246,10 @@ struct SchemaPage {
             }
             let sentences = differences.map(\.sentence)
             let question =
-                "The development schema of \(container) is deployed to production, where types and fields can't be removed. What is new there:"
-            if let page = try await console.confirmation(context, question, details: Self.list(sentences), "Deploy it") {
+                "The development schema of \(container) will be deployed to production, where types and fields can't be removed. What changes there:"
+            if let page = try await console.confirmation(
+                context, question, title: "Deploy the schema to production?", details: Self.list(sentences), "Deploy it")
+            {
                 return page
             }
             do throws(AdministrationError) {
@@ -258,8 +270,9 @@ struct SchemaPage {
         let administration = context.administration
         let known = try await administration.schema(of: container, environment: .development).types[type]
         let spread = try await administration.recordSpread(of: type, having: field, in: container)
-        let what = field.map { "The field \($0) of \(type)" } ?? "The type \(type)"
-        var question = "\(what) is removed from the development schema of \(container). "
+        let what = field.map { "the field \($0) of \(type)" } ?? "the type \(type)"
+        var question =
+            "\(what.prefix(1).uppercased())\(what.dropFirst()) is removed from the development schema of \(container). "
         var mark: String?
         if spread.records == 0 {
             question += "No record has it."
@@ -276,7 +289,9 @@ struct SchemaPage {
             }
             mark = "Remove it although \(spread.text) \(verb) it"
         }
-        if let page = try await console.confirmation(context, question, mark: mark, "Remove it") { return page }
+        if let page = try await console.confirmation(context, question, title: "Remove \(what)?", mark: mark, "Remove it") {
+            return page
+        }
         _ = try await administration.removeFromSchema(type: type, field: field, of: container, isForced: mark != nil)
         return nil
     }

@@ -247,20 +247,22 @@ package struct Console: Sendable {
     /// Whether what can't be undone may be done now: the person has seen what it is, and has entered the password not long ago.
     ///
     /// - Parameters:
+    ///   - title: The page's heading, which says what is to be done; by default as the button does.
     ///   - details: More about it, below the question.
     ///   - mark: The text of a box that has to be marked as well; `nil` for none.
     ///   - isHarmless: Whether nothing is taken away.
     ///   - isAlwaysAsked: Whether the password is entered each time, however short ago it was.
     /// - Returns: The page that asks; `nil` where it may be done.
     func confirmation(
-        _ context: Context, _ question: String, details: HTML = .none, mark: String? = nil, _ button: String,
+        _ context: Context, _ question: String, title: String? = nil, details: HTML = .none, mark: String? = nil,
+        _ button: String,
         isHarmless: Bool = false, isAlwaysAsked: Bool = false
     ) async throws -> ConsoleReply? {
         let request = context.request
         let isEntered = !isAlwaysAsked && credentials.isConfirmed(context.session)
         var page = ConfirmationPage(
-            context: context, question: question, details: details, mark: mark, button: button, isHarmless: isHarmless,
-            isEntered: isEntered, isAlwaysAsked: isAlwaysAsked)
+            context: context, title: title ?? "\(button)?", question: question, details: details, mark: mark, button: button,
+            isHarmless: isHarmless, isEntered: isEntered, isAlwaysAsked: isAlwaysAsked)
         guard request.form["confirmed"] != nil else { return page.reply() }
         guard mark == nil || request.form["marked"] != nil else {
             return page.reply(error: "Nothing is done: mark the box if you are sure.", status: 400)
@@ -274,9 +276,8 @@ package struct Console: Sendable {
             reply.headers.append(("Retry-After", String(delay.seconds)))
             return reply
         }
-        guard try await credentials.confirm(context.session, password: request.form["password"] ?? "") else {
-            return page.reply(error: "The password is wrong.", status: 403)
-        }
-        return nil
+        let isRight = try await credentials.confirm(
+            context.session, password: request.form["password"] ?? "", device: request.userAgent, address: request.address)
+        return isRight ? nil : page.reply(error: "The password is wrong.", status: 403)
     }
 }

@@ -47,6 +47,8 @@ public struct AuditEvent: Hashable, Sendable {
         public static let consoleSignIn = Action(rawValue: "console.sign-in")
         /// An operator signed out of the console.
         public static let consoleSignOut = Action(rawValue: "console.sign-out")
+        /// A session of the console was asked for the operator's password again, and got a wrong one.
+        public static let consoleConfirm = Action(rawValue: "console.confirm")
 
         /// A person signed in to the pages of their own account.
         public static let accountSignIn = Action(rawValue: "account.sign-in")

@@ -90,12 +90,24 @@ extension CredentialStore {
     /// Whether a session's password was entered so recently that what can't be undone may be done.
     package func isConfirmed(_ session: ConsoleSession) -> Bool { isRecent(session.confirmed) }
 
-    /// Notes that a session's password was entered again.
+    /// Notes that a session's password was entered again. A wrong one is in the audit log, as a failed sign-in is.
     ///
+    /// - Parameters:
+    ///   - device: The browser, as it says itself.
+    ///   - address: From where.
     /// - Returns: Whether it is the account's.
     /// - Throws: ``CredentialError`` `busy`, `storage`.
-    package func confirm(_ session: ConsoleSession, password: String) async throws(CredentialError) -> Bool {
-        try await confirm(session.id, password: password, of: session.operator.id)
+    package func confirm(
+        _ session: ConsoleSession, password: String, device: String, address: String
+    ) async throws(CredentialError) -> Bool {
+        let account = session.operator.id
+        if try await confirm(session.id, password: password, of: account) { return true }
+        // A form without a password is no guess: the page may have been opened before one was needed. Who enters a password is not known.
+        guard !password.isEmpty else { return false }
+        try await audit(
+            AuditEvent(
+                .consoleConfirm, account: account, address: address, subject: Self.line(device), outcome: "wrong password"))
+        return false
     }
 
     /// Ends a console session; one that is ended already is no error.

@@ -110,6 +110,14 @@ package struct SyncFailure: Hashable, Sendable {
         return result
     }
 
+    /// Returns the reason, with the container's name in the commands of which it is a part.
+    ///
+    /// - Parameter isServed: Whether the cloud serves the container. What a client may have named by itself is in no command that somebody
+    ///   copies.
+    package func reason(isOfServedContainer isServed: Bool) -> String {
+        isServed ? reason.replacing("--container <id>", with: "--container \(container)") : reason
+    }
+
     /// How reasons name the storage that an account's own quota bounds.
     package static let ownStorage = "the account's storage"
 
