@@ -124,7 +124,10 @@ import TidemarkModel
         }
         #expect(try await browser.post("", form.merging(["name": "a\u{0}b"]) { $1 }).status == 400)
         #expect(try await fixture.cloud.account("cleo.dahl@example.org")?.name?.title == "Cleo <b>Dahl</b>")
-        #expect(try await fixture.log() == ["account.sign-in done", "account.address done", "account.name done"])
+        #expect(
+            try await fixture.log() == [
+                "account.sign-in done", "account.confirm wrong password", "account.address done", "account.name done",
+            ])
         let entry = try #require(try await fixture.credentials.auditLog().first { $0.event.action.rawValue == "account.address" })
         #expect(entry.event.before == "cleo@example.org" && entry.event.after == "cleo.dahl@example.org")
         #expect(await fixture.signIn("cleo.dahl@example.org").status == 303)
@@ -158,6 +161,8 @@ import TidemarkModel
         let reply = try await browser.post("", form.merging(["password": Self.password]) { $1 })
         #expect(reply.text.contains("Too many attempts: wait 7 seconds"))
         #expect(await fixture.signIn("cleo@example.org").status == 429)
+        // A form without a password is no guess.
+        #expect(try await fixture.log().filter { $0 == "account.confirm wrong password" }.count == 19)
     }
 
     @Test func `devices and sessions are shown as text, and ended one by one or all`() async throws {

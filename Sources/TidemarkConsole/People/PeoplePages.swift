@@ -267,7 +267,9 @@ package final class PeoplePages: Sendable {
         } catch let delay as Console.Delay {
             return Self.text(delay)
         }
-        let isRight = try await credentials.confirm(person.session, password: person.request.form["password"] ?? "")
+        let isRight = try await credentials.confirm(
+            person.session, password: person.request.form["password"] ?? "", device: person.request.userAgent,
+            address: person.request.address)
         return isRight ? nil : "The password is wrong."
     }
 

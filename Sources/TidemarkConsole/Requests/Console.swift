@@ -255,8 +255,7 @@ package struct Console: Sendable {
     /// - Returns: The page that asks; `nil` where it may be done.
     func confirmation(
         _ context: Context, _ question: String, title: String? = nil, details: HTML = .none, mark: String? = nil,
-        _ button: String,
-        isHarmless: Bool = false, isAlwaysAsked: Bool = false
+        _ button: String, isHarmless: Bool = false, isAlwaysAsked: Bool = false
     ) async throws -> ConsoleReply? {
         let request = context.request
         let isEntered = !isAlwaysAsked && credentials.isConfirmed(context.session)

@@ -52,6 +52,8 @@ public struct AuditEvent: Hashable, Sendable {
 
         /// A person signed in to the pages of their own account.
         public static let accountSignIn = Action(rawValue: "account.sign-in")
+        /// A person's pages asked for the password again, and got a wrong one.
+        public static let accountConfirm = Action(rawValue: "account.confirm")
         /// A person signed out of the pages of their own account.
         public static let accountSignOut = Action(rawValue: "account.sign-out")
 

@@ -100,14 +100,10 @@ extension CredentialStore {
     package func confirm(
         _ session: ConsoleSession, password: String, device: String, address: String
     ) async throws(CredentialError) -> Bool {
-        let account = session.operator.id
-        if try await confirm(session.id, password: password, of: account) { return true }
-        // A form without a password is no guess: the page may have been opened before one was needed. Who enters a password is not known.
-        guard !password.isEmpty else { return false }
-        try await audit(
-            AuditEvent(
-                .consoleConfirm, account: account, address: address, subject: Self.line(device), outcome: "wrong password"))
-        return false
+        let event = AuditEvent(
+            .consoleConfirm, account: session.operator.id, address: address, subject: Self.line(device),
+            outcome: "wrong password")
+        return try await confirm(session.id, password: password, orElse: event)
     }
 
     /// Ends a console session; one that is ended already is no error.

@@ -122,17 +122,33 @@ extension CredentialStore {
     /// Whether a session's password was entered not long ago.
     package func isConfirmed(_ session: PersonSession) -> Bool { isRecent(session.confirmed) }
 
-    /// Notes that a session's password was entered again.
+    /// Notes that a session's password was entered again. A wrong one is in the audit log, as a failed sign-in is.
     ///
+    /// - Parameters:
+    ///   - device: The browser, as it says itself.
+    ///   - address: From where.
     /// - Returns: Whether it is the account's.
     /// - Throws: ``CredentialError`` `busy`, `storage`.
-    package func confirm(_ session: PersonSession, password: String) async throws(CredentialError) -> Bool {
-        try await confirm(session.id, password: password, of: session.account)
+    package func confirm(
+        _ session: PersonSession, password: String, device: String, address: String
+    ) async throws(CredentialError) -> Bool {
+        let event = AuditEvent(
+            .accountConfirm, account: session.account, address: address, subject: Self.line(device), outcome: "wrong password")
+        return try await confirm(session.id, password: password, orElse: event)
     }
 
     /// Notes that a session's password was entered again, if it is the account's.
-    func confirm(_ session: String, password: String, of account: String) async throws(CredentialError) -> Bool {
-        guard try await checkPassword(password, of: account), let id = Hexadecimal.bytes(session) else { return false }
+    ///
+    /// - Parameter event: What the audit log gets where it is not. It has no actor: who enters a password is not known.
+    func confirm(
+        _ session: String, password: String, orElse event: AuditEvent
+    ) async throws(CredentialError) -> Bool {
+        // A form without a password is no guess: the page may have been opened before a password was needed.
+        guard !password.isEmpty else { return false }
+        guard try await checkPassword(password, of: event.account), let id = Hexadecimal.bytes(session) else {
+            try await audit(event)
+            return false
+        }
         let now = now()
         try await stored { try await storage.noteConsoleSession(id, used: now, confirmed: now) }
         return true
