@@ -18,7 +18,7 @@ extension Administration {
         /// What the cloud has of the record; `unknown` where ``isHidden`` is set.
         package let record: RefusedRecord
         /// The device that was refused; `nil` where it is not known, or the actor may not see it: what is public in production names no
-        /// person's devices.
+        /// person's devices. That of a refused sign-in has no session, and the name that the request gave it: operators alone see it.
         package let device: SendingDevice?
         /// Whether the account has got access again since its request was refused; `false` where ``isHidden`` is set.
         package let hasAccessAgain: Bool
@@ -116,7 +116,7 @@ extension Administration {
                 KnownSyncFailure(
                     failure: failure, account: name, isHidden: !maySee,
                     isOfDeletedAccount: !account.isEmpty && accounts[account] == nil,
-                    record: maySee ? record : .unknown, device: maySeeDevice ? devices[failure.sender] : nil,
+                    record: maySee ? record : .unknown, device: maySeeDevice ? Self.device(of: found, devices) : nil,
                     hasAccessAgain: maySee && restored.contains(found),
                     triedAccount: isOperator ? found.triedAccount.flatMap { accounts[$0]?.email } : nil))
         }
@@ -128,6 +128,14 @@ extension Administration {
             }
         }
         return visible
+    }
+
+    /// Returns the device that was refused. Whoever tries to sign in can name any.
+    ///
+    /// - Parameter known: Devices by their sessions.
+    private static func device(of failure: SyncFailure, _ known: [String: SendingDevice]) -> SendingDevice? {
+        guard failure.isSignInOfNobody, !failure.device.isEmpty else { return known[failure.sender] }
+        return SendingDevice(name: failure.device, system: "", session: "", hasEnded: false)
     }
 
     /// Whether an account allows developers of a container to see what is private in production.

@@ -123,17 +123,27 @@ import TidemarkModel
             refusal(
                 of: "", by: account.map(SyncFailure.sender(ofSignInTo:)) ?? "", operation: SyncFailure.signInOperation,
                 reason: account == nil ? "no such account" : "the e-mail address or the password is wrong")
+            failure.device = account == nil ? "" : "<b>tablet"
+            return failure
         }
         try await fixture.credentials.record([
             signIn(fixture.cleo.id), signIn(fixture.ben.id), signIn(nil), signIn(nil),
         ])
+        // Another device makes no other line.
+        var again = signIn(fixture.cleo.id)
+        (again.device, again.at) = ("pocket", again.at + 1)
+        try await fixture.credentials.record([again])
         let anna = try await fixture.browser(fixture.anna)
         let page = await errors(anna)
         #expect(page.components(separatedBy: "<code>AUTHENTICATION_FAILED</code> session.begin").count == 4)
         for account in [fixture.cleo, fixture.ben] {
             #expect(page.contains(">\(Layout.parts(account.email).text)</a><br><span class=\"hint\">sign-in refused</span>"))
         }
-        #expect(page.contains("<p>no such account</p>") && page.contains("2 times since"))
+        #expect(page.contains("<p>no such account</p>") && page.contains("<span class=\"hint\">2 times</span>"))
+        // The last device that was named, which the page doesn't vouch for.
+        for device in ["pocket", "&lt;b&gt;tablet"] {
+            #expect(page.contains("<td data-column=\"Device\">\(device)<br><span class=\"hint\">as it named itself</span></td>"))
+        }
         // No session was refused.
         #expect(!page.contains("the session has ended"))
         #expect(await warning(anna) == nil)
@@ -141,7 +151,10 @@ import TidemarkModel
         let ben = try await fixture.browser(fixture.ben)
         let seen = await errors(ben)
         #expect(seen.components(separatedBy: "<code>AUTHENTICATION_FAILED</code> session.begin").count == 2)
-        #expect(seen.contains("4 times since") && !seen.contains("no such account") && !seen.contains(fixture.cleo.email))
+        #expect(!seen.contains("pocket") && !seen.contains("tablet") && !seen.contains("as it named itself"))
+        #expect(
+            seen.contains("<span class=\"hint\">5 times</span>") && !seen.contains("no such account")
+                && !seen.contains(fixture.cleo.email))
         #expect(!seen.contains("the password is wrong") && seen.contains("<span class=\"quiet-text\">for operators</span>"))
     }
 }

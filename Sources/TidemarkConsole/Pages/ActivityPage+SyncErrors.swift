@@ -154,6 +154,9 @@ extension ActivityPage {
     /// The device that was refused.
     private func device(of known: Administration.KnownSyncFailure) -> HTML {
         guard let device = known.device else { return .none }
+        guard !device.session.isEmpty else {
+            return "\(BrowserName.short(device.name))<br><span class=\"hint\">as it named itself</span>"
+        }
         let ended: HTML = HTML.when(device.hasEnded, "<br><span class=\"hint\">the session has ended</span>")
         guard !device.hasEnded || !device.name.isEmpty else {
             return "<code>\(String(device.session.prefix(4)))</code>\(ended)"

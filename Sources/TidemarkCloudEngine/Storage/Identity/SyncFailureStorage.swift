@@ -53,7 +53,7 @@ package struct SyncFailure: Hashable, Sendable {
     /// The session that was refused, by its identifier, or the account whose sign-in was refused, as ``sender(ofSignInTo:)`` names it; empty for
     /// none.
     package var sender = ""
-    /// What its device was called then; empty where that is not known.
+    /// What its device was called then, or what a refused sign-in named as its device; empty where that is not known.
     package var device = ""
     /// What of the schema the record does not fit, as a `SchemaMismatch` has it; empty for nothing.
     package var field = "", fieldType = ""
@@ -88,8 +88,8 @@ package struct SyncFailure: Hashable, Sendable {
     /// own.
     package var isSignInOfNobody: Bool { account.isEmpty && operation == Self.signInOperation }
 
-    /// Makes refused sign-ins equal that differ only in the account that was tried or in the reason, and adds up equal ones: neither tells which
-    /// addresses have an account. Other failures stay as they are.
+    /// Makes refused sign-ins equal that differ only in the account that was tried or in the reason, without their devices, and adds up equal
+    /// ones: nothing tells which addresses have an account. Other failures stay as they are.
     ///
     /// - Parameter failures: The newest first.
     package static func withoutTriedAccounts(_ failures: [SyncFailure]) -> [SyncFailure] {
@@ -99,7 +99,7 @@ package struct SyncFailure: Hashable, Sendable {
                 result.append(failure)
                 continue
             }
-            (failure.sender, failure.reason) = ("", "")
+            (failure.sender, failure.reason, failure.device) = ("", "", "")
             if let place = places[failure.kind] {
                 result[place].add(failure)
             } else {
