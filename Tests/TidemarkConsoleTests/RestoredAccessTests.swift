@@ -93,7 +93,72 @@ import TidemarkModel
         #expect(await warning(anna) != nil)
         cleo.quota = .max
         try await fixture.cloud.update(cleo)
-        #expect(await warning(anna) == nil)
+        #expect(await warning(anna) != nil)
+    }
+
+    @Test func `room in an environment that was never used is the whole quota, and asking for it makes nothing`() async throws {
+        let fixture = try await ConsoleFixture()
+        var cleo = fixture.cleo
+        cleo.quota = 1_000
+        try await fixture.cloud.update(cleo)
+        var failure = refusal(
+            of: cleo.id, by: "", code: "QUOTA_EXCEEDED",
+            reason: "what is saved needs 1000 bytes, and does not fit into \(SyncFailure.ownStorage): 1 of 1000 bytes are used")
+        failure.environment = "production"
+        try await fixture.credentials.record([failure])
+        let anna = try await fixture.browser(fixture.anna)
+        let page = await anna.get("activity", ["show": "failures", "c": ConsoleFixture.journal, "e": "production"]).text
+        #expect(page.contains("has room again"))
+        #expect(try await !fixture.cloud.hasContainer(ConsoleFixture.journal, .production))
+    }
+
+    @Test func `the overview names each cause with its number, and an account that is full by what that means`() async throws {
+        let fixture = try await ConsoleFixture()
+        var (ben, cleo) = (fixture.ben, fixture.cleo)
+        let anna = try await fixture.browser(fixture.anna)
+        try await fixture.credentials.record([
+            refusal(of: ben.id, by: "a1"), refusal(of: ben.id, by: "a2"),
+            refusal(of: cleo.id, by: "", code: "QUOTA_EXCEEDED", reason: "the server has no room for the content"),
+            refusal(of: cleo.id, by: "c1", code: "AUTHENTICATION_REQUIRED"),
+        ])
+        let text = try #require(await warning(anna))
+        let other = "what 1 account sent is too large, or has no room elsewhere."
+        #expect(
+            text.contains(
+                "Requests of 2 accounts were refused in the last hour: the sessions of 3 devices have ended; \(other) Last"))
+        cleo.status = .restricted
+        try await fixture.cloud.update(cleo)
+        #expect(
+            await warning(anna)?.contains(": the sessions of 2 devices have ended; 1 account is disabled; \(other) Last") == true)
+
+        for account in [ben, fixture.anna] {
+            try await fixture.save("own", type: "Note", ["text": .string("mine")], by: account, scope: .private)
+        }
+        let stored = try await fixture.cloud.storedBytes(of: ConsoleFixture.journal, environment: .development)
+        let used = try #require(stored[StoredAccount.userRecordName(of: ben.id, in: ConsoleFixture.journal)])
+        func overview() async -> String { await anna.get("", ["c": ConsoleFixture.journal]).text.withoutBreaks }
+        ben.quota = used + 1
+        try await fixture.cloud.update(ben)
+        #expect(await overview().contains("ben@example.org has used nine tenths of its quota: its devices will soon be refused."))
+        ben.quota = used
+        try await fixture.cloud.update(ben)
+        #expect(await overview().contains("ben@example.org has used its whole quota: its devices are refused what needs room."))
+        var owner = fixture.anna
+        owner.quota = stored[StoredAccount.userRecordName(of: owner.id, in: ConsoleFixture.journal), default: 0] + 1
+        try await fixture.cloud.update(owner)
+        let both = await overview()
+        #expect(both.contains("2 accounts have used nine tenths of their quota, "))
+        #expect(both.contains(" the most. 1 has used the whole of it: its devices are refused what needs room."))
+    }
+
+    @Test func `the time of the first error is there where it differs from that of the last as shown`() async throws {
+        let fixture = try await ConsoleFixture()
+        let anna = try await fixture.browser(fixture.anna)
+        let first = refusal(of: fixture.cleo.id, by: "c1")
+        try await fixture.credentials.record([first, refusal(of: fixture.cleo.id, by: "c1", at: Self.start + 900_000)])
+        #expect(await errors(anna).contains("<span class=\"hint\">2 times</span>"))
+        try await fixture.credentials.record([refusal(of: fixture.cleo.id, by: "c1", at: Self.start + 1_000_000)])
+        #expect(await errors(anna).contains("<span class=\"hint\">3 times since <time"))
     }
 
     @Test(
