@@ -20,7 +20,7 @@ extension Administration {
         /// The device that was refused; `nil` where it is not known, or the actor may not see it: what is public in production names no
         /// person's devices. That of a refused sign-in has no session, and the name that the request gave it: operators alone see it.
         package let device: SendingDevice?
-        /// Whether the account has got access again since its request was refused; `false` where ``isHidden`` is set.
+        /// Whether the account has got access again since its request was refused, or room; `false` where ``isHidden`` is set.
         package let hasAccessAgain: Bool
         /// The address of the account that a refused sign-in named; `nil` for an address without an account, and for developers.
         package let triedAccount: String?

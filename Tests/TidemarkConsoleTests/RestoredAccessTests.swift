@@ -82,7 +82,16 @@ import TidemarkModel
         #expect(await warning(anna) != nil)
     }
 
-    @Test func `an account without room is warned of until it has no quota`() async throws {
+    @Test(
+        arguments: [
+            (1_000, "an asset needs 1000 bytes, and does not fit into \(SyncFailure.ownStorage): 0 of 900 bytes are used"),
+            (1_000, "the content has at least 1000 bytes, and does not fit into what is left of \(SyncFailure.ownStorage)"),
+            // A title may be as long as that.
+            (20_000, "\(SyncFailure.ownStorage) is full, and the title 'Trip 12 bytes, and d' needs room"),
+        ] as [(Int64, String)])
+    func `an account without room is warned of until what was refused fits into its quota, or it has none`(
+        needed: Int64, reason: String
+    ) async throws {
         let fixture = try await ConsoleFixture()
         var cleo = fixture.cleo
         cleo.quota = 1_000
@@ -91,7 +100,15 @@ import TidemarkModel
         try await fixture.credentials.record([refusal(of: cleo.id, by: "", code: "QUOTA_EXCEEDED", reason: reason)])
         let anna = try await fixture.browser(fixture.anna)
         #expect(await warning(anna) != nil)
-        cleo.quota = .max
+        #expect(await !errors(anna).contains("has room again"))
+        for quota in [used + needed, .max] {
+            cleo.quota = quota
+            try await fixture.cloud.update(cleo)
+            #expect(await warning(anna) == nil)
+            #expect(await errors(anna).contains("<span class=\"tag\">has room again</span>"))
+        }
+        // It is full again.
+        cleo.quota = used
         try await fixture.cloud.update(cleo)
         #expect(await warning(anna) != nil)
     }

@@ -138,9 +138,11 @@ extension ActivityPage {
         return known.failure.account.isEmpty || known.isOfDeletedAccount ? "for operators" : hiddenReason
     }
 
-    /// That the record was saved since, or that the account has access again.
+    /// That the record was saved since, or that the account has access or room again.
     private func saved(_ known: Administration.KnownSyncFailure) -> HTML {
-        if known.hasAccessAgain { return "<p><span class=\"tag\">access restored since</span></p>" }
+        if known.hasAccessAgain {
+            return "<p><span class=\"tag\">\(known.failure.isOfOwnQuota ? "has room again" : "access restored since")</span></p>"
+        }
         guard case .savedSince(let time) = known.record else { return .none }
         return "<p><span class=\"tag\">saved at \(Layout.time(time))</span></p>"
     }

@@ -117,6 +117,19 @@ package struct SyncFailure: Hashable, Sendable {
     /// the same code.
     package var isOfOwnQuota: Bool { code == Self.quotaExceeded && scope != .shared && reason.contains(Self.ownStorage) }
 
+    /// How reasons go on behind the bytes that have no room.
+    package static let doesNotFit = "bytes, and does not fit into"
+
+    /// The bytes that a share's new title needs at the most. Its reason has no number.
+    private static let titleBytes: Int64 = 20_000
+
+    /// The bytes that had no room in the account's own quota, as the reason has them: at least these; `nil` for another failure.
+    package var neededBytes: Int64? {
+        guard isOfOwnQuota else { return nil }
+        guard let end = reason.firstRange(of: " \(Self.doesNotFit) ")?.lowerBound else { return Self.titleBytes }
+        return reason[..<end].split(separator: " ").last.flatMap { Int64($0) }
+    }
+
     /// What was refused to which device and why, without when and how often: equal failures have one. Reasons have sizes and times, which differ
     /// with each attempt: their numbers make no difference. Nor does the reason of a conflict, which has versions.
     package var kind: SyncFailure {

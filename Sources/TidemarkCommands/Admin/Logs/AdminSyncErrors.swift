@@ -67,7 +67,9 @@ struct AdminSyncErrors: AsyncParsableCommand {
 
         /// The reason, and whether it is over.
         var told: String {
-            if hasAccessAgain { return "access restored since: \(reason)" }
+            if hasAccessAgain {
+                return "\(code == SyncFailure.quotaExceeded ? "has room again" : "access restored since"): \(reason)"
+            }
             return savedSince.map { "saved since, at \($0): \(reason)" } ?? reason
         }
 
