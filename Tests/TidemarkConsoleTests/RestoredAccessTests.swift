@@ -1,5 +1,7 @@
 import Testing
+import TidemarkCloud
 import TidemarkCloudEngine
+import TidemarkEmbeddedCloud
 import TidemarkIdentity
 import TidemarkModel
 
@@ -50,7 +52,7 @@ import TidemarkModel
         try await fixture.credentials.record([refusal(of: cleo.id, by: phone.id, code: "AUTHENTICATION_REQUIRED")])
         let anna = try await fixture.browser(fixture.anna)
         let first = try #require(await warning(anna))
-        #expect(first.hasSuffix("Last seen less than a minute ago."))
+        #expect(first.hasSuffix("in the last hour: 1 account is disabled. Last seen less than a minute ago."))
         fixture.advance(minutes: 12)
         let later = try #require(await warning(anna))
         #expect(later.hasSuffix("Last seen 12 minutes ago."))
@@ -69,7 +71,7 @@ import TidemarkModel
         let anna = try await fixture.browser(fixture.anna)
         #expect(await warning(anna) == nil)
         try await fixture.credentials.endSession(id: phone.id)
-        #expect(await warning(anna) != nil)
+        #expect(await warning(anna)?.contains(": the session of 1 device has ended. Last") == true)
         fixture.advance(minutes: 1)
         _ = try await signIn(cleo, on: "laptop", fixture)
         _ = try await signIn(cleo, on: "phone", fixture, .production)
@@ -94,11 +96,20 @@ import TidemarkModel
     ) async throws {
         let fixture = try await ConsoleFixture()
         var cleo = fixture.cleo
-        cleo.quota = 1_000
+        try await fixture.save("own", type: "Note", ["text": .string("mine")], by: cleo, scope: .private)
+        let name = StoredAccount.userRecordName(of: cleo.id, in: ConsoleFixture.journal)
+        let stored = try await fixture.cloud.storedBytes(of: ConsoleFixture.journal, environment: .development)
+        let used = try #require(stored[name])
+        #expect(used > 0)
+        cleo.quota = used
         try await fixture.cloud.update(cleo)
-        let reason = "an asset needs 1000 bytes, and does not fit into \(SyncFailure.ownStorage)"
         try await fixture.credentials.record([refusal(of: cleo.id, by: "", code: "QUOTA_EXCEEDED", reason: reason)])
         let anna = try await fixture.browser(fixture.anna)
+        #expect(
+            await warning(anna)?.contains("Requests of 1 account were refused in the last hour: 1 account has no room.") == true)
+        // It has more, and still not enough.
+        cleo.quota = used + needed - 1
+        try await fixture.cloud.update(cleo)
         #expect(await warning(anna) != nil)
         #expect(await !errors(anna).contains("has room again"))
         for quota in [used + needed, .max] {
@@ -202,7 +213,7 @@ import TidemarkModel
     @Test func `refused sign-ins have a line for each account, and one for all that is no account`() async throws {
         let fixture = try await ConsoleFixture()
         func signIn(_ account: String?) -> SyncFailure {
-            refusal(
+            var failure = refusal(
                 of: "", by: account.map(SyncFailure.sender(ofSignInTo:)) ?? "", operation: SyncFailure.signInOperation,
                 reason: account == nil ? "no such account" : "the e-mail address or the password is wrong")
             failure.device = account == nil ? "" : "<b>tablet"
