@@ -12,7 +12,7 @@ extension Administration {
     static func isOfAccess(_ failure: SyncFailure) -> Bool { failure.record.isEmpty && lastingCodes.contains(failure.code) }
 
     /// Returns the failures whose reason is gone: the account can be used, and the session that was refused is good or its device has signed in
-    /// again since, which is told by the device's name; or the account's own quota was full, and it has none any more.
+    /// again since, which is told by the device's name; or the account's own quota was full, and what was refused fits into it now.
     ///
     /// It asks for accounts and sessions as they are: servers note nothing of requests that go well.
     ///
@@ -21,10 +21,11 @@ extension Administration {
         _ failures: [SyncFailure], _ accounts: [String: StoredAccount]
     ) async throws -> Set<SyncFailure> {
         var (restored, sessions): (Set<SyncFailure>, [String: [Session]]) = ([], [:])
+        var room = FreeRoom(cloud)
         for failure in failures where Self.isOfAccess(failure) {
             guard let account = accounts[failure.account], account.status == .available else { continue }
             guard failure.code != SyncFailure.quotaExceeded else {
-                if failure.isOfOwnQuota, account.quota == .max { restored.insert(failure) }
+                if await room.fits(failure, account) { restored.insert(failure) }
                 continue
             }
             if sessions[account.id] == nil { sessions[account.id] = try await credentials.sessions(of: account.id) }

@@ -1,3 +1,4 @@
+import TidemarkCloud
 package import TidemarkCloudEngine
 import TidemarkEmbeddedCloud
 import TidemarkIdentity
@@ -18,9 +19,9 @@ extension Administration {
         /// What the cloud has of the record; `unknown` where ``isHidden`` is set.
         package let record: RefusedRecord
         /// The device that was refused; `nil` where it is not known, or the actor may not see it: what is public in production names no
-        /// person's devices.
+        /// person's devices. That of a refused sign-in has no session, and the name that the request gave it: operators alone see it.
         package let device: SendingDevice?
-        /// Whether the account has got access again since its request was refused; `false` where ``isHidden`` is set.
+        /// Whether the account has got access again since its request was refused, or room; `false` where ``isHidden`` is set.
         package let hasAccessAgain: Bool
         /// The address of the account that a refused sign-in named; `nil` for an address without an account, and for developers.
         package let triedAccount: String?
@@ -116,7 +117,7 @@ extension Administration {
                 KnownSyncFailure(
                     failure: failure, account: name, isHidden: !maySee,
                     isOfDeletedAccount: !account.isEmpty && accounts[account] == nil,
-                    record: maySee ? record : .unknown, device: maySeeDevice ? devices[failure.sender] : nil,
+                    record: maySee ? record : .unknown, device: maySeeDevice ? Self.device(of: found, devices) : nil,
                     hasAccessAgain: maySee && restored.contains(found),
                     triedAccount: isOperator ? found.triedAccount.flatMap { accounts[$0]?.email } : nil))
         }
@@ -128,6 +129,14 @@ extension Administration {
             }
         }
         return visible
+    }
+
+    /// Returns the device that was refused. Whoever tries to sign in can name any.
+    ///
+    /// - Parameter known: Devices by their sessions.
+    private static func device(of failure: SyncFailure, _ known: [String: SendingDevice]) -> SendingDevice? {
+        guard failure.isSignInOfNobody, !failure.device.isEmpty else { return known[failure.sender] }
+        return SendingDevice(name: failure.device, system: "", session: "", hasEnded: false)
     }
 
     /// Whether an account allows developers of a container to see what is private in production.
@@ -156,6 +165,12 @@ extension Administration {
         package var records = 0, accountsOfRecords = 0
         /// How many accounts had whole requests refused until a person acts: they are disabled, signed out, or have no room.
         package var accountsOfRequests = 0
+        /// How many devices sent these requests in sessions that have ended.
+        package var devicesOfEndedSessions = 0
+        /// How many of these accounts are disabled now, and how many have no room in their own quotas.
+        package var disabledAccounts = 0, accountsWithoutRoom = 0
+        /// How many of these accounts sent what is too large, or has no room on the server or in the storage of a zone's owner.
+        package var accountsWithoutOtherRoom = 0
         /// Whether there may be more than the cloud has kept.
         package var isCut = false
         /// When the last of these was refused: microseconds since 1970 UTC; 0 for none.
@@ -194,7 +209,7 @@ extension Administration {
                 let wanted = kept.filter { Self.isOfRecord($0) && states[$0] == nil }
                 for (failure, state) in zip(wanted, try await refusedRecords(wanted, accounts)) { states[failure] = state }
                 let restored = try await failuresWithRestoredAccess(kept, accounts)
-                var found = Self.count(kept.filter { !restored.contains($0) }, states, isCut: Self.isCut(kept))
+                var found = Self.count(kept.filter { !restored.contains($0) }, states, accounts, isCut: Self.isCut(kept))
                 found.span = span
                 guard found.isEmpty else {
                     found.hasVisibleReasons = try await maySeeReason(ofOneOf: kept, in: container, environment)
@@ -210,17 +225,34 @@ extension Administration {
         failure.code != SyncFailure.conflict && !failure.record.isEmpty
     }
 
-    /// - Parameter states: What the cloud has of the records.
+    /// - Parameters:
+    ///   - states: What the cloud has of the records.
+    ///   - accounts: The accounts of the failures, by their identifiers.
     private static func count(
-        _ failures: [SyncFailure], _ states: [SyncFailure: RefusedRecord], isCut: Bool
+        _ failures: [SyncFailure], _ states: [SyncFailure: RefusedRecord], _ accounts: [String: StoredAccount], isCut: Bool
     ) -> RefusedDevices {
         let ofRecords = failures.filter { isOfRecord($0) && states[$0]?.isSaved != true }
         let ofRequests = failures.filter(isOfAccess)
         let records = Set(ofRecords.map { [$0.account, $0.scope?.name ?? "", $0.zone, $0.record] })
-        return RefusedDevices(
-            records: records.count, accountsOfRecords: Set(ofRecords.map(\.account)).count,
-            accountsOfRequests: Set(ofRequests.map(\.account)).count, isCut: isCut,
-            lastAt: (ofRecords + ofRequests).map(\.at).max() ?? 0)
+        var found = RefusedDevices(records: records.count, accountsOfRecords: Set(ofRecords.map(\.account)).count, isCut: isCut)
+        found.accountsOfRequests = Set(ofRequests.map(\.account)).count
+        found.lastAt = (ofRecords + ofRequests).map(\.at).max() ?? 0
+        let disabled = Set(ofRequests.map(\.account).filter { accounts[$0]?.status != .available })
+        found.disabledAccounts = disabled.count
+        let ofQuota = ofRequests.filter { $0.code == SyncFailure.quotaExceeded }
+        found.accountsWithoutRoom = Set(ofQuota.filter(\.isOfOwnQuota).map(\.account)).count
+        found.accountsWithoutOtherRoom = Set(ofQuota.filter { !$0.isOfOwnQuota }.map(\.account)).count
+        // A session in a browser that has ended has the code of a disabled account.
+        let ended = ofRequests.filter { failure in
+            switch failure.code {
+            case "AUTHENTICATION_FAILED": true
+            case "AUTHENTICATION_REQUIRED": !disabled.contains(failure.account)
+            default: false
+            }
+        }
+        // A device that signed in again may have had several sessions.
+        found.devicesOfEndedSessions = Set(ended.map { [$0.account, $0.device.isEmpty ? $0.sender : $0.device] }).count
+        return found
     }
 
     /// Whether there may be more failures than the cloud has kept.

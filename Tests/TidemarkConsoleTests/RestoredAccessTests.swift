@@ -1,5 +1,7 @@
 import Testing
+import TidemarkCloud
 import TidemarkCloudEngine
+import TidemarkEmbeddedCloud
 import TidemarkIdentity
 import TidemarkModel
 
@@ -50,7 +52,7 @@ import TidemarkModel
         try await fixture.credentials.record([refusal(of: cleo.id, by: phone.id, code: "AUTHENTICATION_REQUIRED")])
         let anna = try await fixture.browser(fixture.anna)
         let first = try #require(await warning(anna))
-        #expect(first.hasSuffix("Last seen less than a minute ago."))
+        #expect(first.hasSuffix("in the last hour: 1 account is disabled. Last seen less than a minute ago."))
         fixture.advance(minutes: 12)
         let later = try #require(await warning(anna))
         #expect(later.hasSuffix("Last seen 12 minutes ago."))
@@ -69,7 +71,7 @@ import TidemarkModel
         let anna = try await fixture.browser(fixture.anna)
         #expect(await warning(anna) == nil)
         try await fixture.credentials.endSession(id: phone.id)
-        #expect(await warning(anna) != nil)
+        #expect(await warning(anna)?.contains(": the session of 1 device has ended. Last") == true)
         fixture.advance(minutes: 1)
         _ = try await signIn(cleo, on: "laptop", fixture)
         _ = try await signIn(cleo, on: "phone", fixture, .production)
@@ -114,18 +116,109 @@ import TidemarkModel
 
     private struct SignInRefused: Error {}
 
-    @Test func `an account without room is warned of until it has no quota`() async throws {
+    @Test(
+        arguments: [
+            (1_000, "an asset needs 1000 bytes, and does not fit into \(SyncFailure.ownStorage): 0 of 900 bytes are used"),
+            (1_000, "the content has at least 1000 bytes, and does not fit into what is left of \(SyncFailure.ownStorage)"),
+            // A title may be as long as that.
+            (20_000, "\(SyncFailure.ownStorage) is full, and the title 'Trip 12 bytes, and d' needs room"),
+        ] as [(Int64, String)])
+    func `an account without room is warned of until what was refused fits into its quota, or it has none`(
+        needed: Int64, reason: String
+    ) async throws {
+        let fixture = try await ConsoleFixture()
+        var cleo = fixture.cleo
+        try await fixture.save("own", type: "Note", ["text": .string("mine")], by: cleo, scope: .private)
+        let name = StoredAccount.userRecordName(of: cleo.id, in: ConsoleFixture.journal)
+        let stored = try await fixture.cloud.storedBytes(of: ConsoleFixture.journal, environment: .development)
+        let used = try #require(stored[name])
+        #expect(used > 0)
+        cleo.quota = used
+        try await fixture.cloud.update(cleo)
+        try await fixture.credentials.record([refusal(of: cleo.id, by: "", code: "QUOTA_EXCEEDED", reason: reason)])
+        let anna = try await fixture.browser(fixture.anna)
+        #expect(
+            await warning(anna)?.contains("Requests of 1 account were refused in the last hour: 1 account has no room.") == true)
+        // It has more, and still not enough.
+        cleo.quota = used + needed - 1
+        try await fixture.cloud.update(cleo)
+        #expect(await warning(anna) != nil)
+        #expect(await !errors(anna).contains("has room again"))
+        for quota in [used + needed, .max] {
+            cleo.quota = quota
+            try await fixture.cloud.update(cleo)
+            #expect(await warning(anna) == nil)
+            #expect(await errors(anna).contains("<span class=\"tag\">has room again</span>"))
+        }
+        // It is full again.
+        cleo.quota = used
+        try await fixture.cloud.update(cleo)
+        #expect(await warning(anna) != nil)
+    }
+
+    @Test func `room in an environment that was never used is the whole quota, and asking for it makes nothing`() async throws {
         let fixture = try await ConsoleFixture()
         var cleo = fixture.cleo
         cleo.quota = 1_000
         try await fixture.cloud.update(cleo)
-        let reason = "an asset needs 1000 bytes, and does not fit into \(SyncFailure.ownStorage)"
-        try await fixture.credentials.record([refusal(of: cleo.id, by: "", code: "QUOTA_EXCEEDED", reason: reason)])
+        var failure = refusal(
+            of: cleo.id, by: "", code: "QUOTA_EXCEEDED",
+            reason: "what is saved needs 1000 bytes, and does not fit into \(SyncFailure.ownStorage): 1 of 1000 bytes are used")
+        failure.environment = "production"
+        try await fixture.credentials.record([failure])
         let anna = try await fixture.browser(fixture.anna)
-        #expect(await warning(anna) != nil)
-        cleo.quota = .max
+        let page = await anna.get("activity", ["show": "failures", "c": ConsoleFixture.journal, "e": "production"]).text
+        #expect(page.contains("has room again"))
+        #expect(try await !fixture.cloud.hasContainer(ConsoleFixture.journal, .production))
+    }
+
+    @Test func `the overview names each cause with its number, and an account that is full by what that means`() async throws {
+        let fixture = try await ConsoleFixture()
+        var (ben, cleo) = (fixture.ben, fixture.cleo)
+        let anna = try await fixture.browser(fixture.anna)
+        try await fixture.credentials.record([
+            refusal(of: ben.id, by: "a1"), refusal(of: ben.id, by: "a2"),
+            refusal(of: cleo.id, by: "", code: "QUOTA_EXCEEDED", reason: "the server has no room for the content"),
+            refusal(of: cleo.id, by: "c1", code: "AUTHENTICATION_REQUIRED"),
+        ])
+        let text = try #require(await warning(anna))
+        let other = "what 1 account sent is too large, or has no room elsewhere."
+        #expect(
+            text.contains(
+                "Requests of 2 accounts were refused in the last hour: the sessions of 3 devices have ended; \(other) Last"))
+        cleo.status = .restricted
         try await fixture.cloud.update(cleo)
-        #expect(await warning(anna) == nil)
+        #expect(
+            await warning(anna)?.contains(": the sessions of 2 devices have ended; 1 account is disabled; \(other) Last") == true)
+
+        for account in [ben, fixture.anna] {
+            try await fixture.save("own", type: "Note", ["text": .string("mine")], by: account, scope: .private)
+        }
+        let stored = try await fixture.cloud.storedBytes(of: ConsoleFixture.journal, environment: .development)
+        let used = try #require(stored[StoredAccount.userRecordName(of: ben.id, in: ConsoleFixture.journal)])
+        func overview() async -> String { await anna.get("", ["c": ConsoleFixture.journal]).text.withoutBreaks }
+        ben.quota = used + 1
+        try await fixture.cloud.update(ben)
+        #expect(await overview().contains("ben@example.org has used nine tenths of its quota: its devices will soon be refused."))
+        ben.quota = used
+        try await fixture.cloud.update(ben)
+        #expect(await overview().contains("ben@example.org has used its whole quota: its devices are refused what needs room."))
+        var owner = fixture.anna
+        owner.quota = stored[StoredAccount.userRecordName(of: owner.id, in: ConsoleFixture.journal), default: 0] + 1
+        try await fixture.cloud.update(owner)
+        let both = await overview()
+        #expect(both.contains("2 accounts have used nine tenths of their quota, "))
+        #expect(both.contains(" the most. 1 has used the whole of it: its devices are refused what needs room."))
+    }
+
+    @Test func `the time of the first error is there where it differs from that of the last as shown`() async throws {
+        let fixture = try await ConsoleFixture()
+        let anna = try await fixture.browser(fixture.anna)
+        let first = refusal(of: fixture.cleo.id, by: "c1")
+        try await fixture.credentials.record([first, refusal(of: fixture.cleo.id, by: "c1", at: Self.start + 900_000)])
+        #expect(await errors(anna).contains("<span class=\"hint\">2 times</span>"))
+        try await fixture.credentials.record([refusal(of: fixture.cleo.id, by: "c1", at: Self.start + 1_000_000)])
+        #expect(await errors(anna).contains("<span class=\"hint\">3 times since <time"))
     }
 
     @Test(
@@ -152,20 +245,30 @@ import TidemarkModel
     @Test func `refused sign-ins have a line for each account, and one for all that is no account`() async throws {
         let fixture = try await ConsoleFixture()
         func signIn(_ account: String?) -> SyncFailure {
-            refusal(
+            var failure = refusal(
                 of: "", by: account.map(SyncFailure.sender(ofSignInTo:)) ?? "", operation: SyncFailure.signInOperation,
                 reason: account == nil ? "no such account" : "the e-mail address or the password is wrong")
+            failure.device = account == nil ? "" : "<b>tablet"
+            return failure
         }
         try await fixture.credentials.record([
             signIn(fixture.cleo.id), signIn(fixture.ben.id), signIn(nil), signIn(nil),
         ])
+        // Another device makes no other line.
+        var again = signIn(fixture.cleo.id)
+        (again.device, again.at) = ("pocket", again.at + 1)
+        try await fixture.credentials.record([again])
         let anna = try await fixture.browser(fixture.anna)
         let page = await errors(anna)
         #expect(page.components(separatedBy: "<code>AUTHENTICATION_FAILED</code> session.begin").count == 4)
         for account in [fixture.cleo, fixture.ben] {
             #expect(page.contains(">\(Layout.parts(account.email).text)</a><br><span class=\"hint\">sign-in refused</span>"))
         }
-        #expect(page.contains("<p>no such account</p>") && page.contains("2 times since"))
+        #expect(page.contains("<p>no such account</p>") && page.contains("<span class=\"hint\">2 times</span>"))
+        // The last device that was named, which the page doesn't vouch for.
+        for device in ["pocket", "&lt;b&gt;tablet"] {
+            #expect(page.contains("<td data-column=\"Device\">\(device)<br><span class=\"hint\">as it named itself</span></td>"))
+        }
         // No session was refused.
         #expect(!page.contains("the session has ended"))
         #expect(await warning(anna) == nil)
@@ -173,7 +276,10 @@ import TidemarkModel
         let ben = try await fixture.browser(fixture.ben)
         let seen = await errors(ben)
         #expect(seen.components(separatedBy: "<code>AUTHENTICATION_FAILED</code> session.begin").count == 2)
-        #expect(seen.contains("4 times since") && !seen.contains("no such account") && !seen.contains(fixture.cleo.email))
+        #expect(!seen.contains("pocket") && !seen.contains("tablet") && !seen.contains("as it named itself"))
+        #expect(
+            seen.contains("<span class=\"hint\">5 times</span>") && !seen.contains("no such account")
+                && !seen.contains(fixture.cleo.email))
         #expect(!seen.contains("the password is wrong") && seen.contains("<span class=\"quiet-text\">for operators</span>"))
     }
 }

@@ -337,7 +337,7 @@ extension CloudEngine.Caller {
     ///   - used: Bytes that the payer has.
     ///   - reserved: Bytes that uploads have begun with.
     func noRoom(_ what: String, needing bytes: Int64, used: Int64, reserved: Int64) -> CloudError {
-        let needs = "\(what) needs \(bytes) bytes, and does not fit into"
+        let needs = "\(what) needs \(bytes) \(SyncFailure.doesNotFit)"
         guard scope != .shared else { return CloudError(.quotaExceeded, "\(needs) the storage of the zone's owner") }
         return CloudError(
             .quotaExceeded,

@@ -85,7 +85,7 @@ extension ActivityPage {
         let hidden = Self.readers(ofReasonOf: known)
         let reason: HTML = known.isHidden ? "<span class=\"quiet-text\">\(hidden)</span>" : self.reason(of: failure)
         let remedies = remedies(of: known, schemas[failure.container])
-        let times = failure.count == 1 ? "" : "\(Layout.count(failure.count)) times since "
+        let times = failure.count == 1 ? HTML.none : "<br><span class=\"hint\">\(self.times(of: failure))</span>"
         return """
             <tr><td><p>\(reason)</p><p class="hint"><code>\(failure.code)</code> \(failure.operation)</p>
             \(saved(known))
@@ -93,9 +93,16 @@ extension ActivityPage {
             <td data-column="Record">\(record(of: known))</td>
             <td data-column="Account">\(account(of: known))</td>
             <td data-column="Device">\(device(of: known))</td>
-            <td data-column="When">\(Layout.time(failure.at))\(HTML.when(failure.count > 1, "<br><span class=\"hint\">\(times)\(Layout.time(failure.firstAt))</span>"))\
+            <td data-column="When">\(Layout.time(failure.at))\(times)\
             \(HTML.when(hasPlaces, "<br><span class=\"hint\">\(Layout.parts(failure.container)) (\(failure.environment))</span>"))</td></tr>
             """
+    }
+
+    /// How often a failure was answered, and since when, where the shown time of the last does not say that.
+    private func times(of failure: SyncFailure) -> HTML {
+        let times = "\(Layout.count(failure.count)) times"
+        guard Layout.moment(failure.firstAt) != Layout.moment(failure.at) else { return HTML(times) }
+        return "\(times) since \(Layout.time(failure.firstAt))"
     }
 
     /// A reason, with its commands as such, and in them the container.
@@ -127,11 +134,13 @@ extension ActivityPage {
         return known.failure.account.isEmpty || known.isOfDeletedAccount ? "for operators" : hiddenReason
     }
 
-    /// That the record was saved since, or that the account has access again.
+    /// That the record was saved since, or that the account has access or room again.
     private func saved(_ known: Administration.KnownSyncFailure) -> HTML {
-        if known.hasAccessAgain { return "<p><span class=\"tag\">access restored since</span></p>" }
+        if known.hasAccessAgain {
+            return "<p><span class=\"tag\">\(known.failure.isOfOwnQuota ? "has room again" : "access restored since")</span></p>"
+        }
         guard case .savedSince(let time) = known.record else { return .none }
-        return "<p><span class=\"tag\">saved since</span> at \(Layout.time(time))</p>"
+        return "<p><span class=\"tag\">saved at \(Layout.time(time))</span></p>"
     }
 
     /// The account. Nothing leads to one that is gone.
@@ -150,6 +159,9 @@ extension ActivityPage {
     /// The device that was refused.
     private func device(of known: Administration.KnownSyncFailure) -> HTML {
         guard let device = known.device else { return .none }
+        guard !device.session.isEmpty else {
+            return "\(BrowserName.short(device.name))<br><span class=\"hint\">as it named itself</span>"
+        }
         let ended: HTML = HTML.when(device.hasEnded, "<br><span class=\"hint\">the session has ended</span>")
         guard !device.hasEnded || !device.name.isEmpty else {
             return "<code>\(String(device.session.prefix(4)))</code>\(ended)"

@@ -131,11 +131,45 @@ struct OverviewPage {
             sentences.append("\(records) \(found.records == 1 && !found.isCut ? "was" : "were") refused \(span).")
         }
         if found.accountsOfRequests > 0 {
-            let accounts = count(found.accountsOfRequests, "account")
-            sentences.append(
-                "Requests of \(accounts) were refused \(span): a session has ended, an account is disabled or has no room.")
+            sentences.append("Requests of \(count(found.accountsOfRequests, "account")) were refused \(span): \(causes(found)).")
         }
         return sentences.joined(separator: " ")
+    }
+
+    /// Why whole requests were refused, each cause that there is with its number.
+    private static func causes(_ found: Administration.RefusedDevices) -> String {
+        func text(_ number: Int, _ one: String, _ many: String) -> String? {
+            switch number {
+            case 0: nil
+            case 1: one
+            default: many.replacing("#", with: Layout.count(number))
+            }
+        }
+        let causes = [
+            text(found.devicesOfEndedSessions, "the session of 1 device has ended", "the sessions of # devices have ended"),
+            text(found.disabledAccounts, "1 account is disabled", "# accounts are disabled"),
+            text(found.accountsWithoutRoom, "1 account has no room", "# accounts have no room"),
+            text(
+                found.accountsWithoutOtherRoom, "what 1 account sent is too large, or has no room elsewhere",
+                "what # accounts sent is too large, or has no room elsewhere"),
+        ].compactMap(\.self)
+        return causes.joined(separator: "; ")
+    }
+
+    /// The warning of accounts that have used most of their quotas, or all.
+    ///
+    /// - Parameter full: These accounts, which have quotas, the one with most bytes first.
+    private static func warning(ofFull full: [Administration.AccountUsage], _ first: String) -> String {
+        let refused = full.count { account in account.quota.map { account.bytes >= $0 } ?? false }
+        guard full.count > 1 else {
+            return refused == 0
+                ? "\(first) has used nine tenths of its quota: its devices will soon be refused."
+                : "\(first) has used its whole quota: its devices are refused what needs room."
+        }
+        let warning = "\(full.count) accounts have used nine tenths of their quota, \(first) the most."
+        guard refused > 0 else { return warning }
+        let (who, whose) = refused == 1 ? ("1 has", "its") : ("\(refused) have", "their")
+        return "\(warning) \(who) used the whole of it: \(whose) devices are refused what needs room."
     }
 
     private func table(_ usage: [Administration.ContainerUsage]) -> HTML {
@@ -171,11 +205,7 @@ struct OverviewPage {
             if let first = full.first, let email = first.email {
                 let link: HTML =
                     "<p><a href=\"\(context.address("account", query: [("id", email)]))\">Look at the account and its quota</a></p>"
-                notices += Layout.notice(
-                    .warning,
-                    full.count == 1
-                        ? "\(email) has used nine tenths of its quota: its devices will soon be refused."
-                        : "\(full.count) accounts have used nine tenths of their quota, \(email) the most.", link)
+                notices += Layout.notice(.warning, Self.warning(ofFull: full, email), link)
             }
         }
         let isUsed = usage.contains { $0.container == container && $0.environment == .production }

@@ -2,7 +2,8 @@ package import TidemarkCloudEngine
 import TidemarkModel
 
 extension CredentialStore {
-    /// Adds what clients were refused, once the account of each ended session is looked up, and the name of each device.
+    /// Adds what clients were refused, once the account of each ended session is looked up, and the name of each device. A refused sign-in has no
+    /// session, and keeps the name that it has.
     ///
     /// A failure gets the account of its session only in the container that the session is for, while that is served: a client can name any.
     /// So it is with the name by which the device signed in to a session that has ended.
@@ -18,7 +19,7 @@ extension CredentialStore {
                 if let place, place.holds(failure), try hasContainer(failure.container) { failure.account = place.account }
             }
             failure.session = ""
-            failure.device = devices[failure.sender] ?? ""
+            if !failure.isSignInOfNobody { failure.device = devices[failure.sender] ?? "" }
             if failure.device.isEmpty, !failure.account.isEmpty {
                 failure.device = try await place(ofSession: failure.sender, known: &places)?.device ?? ""
             }

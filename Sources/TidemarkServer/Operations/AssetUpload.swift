@@ -86,7 +86,7 @@ actor AssetUpload {
     /// - Parameter bytes: How many bytes the content has. How many are left is the owner's to know, who may be somebody else.
     static func noRoom(for bytes: String) -> CloudError {
         CloudError(
-            .quotaExceeded, "the content has \(bytes) bytes, and does not fit into what is left of \(SyncFailure.ownStorage)")
+            .quotaExceeded, "the content has \(bytes) \(SyncFailure.doesNotFit) what is left of \(SyncFailure.ownStorage)")
     }
 }
 

@@ -89,6 +89,8 @@ struct Reply: Sendable {
         var session = ""
         /// The account whose sign-in is refused, by its identifier; empty for none.
         var triedAccount = ""
+        /// The device whose sign-in is refused, as the request names it; empty for none.
+        var triedDevice = ""
         var count = 1
         /// What of the schema the record does not fit, as a `SchemaMismatch` has it; empty for nothing.
         var field = "", fieldType = ""

@@ -114,7 +114,7 @@ final class CloudResponder: Sendable {
         reply.failures = [
             Reply.Failure(
                 code: refusal.name, reason: refusal.reasonForOperators ?? refusal.error.reasonForClients,
-                session: refusal.endedSession, triedAccount: refusal.triedAccount)
+                session: refusal.endedSession, triedAccount: refusal.triedAccount, triedDevice: refusal.triedDevice)
         ]
         return reply
     }
@@ -339,7 +339,7 @@ final class CloudResponder: Sendable {
             row.session = failure.session
             row.sender = failure.session.isEmpty ? exchange.caller.session ?? "" : failure.session
             if !failure.triedAccount.isEmpty { row.sender = SyncFailure.sender(ofSignInTo: failure.triedAccount) }
-            (row.field, row.fieldType) = (failure.field, failure.fieldType)
+            (row.device, row.field, row.fieldType) = (failure.triedDevice, failure.field, failure.fieldType)
             // A name may be as large as a request.
             row.fit()
             return row

@@ -20,6 +20,8 @@ struct Refusal: Error {
     var endedSession = ""
     /// The account whose sign-in is refused, by its identifier; empty for none.
     var triedAccount = ""
+    /// The device whose sign-in is refused, as the request names it; empty where it names none.
+    var triedDevice = ""
 
     /// What an operation has thrown.
     init(_ error: CloudError, redirectURL: String? = nil) {
@@ -57,9 +59,12 @@ struct Refusal: Error {
 
     /// Names the account whose sign-in is refused, for operators alone.
     ///
-    /// - Parameter account: Its identifier; `nil` where the cloud has no such account. What was typed is left out: it may be a password.
-    func ofSignIn(to account: String?) -> Refusal {
+    /// - Parameters:
+    ///   - account: Its identifier; `nil` where the cloud has no such account. What was typed is left out: it may be a password.
+    ///   - device: What the request names as the device. It may be anything.
+    func ofSignIn(to account: String?, on device: String) -> Refusal {
         var refusal = self
+        refusal.triedDevice = CredentialStore.line(device)
         if let account { refusal.triedAccount = account } else { refusal.reasonForOperators = "no such account" }
         return refusal
     }

@@ -228,13 +228,14 @@ struct SignIn: Sendable {
                 try node.string("device"), try node.string("system") ?? "", try node.string("deviceToken")
             )
         }
+        let named = device ?? call.headers[.userAgent] ?? ""
         // The one look-up of the account: where there is none, the password is checked against nothing for as long.
         let attempt = try await self.attempt(email: email, address: call.address, deviceToken: deviceToken)
         let result = try await self.token(
             for: attempt, password: password, code: code, container: call.container, environment: call.environment, kind: .device,
-            device: device ?? call.headers[.userAgent] ?? "", system: system)
+            device: named, system: system)
         guard case .signedIn(let token) = result else {
-            throw Self.refusal(of: result, isCodeGiven: !code.isEmpty).ofSignIn(to: attempt.account?.id)
+            throw Self.refusal(of: result, isCodeGiven: !code.isEmpty).ofSignIn(to: attempt.account?.id, on: named)
         }
         let name = EmbeddedCloud.userRecordName(token.session.account, in: call.container)
         return .object {

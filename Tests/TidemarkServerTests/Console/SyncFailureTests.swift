@@ -264,12 +264,12 @@ import TidemarkModel
         }
     }
 
-    @Test func `a refused sign-in names the account that was tried, and nothing that was typed`() async throws {
+    @Test func `a refused sign-in names the account that was tried and the device, and nothing that was typed`() async throws {
         try await StubbedServer.with(operations: Self.operations) { server in
             let anna = try #require(try await EmbeddedCloud(at: server.directory).account("anna@example.org"))
             let path = "/tidemark/1/\(Self.container)/development/session"
             for email in ["anna@example.org", "swordfish", "nobody@example.org"] {
-                let body = Array(#"{"email":"\#(email)","password":"wrong horse"}"#.utf8)
+                let body = Array(#"{"email":"\#(email)","password":"wrong horse","device":"pocket"}"#.utf8)
                 #expect(try await server.send(.POST, path, body: body).status == 401)
             }
             await server.shutDown()
@@ -282,6 +282,7 @@ import TidemarkModel
             #expect(found.compactMap(\.triedAccount) == [anna.id])
             let unknown = try #require(found.first { $0.triedAccount == nil })
             #expect(unknown.reason == "no such account" && unknown.count == 2 && unknown.sender.isEmpty)
+            #expect(found.allSatisfy { $0.device == "pocket" })
             for typed in ["swordfish", "nobody", "horse"] { #expect(!"\(found)".contains(typed)) }
         }
     }

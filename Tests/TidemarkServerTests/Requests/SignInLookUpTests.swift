@@ -98,7 +98,8 @@ import TidemarkModel
                 Call(
                     operation: operation, uuid: "u", caller: Caller(), address: "192.0.2.1", container: "journal",
                     environment: .development, scope: nil, parameters: [:], query: [:],
-                    body: Array(#"{"email":"\#(email)","password":"\#(password)"}"#.utf8), stream: nil, headers: [:],
+                    body: Array(#"{"email":"\#(email)","password":"\#(password)","device":"pocket\u202e\u0007phone"}"#.utf8),
+                    stream: nil, headers: [:],
                     isExtended: true, baseURL: "http://localhost"))
         }
         _ = accounts.lookUps()
@@ -107,6 +108,8 @@ import TidemarkModel
             let refusal = try #require(thrown)
             #expect(accounts.lookUps() == ["email"], "\(email)")
             #expect(refusal.status == .unauthorized && refusal.triedAccount == tried)
+            // Without what nobody sees.
+            #expect(refusal.triedDevice == "pocket phone")
             #expect(refusal.reasonForOperators == (tried.isEmpty ? "no such account" : nil))
         }
         let reply = try await begin("anna@example.org", "correct horse")

@@ -53,7 +53,7 @@ package struct SyncFailure: Hashable, Sendable {
     /// The session that was refused, by its identifier, or the account whose sign-in was refused, as ``sender(ofSignInTo:)`` names it; empty for
     /// none.
     package var sender = ""
-    /// What its device was called then; empty where that is not known.
+    /// What its device was called then, or what a refused sign-in named as its device; empty where that is not known.
     package var device = ""
     /// What of the schema the record does not fit, as a `SchemaMismatch` has it; empty for nothing.
     package var field = "", fieldType = ""
@@ -88,8 +88,8 @@ package struct SyncFailure: Hashable, Sendable {
     /// own.
     package var isSignInOfNobody: Bool { account.isEmpty && operation == Self.signInOperation }
 
-    /// Makes refused sign-ins equal that differ only in the account that was tried or in the reason, and adds up equal ones: neither tells which
-    /// addresses have an account. Other failures stay as they are.
+    /// Makes refused sign-ins equal that differ only in the account that was tried or in the reason, without their devices, and adds up equal
+    /// ones: nothing tells which addresses have an account. Other failures stay as they are.
     ///
     /// - Parameter failures: The newest first.
     package static func withoutTriedAccounts(_ failures: [SyncFailure]) -> [SyncFailure] {
@@ -99,7 +99,7 @@ package struct SyncFailure: Hashable, Sendable {
                 result.append(failure)
                 continue
             }
-            (failure.sender, failure.reason) = ("", "")
+            (failure.sender, failure.reason, failure.device) = ("", "", "")
             if let place = places[failure.kind] {
                 result[place].add(failure)
             } else {
@@ -124,6 +124,19 @@ package struct SyncFailure: Hashable, Sendable {
     /// Whether the account's own quota was full. A server without room, a content that is too large and the full storage of another owner have
     /// the same code.
     package var isOfOwnQuota: Bool { code == Self.quotaExceeded && scope != .shared && reason.contains(Self.ownStorage) }
+
+    /// How reasons go on behind the bytes that have no room.
+    package static let doesNotFit = "bytes, and does not fit into"
+
+    /// The bytes that a share's new title needs at the most. Its reason has no number.
+    private static let titleBytes: Int64 = 20_000
+
+    /// The bytes that had no room in the account's own quota, as the reason has them: at least these; `nil` for another failure.
+    package var neededBytes: Int64? {
+        guard isOfOwnQuota else { return nil }
+        guard let end = reason.firstRange(of: " \(Self.doesNotFit) ")?.lowerBound else { return Self.titleBytes }
+        return reason[..<end].split(separator: " ").last.flatMap { Int64($0) }
+    }
 
     /// What was refused to which device and why, without when and how often: equal failures have one. Reasons have sizes and times, which differ
     /// with each attempt: their numbers make no difference. Nor does the reason of a conflict, which has versions.

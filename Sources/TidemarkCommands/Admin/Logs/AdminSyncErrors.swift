@@ -10,9 +10,10 @@ struct AdminSyncErrors: AsyncParsableCommand {
             Each line shows the time, the operation, the container, the environment, the account, the device, the record, the error, \
             how often the server answered with it, and the reason. Equal errors of a device are one line, with the time of the last. A \
             device without a name is identified by its session. CONFLICT is no fault: the device merges and sends again. A line says so \
-            where the account has saved the record since, or has access again. A failed sign-in shows the account that was tried, if \
-            there is one. The cloud keeps the newest 500 errors of accounts in an environment of a container, 50 of each account, 25 \
-            of refused sign-ins, and 100 of other requests without an account, for 7 days; a server writes them once a second.
+            where the account has saved the record since, or has access or room again. A failed sign-in shows the account that was \
+            tried, if there is one, and the device that the request named. The cloud keeps the newest 500 errors of accounts in an \
+            environment of a container, 50 of each account, 25 of refused sign-ins, and 100 of other requests without an account, \
+            for 7 days; a server writes them once a second.
 
             Examples:
               tidemark admin sync-errors --data ~/cloud
@@ -55,7 +56,7 @@ struct AdminSyncErrors: AsyncParsableCommand {
             (account, database, zone) = (text(known.account), failure.scope?.name, text(failure.zone))
             (recordType, record) = (text(failure.recordType), text(failure.record))
             (code, reason, count) = (failure.code, failure.reason, failure.count)
-            (session, device) = (known.device?.session, text(known.device?.name ?? ""))
+            (session, device) = (text(known.device?.session ?? ""), text(known.device?.name ?? ""))
             (triedAccount, hasAccessAgain) = (known.triedAccount, known.hasAccessAgain)
             if case .savedSince(let time) = known.record {
                 savedSince = Timestamp.text(microseconds: time)
@@ -66,7 +67,9 @@ struct AdminSyncErrors: AsyncParsableCommand {
 
         /// The reason, and whether it is over.
         var told: String {
-            if hasAccessAgain { return "access restored since: \(reason)" }
+            if hasAccessAgain {
+                return "\(code == SyncFailure.quotaExceeded ? "has room again" : "access restored since"): \(reason)"
+            }
             return savedSince.map { "saved since, at \($0): \(reason)" } ?? reason
         }
 
