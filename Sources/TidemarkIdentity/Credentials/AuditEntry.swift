@@ -106,6 +106,6 @@ extension AuditEvent {
     /// The name of the device in such a text; empty where it has none.
     static func device(ofSignIn text: String) -> String {
         guard !text.hasPrefix(byIdentity) else { return "" }
-        return text.range(of: ", \(byIdentity)", options: .backwards).map { String(text[..<$0.lowerBound]) } ?? text
+        return text.ranges(of: ", \(byIdentity)").last.map { String(text[..<$0.lowerBound]) } ?? text
     }
 }
