@@ -95,7 +95,10 @@ extension SQLiteCredentialStorage {
         try await writer.read { db in
             try Row.fetchOne(
                 db,
-                sql: "SELECT account, container, after FROM audit WHERE action = 'sign-in' AND subject = ? AND outcome = 'done'",
+                sql: """
+                    SELECT account, container, after_change FROM audit
+                    WHERE action = 'sign-in' AND subject = ? AND outcome = 'done'
+                    """,
                 arguments: ["session \(session)"]
             ).map { row in
                 (

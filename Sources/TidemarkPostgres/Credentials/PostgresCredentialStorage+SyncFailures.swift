@@ -108,7 +108,7 @@ extension PostgresCredentialStorage {
 
     package func signIn(ofSession session: String) async throws -> (account: String, container: String, after: String)? {
         let rows = try await database.rows(
-            "SELECT account, container, after FROM audit_log WHERE action = 'sign-in' AND subject = $1 AND outcome = 'done'",
+            "SELECT account, container, after_change FROM audit_log WHERE action = 'sign-in' AND subject = $1 AND outcome = 'done'",
             "session \(session)")
         guard let row = rows.first else { return nil }
         return (
