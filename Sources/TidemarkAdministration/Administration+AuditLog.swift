@@ -8,7 +8,7 @@ extension Administration {
     /// Returns entries of the audit log, the newest first: for a developer those of one of their containers.
     ///
     /// A developer sees accounts by their user record names. Of what is an account's in production, and of sign-ins, they see that
-    /// something was done, and what it was, such as the device's name, only with the account's consent.
+    /// something was done, and what it was, such as the device's name, only with the account's consent. A failed sign-in is nobody's.
     ///
     /// - Parameters:
     ///   - container: Only entries of this container; a developer names one.
@@ -48,9 +48,15 @@ extension Administration {
             if !event.account.isEmpty, event.container == production || event.action == .signIn {
                 let account = event.account
                 if consents[account] == nil {
-                    consents[account] = try await Consent.all(of: account, credentials).contains { $0.container == container }
+                    consents[account] =
+                        UUID(uuidString: account) != nil
+                        ? try await Consent.all(of: account, credentials).contains { $0.container == container } : false
                 }
                 if consents[account] == false { (event.subject, event.before, event.after) = ("", "", "") }
+            }
+            // Whom a failed sign-in named would tell which addresses have an account.
+            if event.action == .signIn, event.outcome != "done" {
+                (event.actor, event.account, event.subject) = ("", "", "")
             }
             (event.actor, event.account) = (known(event.actor, in: container), known(event.account, in: container))
             visible.append(AuditEntry(id: entry.id, at: entry.at, event: event))

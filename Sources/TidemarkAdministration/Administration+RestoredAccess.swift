@@ -29,15 +29,21 @@ extension Administration {
                 continue
             }
             if sessions[account.id] == nil { sessions[account.id] = try await credentials.sessions(of: account.id) }
-            if sessions[account.id, default: []].contains(where: { restores($0, failure) }) { restored.insert(failure) }
+            for session in sessions[account.id, default: []] where try await restores(session, failure) {
+                restored.insert(failure)
+                break
+            }
         }
         return restored
     }
 
     /// Tells whether a session allows its device what was refused.
-    private func restores(_ session: Session, _ failure: SyncFailure) -> Bool {
+    private func restores(_ session: Session, _ failure: SyncFailure) async throws -> Bool {
         guard session.container == failure.container, session.environment.rawValue == failure.environment else { return false }
         if session.id == failure.sender { return session.expires > credentials.time }
-        return session.began > failure.at && failure.device == session.device
+        guard session.began > failure.at else { return false }
+        // A device of a session that has ended has the name with which it signed in. The person may have renamed it since.
+        if failure.device == session.device { return true }
+        return try await credentials.device(atSignInOf: session.id) == failure.device
     }
 }

@@ -46,7 +46,6 @@ extension Administration {
     ///
     /// - Parameters:
     ///   - skipped: How many of the newest are left out.
-    ///   - limit: How many rows of the cloud are shown. A developer sees several refused sign-ins as one.
     /// - Returns: The failures, and whether there are older ones.
     package func syncFailurePage(
         in container: String? = nil, _ environment: StoreEnvironment? = nil, account: String? = nil, code: String? = nil,
@@ -60,8 +59,11 @@ extension Administration {
         }
         let wanted = filter
         return try await wrapped {
-            let stored = try await credentials.syncFailures(wanted, limit: skipped + limit + 1).dropFirst(skipped)
-            return (try await visible(Array(stored.prefix(limit))), stored.count > limit)
+            // What a developer sees as one is made one before it is counted: parts of it would tell which addresses have an account.
+            let most = isOperator ? skipped + limit + 1 : SyncFailureLimits.ofPlaceInAll * StoreEnvironment.allCases.count
+            let stored = try await credentials.syncFailures(wanted, limit: most)
+            let failures = (isOperator ? stored : SyncFailure.withoutTriedAccounts(stored)).dropFirst(skipped)
+            return (try await visible(Array(failures.prefix(limit))), failures.count > limit)
         }
     }
 
@@ -81,8 +83,9 @@ extension Administration {
     }
 
     /// Hides what the actor may not see. What a developer sees with an account's consent is in the audit log.
-    private func visible(_ stored: [SyncFailure]) async throws -> [KnownSyncFailure] {
-        let failures = isOperator ? stored : SyncFailure.withoutTriedAccounts(stored)
+    ///
+    /// - Parameter failures: For a developer, without the accounts that were tried.
+    private func visible(_ failures: [SyncFailure]) async throws -> [KnownSyncFailure] {
         var consents: [String: Bool] = [:]
         // The containers where something was shown with consent, by the account.
         var shown: [String: Set<String>] = [:]

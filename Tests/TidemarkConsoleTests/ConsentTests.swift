@@ -147,16 +147,20 @@ import TidemarkModel
 
     @Test func `a developer sees in the log that an account signed in, and on what with consent alone`() async throws {
         let fixture = try await fixture()
-        for password in [ConsoleFixture.password, "wrong horse"] {
+        let cleo = fixture.console.cleo.id
+        for (account, password) in [(cleo, ConsoleFixture.password), (cleo, "wrong horse"), (nil, "wrong horse")] {
             _ = try await fixture.credentials.signIn(
-                password, account: fixture.console.cleo.id, container: ConsoleFixture.journal, environment: .production,
-                kind: .device, device: "phone of Cleo")
+                password, account: account, container: ConsoleFixture.journal, environment: .production, kind: .device,
+                device: "phone of Cleo", as: "cleo@example.org")
         }
         func log(_ account: StoredAccount) async throws -> String {
             try await fixture.console.browser(account).get("activity", ["c": ConsoleFixture.journal]).text
         }
         let hidden = try await log(fixture.console.ben)
         #expect(hidden.contains("sign-in") && hidden.contains("wrong password") && !hidden.contains("phone of Cleo"))
+        // What an address without an account gives is the same.
+        let name = StoredAccount.userRecordName(of: cleo, in: ConsoleFixture.journal)
+        #expect(hidden.withoutBreaks.components(separatedBy: name).count == 3 && !hidden.contains("unknown:"))
         #expect(try await log(fixture.console.anna).contains("phone of Cleo"))
         #expect(try await fixture.browser(fixture.console.cleo).post("", Self.consent).status == 303)
         #expect(try await log(fixture.console.ben).contains("phone of Cleo"))

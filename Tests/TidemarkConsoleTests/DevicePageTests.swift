@@ -306,8 +306,8 @@ import TidemarkModel
         #expect(page.contains("Development: 5 records of 1 account were refused in the last hour."))
         #expect(
             page.contains(
-                "Requests of 2 accounts were refused in the last hour: the session of 1 device has ended; what 1 account sent is too large, "
-                    + "or has no room elsewhere."))
+                "Requests of 2 accounts were refused in the last hour: the session of 1 device has ended; 1 account sent something too large, "
+                    + "or the server or the owner of a zone has no room."))
         let place = "/console/activity?c=\(ConsoleFixture.journal)&amp;e="
         #expect(page.contains("\(place)development&amp;show=failures\">See why<"))
         // A sign-in leads to development: what was refused in production is there all the same.

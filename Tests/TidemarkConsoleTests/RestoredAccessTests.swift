@@ -109,9 +109,45 @@ import TidemarkModel
         _ = try await signIn("tablet")
         #expect(await warning(anna) != nil)
         #expect(await !errors(anna).contains("access restored since"))
-        _ = try await signIn("phone of Cleo")
+        let again = try await signIn("phone of Cleo")
         #expect(await warning(anna) == nil)
         #expect(await errors(anna).contains("access restored since"))
+        // The name with which it signed in counts also when it is called otherwise since.
+        _ = try await fixture.credentials.renameSession(id: again, of: cleo.id, to: "old phone")
+        #expect(try await fixture.credentials.sessions(of: cleo.id).contains { $0.device == "old phone" })
+        #expect(await warning(anna) == nil)
+    }
+
+    @Test func `a session leads to no account and no device in another container, and a developer there learns of neither`()
+        async throws
+    {
+        let fixture = try await ConsoleFixture()
+        let phone = try await signIn(fixture.cleo, on: "phone of Cleo", fixture)
+        var elsewhere = refusal(of: "", by: phone.id)
+        (elsewhere.container, elsewhere.session) = (ConsoleFixture.other, phone.id)
+        try await fixture.credentials.record([elsewhere])
+        let anna = try await fixture.browser(fixture.anna)
+        let page = await anna.get("activity", ["show": "failures", "c": ConsoleFixture.other]).text
+        #expect(page.contains("AUTHENTICATION_FAILED") && !page.contains("phone of Cleo") && !page.contains("cleo@example.org"))
+    }
+
+    @Test func `a developer pages through refused sign-ins as one, whatever addresses were tried`() async throws {
+        let fixture = try await ConsoleFixture()
+        for (number, account) in [fixture.cleo.id, fixture.anna.id, nil, nil].enumerated() {
+            let sender = account.map(SyncFailure.sender(ofSignInTo:)) ?? ""
+            try await fixture.credentials.record([
+                refusal(of: "", by: sender, at: Self.start + Int64(number), operation: SyncFailure.signInOperation)
+            ])
+        }
+        let ben = try await fixture.browser(fixture.ben)
+        func page(_ skipped: Int) async -> String {
+            await ben.get("activity", ["show": "failures", "c": ConsoleFixture.journal, "skip": String(skipped)]).text
+        }
+        #expect(await page(0).contains("4 times"))
+        for skipped in 1...4 {
+            let page = await page(skipped)
+            #expect(page.contains("No older error.") && !page.contains("times"))
+        }
     }
 
     private struct SignInRefused: Error {}
@@ -182,7 +218,7 @@ import TidemarkModel
             refusal(of: cleo.id, by: "c1", code: "AUTHENTICATION_REQUIRED"),
         ])
         let text = try #require(await warning(anna))
-        let other = "what 1 account sent is too large, or has no room elsewhere."
+        let other = "1 account sent something too large, or the server or the owner of a zone has no room."
         #expect(
             text.contains(
                 "Requests of 2 accounts were refused in the last hour: the sessions of 3 devices have ended; \(other) Last"))
@@ -202,13 +238,13 @@ import TidemarkModel
         #expect(await overview().contains("ben@example.org has used nine tenths of its quota: its devices will soon be refused."))
         ben.quota = used
         try await fixture.cloud.update(ben)
-        #expect(await overview().contains("ben@example.org has used its whole quota: its devices are refused what needs room."))
+        #expect(await overview().contains("ben@example.org has used its whole quota: its devices cannot save what needs room."))
         var owner = fixture.anna
         owner.quota = stored[StoredAccount.userRecordName(of: owner.id, in: ConsoleFixture.journal), default: 0] + 1
         try await fixture.cloud.update(owner)
         let both = await overview()
         #expect(both.contains("2 accounts have used nine tenths of their quota, "))
-        #expect(both.contains(" the most. 1 has used the whole of it: its devices are refused what needs room."))
+        #expect(both.contains(" the most. 1 has used the whole of it: its devices cannot save what needs room."))
     }
 
     @Test func `the time of the first error is there where it differs from that of the last as shown`() async throws {

@@ -168,7 +168,7 @@ struct AccountPage {
         case "quota":
             guard let quota = ByteCountText.limit(context.value("quota") ?? "none") else {
                 throw AdministrationError(
-                    .invalid, "a quota is a whole number with a unit, such as 5GB or 2700kB; empty or none for no limit",
+                    .invalid, "a quota is a whole number, such as 5GB, 2700kB or 2700000; empty or none for no limit",
                     field: "quota")
             }
             _ = try await administration.update(id) { $0.quota = quota }
@@ -254,7 +254,7 @@ struct AccountPage {
             Layout.notice(
                 .good, ended(details.entries),
                 """
-                <p>If the device was stolen, change the password too: who has the device may know it. \
+                <p>If the device was stolen, change the password too: whoever has the device may know it. \
                 <a href="#password">To the link for a password</a></p>
                 """)
         case let action?: Self.done(action).map { Layout.notice(.good, $0) } ?? .none

@@ -20,7 +20,7 @@ extension ActivityPage {
         let schemas = try await schemas(of: found)
         let table: HTML =
             found.isEmpty
-            ? "<div class=\"card empty\">No such error in the last 7 days.</div>"
+            ? "<div class=\"card empty\">\(skipped > 0 ? "No older error." : "No such error in the last 7 days.")</div>"
             : """
             <div class="scroll"><table class="stacked"><caption class="hidden">Sync errors</caption>
             <thead><tr><th scope="col" class="wide">Why</th><th scope="col">Record</th><th scope="col">Account</th>\

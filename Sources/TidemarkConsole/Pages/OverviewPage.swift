@@ -150,8 +150,9 @@ struct OverviewPage {
             text(found.disabledAccounts, "1 account is disabled", "# accounts are disabled"),
             text(found.accountsWithoutRoom, "1 account has no room", "# accounts have no room"),
             text(
-                found.accountsWithoutOtherRoom, "what 1 account sent is too large, or has no room elsewhere",
-                "what # accounts sent is too large, or has no room elsewhere"),
+                found.accountsWithoutOtherRoom,
+                "1 account sent something too large, or the server or the owner of a zone has no room",
+                "# accounts sent something too large, or the server or the owner of a zone has no room"),
         ].compactMap(\.self)
         return causes.joined(separator: "; ")
     }
@@ -164,12 +165,12 @@ struct OverviewPage {
         guard full.count > 1 else {
             return refused == 0
                 ? "\(first) has used nine tenths of its quota: its devices will soon be refused."
-                : "\(first) has used its whole quota: its devices are refused what needs room."
+                : "\(first) has used its whole quota: its devices cannot save what needs room."
         }
         let warning = "\(full.count) accounts have used nine tenths of their quota, \(first) the most."
         guard refused > 0 else { return warning }
         let (who, whose) = refused == 1 ? ("1 has", "its") : ("\(refused) have", "their")
-        return "\(warning) \(who) used the whole of it: \(whose) devices are refused what needs room."
+        return "\(warning) \(who) used the whole of it: \(whose) devices cannot save what needs room."
     }
 
     private func table(_ usage: [Administration.ContainerUsage]) -> HTML {

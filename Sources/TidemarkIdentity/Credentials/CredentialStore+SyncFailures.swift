@@ -6,38 +6,27 @@ extension CredentialStore {
     /// session, and keeps the name that it has.
     ///
     /// A failure gets the account of its session only in the container that the session is for, while that is served: a client can name any.
-    /// So it is with the name by which the device signed in to a session that has ended.
+    /// Without an account it gets no name of a device. That of a session that has ended is the name by which the device signed in.
     ///
     /// - Throws: ``CredentialError`` `storage`, `busy`.
     package func record(_ failures: [SyncFailure]) async throws(CredentialError) {
         var places: [String: SignedInPlace?] = [:]
         var known: [SyncFailure: SyncFailure] = [:]
-        let devices = try await devices(of: failures)
         for var failure in failures {
             if failure.account.isEmpty, !failure.session.isEmpty {
                 let place = try await place(ofSession: failure.session, known: &places)
                 if let place, place.holds(failure), try hasContainer(failure.container) { failure.account = place.account }
             }
             failure.session = ""
-            if !failure.isSignInOfNobody { failure.device = devices[failure.sender] ?? "" }
-            if failure.device.isEmpty, !failure.account.isEmpty {
-                failure.device = try await place(ofSession: failure.sender, known: &places)?.device ?? ""
+            if !failure.isSignInOfNobody {
+                let hasDevice = !failure.account.isEmpty && !failure.sender.isEmpty
+                failure.device = hasDevice ? try await place(ofSession: failure.sender, known: &places)?.device ?? "" : ""
             }
             failure.fit()
             if known[failure.kind]?.add(failure) == nil { known[failure.kind] = failure }
         }
         let (rows, now) = (Array(known.values), now())
         try await stored { try await storage.record(rows, at: now) }
-    }
-
-    /// The names of the devices that were refused, by their sessions. Those of sessions that have ended are not known any more.
-    private func devices(of failures: [SyncFailure]) async throws(CredentialError) -> [String: String] {
-        var devices: [String: String] = [:]
-        for sender in Set(failures.map(\.sender)) {
-            guard let id = Hexadecimal.bytes(sender), !id.isEmpty, let row = try await row(ofSession: id) else { continue }
-            devices[sender] = row.device
-        }
-        return devices
     }
 
     /// Returns what clients were refused in the last 7 days, the newest first.
@@ -98,6 +87,13 @@ extension CredentialStore {
     /// - Throws: ``CredentialError`` `storage`, `busy`.
     package func account(ofSession id: String) async throws(CredentialError) -> String? {
         try await place(ofSession: id)?.account
+    }
+
+    /// Returns the name with which a device signed in; `nil` where the audit log does not have the sign-in.
+    ///
+    /// - Throws: ``CredentialError`` `storage`, `busy`.
+    package func device(atSignInOf session: String) async throws(CredentialError) -> String? {
+        try await stored { try await storage.signIn(ofSession: session) }.map { AuditEvent.device(ofSignIn: $0.after) }
     }
 
     /// The account and the place of a session that may have ended; `nil` where nothing tells any more.

@@ -143,8 +143,8 @@ extension CredentialStore {
     func confirm(
         _ session: String, password: String, orElse event: AuditEvent
     ) async throws(CredentialError) -> Bool {
-        // A form without a password is no guess: the page may have been opened before a password was needed.
-        guard !password.isEmpty else { return false }
+        // What can be no password costs no hash, so that a client could fill the audit log with it until older entries go.
+        guard PasswordHash.bytes(of: password) != nil else { return false }
         guard try await checkPassword(password, of: event.account), let id = Hexadecimal.bytes(session) else {
             try await audit(event)
             return false

@@ -165,7 +165,7 @@ package struct SyncFailure: Hashable, Sendable {
     package mutating func add(_ other: SyncFailure) {
         if other.at >= at {
             (reason, field, fieldType) = (other.reason, other.field, other.fieldType)
-            if !other.device.isEmpty { device = other.device }
+            if !other.device.isEmpty || isSignInOfNobody { device = other.device }
         }
         (firstAt, at) = (min(firstAt, other.firstAt), max(at, other.at))
         count += other.count
@@ -323,8 +323,12 @@ package enum SyncFailureLimits {
         ["reason", "field", "field_type"].map { column in
             "\(column) = CASE WHEN excluded.at >= known.at THEN excluded.\(column) ELSE known.\(column) END"
         }.joined(separator: ", ")
-        // A session that has ended since has no name any more.
-        + ", device = CASE WHEN excluded.at >= known.at AND excluded.device <> '' THEN excluded.device ELSE known.device END"
+            // A session that has ended since has no name any more.
+            + """
+            , device = CASE WHEN excluded.at >= known.at AND (excluded.device <> '' OR known.account = '' \
+            AND known.operation = '\(SyncFailure.signInOperation)') THEN excluded.device \
+            ELSE known.device END
+            """
 
     /// Where failures are, each place once.
     package static func places(of failures: [SyncFailure]) -> Set<[String]> {
