@@ -61,6 +61,9 @@ class ClusterTests(unittest.TestCase):
     def test_a_signal_ends_a_wait_at_once_and_nothing_else(self):
         interruption, nodes.INTERRUPTION = nodes.INTERRUPTION, Interruption()
         before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+        # What has started the tests may ignore signals.
+        for number in before:
+            signal.signal(number, signal.SIG_DFL)
         try:
             nodes.INTERRUPTION.listen()
             timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGHUP))
