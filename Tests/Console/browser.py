@@ -15,7 +15,7 @@ import time
 import PIL.Image
 import zxingcpp
 from selenium import webdriver
-from selenium.common.exceptions import NoSuchElementException, StaleElementReferenceException
+from selenium.common.exceptions import NoSuchElementException, StaleElementReferenceException, WebDriverException
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
@@ -210,6 +210,11 @@ class Browser:
             try:
                 return body()
             except (NoSuchElementException, StaleElementReferenceException):
+                time.sleep(0.05)
+            except WebDriverException as error:
+                # Chromium's words for the same, where a page goes while it is asked.
+                if "does not belong to the document" not in str(error):
+                    raise
                 time.sleep(0.05)
         return body()
 
