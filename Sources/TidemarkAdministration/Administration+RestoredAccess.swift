@@ -12,7 +12,7 @@ extension Administration {
     static func isOfAccess(_ failure: SyncFailure) -> Bool { failure.record.isEmpty && lastingCodes.contains(failure.code) }
 
     /// Returns the failures whose reason is gone: the account can be used, and the session that was refused is good or its device has signed in
-    /// again since, which is told by the device's name; or the account's own quota was full, and what was refused fits into it now.
+    /// again since, which is told by the device's name; or the account's own quota was full, and has room for the refused bytes now.
     ///
     /// It asks for accounts and sessions as they are: servers note nothing of requests that go well.
     ///

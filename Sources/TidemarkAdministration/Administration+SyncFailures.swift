@@ -21,7 +21,7 @@ extension Administration {
         /// The device that was refused; `nil` where it is not known, or the actor may not see it: what is public in production names no
         /// person's devices. That of a refused sign-in has no session, and the name that the request gave it: operators alone see it.
         package let device: SendingDevice?
-        /// Whether the account has got access again since its request was refused, or room; `false` where ``isHidden`` is set.
+        /// Whether the account has access or room again since its request was refused; `false` where ``isHidden`` is set.
         package let hasAccessAgain: Bool
         /// The address of the account that a refused sign-in named; `nil` for an address without an account, and for developers.
         package let triedAccount: String?
@@ -59,7 +59,7 @@ extension Administration {
         }
         let wanted = filter
         return try await wrapped {
-            // What a developer sees as one is made one before it is counted: parts of it would tell which addresses have an account.
+            // A developer's refused sign-ins are merged before the page is cut: single rows would tell which addresses have an account.
             let most = isOperator ? skipped + limit + 1 : SyncFailureLimits.ofPlaceInAll * StoreEnvironment.allCases.count
             let stored = try await credentials.syncFailures(wanted, limit: most)
             let failures = (isOperator ? stored : SyncFailure.withoutTriedAccounts(stored)).dropFirst(skipped)
@@ -168,11 +168,11 @@ extension Administration {
         package var records = 0, accountsOfRecords = 0
         /// How many accounts had whole requests refused until a person acts: they are disabled, signed out, or have no room.
         package var accountsOfRequests = 0
-        /// How many devices sent these requests in sessions that have ended.
+        /// How many devices, whose sessions have ended, sent these requests.
         package var devicesOfEndedSessions = 0
         /// How many of these accounts are disabled now, and how many have no room in their own quotas.
         package var disabledAccounts = 0, accountsWithoutRoom = 0
-        /// How many of these accounts sent what is too large, or has no room on the server or in the storage of a zone's owner.
+        /// How many of these accounts sent something too large, or something for which the server or the zone's owner has no room.
         package var accountsWithoutOtherRoom = 0
         /// Whether there may be more than the cloud has kept.
         package var isCut = false

@@ -6,6 +6,6 @@ import TidemarkEmbeddedCloud
 func counted(_ number: Int, _ noun: String) -> String { "\(number) \(noun)\(number == 1 ? "" : "s")" }
 
 extension EmbeddedCloud.Removed {
-    /// What the audit log says of it: `with 4 records in 1 zone`.
+    /// The removal in the words of the audit log: `with 4 records in 1 zone`.
     var auditSubject: String { "with \(counted(records, "record")) in \(counted(zones, "zone"))" }
 }

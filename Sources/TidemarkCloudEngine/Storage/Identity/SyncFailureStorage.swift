@@ -53,7 +53,7 @@ package struct SyncFailure: Hashable, Sendable {
     /// The session that was refused, by its identifier, or the account whose sign-in was refused, as ``sender(ofSignInTo:)`` names it; empty for
     /// none.
     package var sender = ""
-    /// What its device was called then, or what a refused sign-in named as its device; empty where that is not known.
+    /// The device's name then, or the name that a refused sign-in gave; empty where it is not known.
     package var device = ""
     /// What of the schema the record does not fit, as a `SchemaMismatch` has it; empty for nothing.
     package var field = "", fieldType = ""
@@ -125,7 +125,7 @@ package struct SyncFailure: Hashable, Sendable {
     /// the same code.
     package var isOfOwnQuota: Bool { code == Self.quotaExceeded && scope != .shared && reason.contains(Self.ownStorage) }
 
-    /// How reasons go on behind the bytes that have no room.
+    /// The words that follow the number of bytes in the reason of a full quota.
     package static let doesNotFit = "bytes, and does not fit into"
 
     /// The bytes that a share's new title needs at the most. Its reason has no number.
