@@ -200,7 +200,17 @@ import TidemarkModel
         }
         #expect(seen >= 1 && seen < 5001)
         #expect(throws: StoreError(.changed, "")) { _ = try pinned.count(type: "Destination") }
+        #expect(throws: StoreError(.changed, "")) { _ = try pinned.read(numbers) }
         #expect(try reader.count(type: "Destination") == 5004)
+    }
+
+    @Test func `a read that finds the store locked names the store`() throws {
+        let scratch = try Scratch()
+        try save(scratch, 1)
+        let locked = DatabaseError(resultCode: .SQLITE_BUSY, message: "database is locked")
+        let error = #expect(throws: StoreError.self) { try scratch.reader().read { _ in throw locked } }
+        #expect(error?.code == .busy && error?.recovery == .retry)
+        #expect(error?.message.contains(scratch.container.path) == true, "\(error?.message ?? "")")
     }
 
     @Test func `with an index that nobody kept up a read holds the writer's checkpoint off`() throws {

@@ -68,6 +68,15 @@ package enum ReadOnlyDatabase {
         }
     }
 
+    /// The error of a read as one that names the file, where the files have made it fail and not what was asked: SQLite's own words
+    /// name neither them nor a remedy. Any other error comes back as it is.
+    package static func fileError(_ error: any Error, path: String) -> any Error {
+        guard let error = error as? DatabaseError,
+            isVoid(error) || [.SQLITE_BUSY, .SQLITE_CANTOPEN, .SQLITE_MISUSE].contains(error.resultCode)
+        else { return error }
+        return StoreError(error, doing: "read \(path)")
+    }
+
     /// Makes sure that what a transaction has read still stands.
     package static func check(_ db: Database) throws {
         guard tide_reader_is_undisturbed(try db.handle) else { throw DatabaseError(resultCode: .SQLITE_BUSY_SNAPSHOT) }

@@ -62,9 +62,7 @@ package struct RecordSource: Sendable {
                 guard ReadOnlyDatabase.isVoid(error), tries < 20, !isSnapshot else {
                     // Its files may have gone meanwhile.
                     try checkPlace()
-                    // The connection was closed.
-                    guard let misuse = error as? DatabaseError, misuse.resultCode == .SQLITE_MISUSE else { throw error }
-                    throw StoreError(misuse, doing: "read \(container.store(scope).path)")
+                    throw ReadOnlyDatabase.fileError(error, path: container.store(scope).path)
                 }
                 tries += 1
                 (database as? DatabasePool)?.releaseMemoryEventually()

@@ -96,7 +96,8 @@ public struct StoreReader: Sendable {
     ///
     /// - Parameter body: May be called again from its beginning, when others have made void what it read. What it throws is thrown.
     /// - Throws: ``StoreError`` `moved` when the container has moved away, or was replaced, since it was opened, and `newerFormat` when a
-    ///   newer version has migrated it; a snapshot goes on reading what it has pinned.
+    ///   newer version has migrated it; a snapshot goes on reading what it has pinned, and throws `changed` when that is gone. `busy` or
+    ///   `io` when the store's files keep it from being read.
     package func read<Result>(_ body: (Database) throws -> Result) throws -> Result {
         if !isSnapshot { try container.checkPlace() }
         do {
@@ -113,9 +114,7 @@ public struct StoreReader: Sendable {
         } catch let error as DatabaseError {
             // Its files may have gone meanwhile.
             if !isSnapshot { try container.checkPlace() }
-            // Not what `body` asks for, but the files: SQLite's own words name neither them nor a remedy.
-            if error.resultCode == .SQLITE_CANTOPEN { throw StoreError(error, doing: "read \(container.store(scope).path)") }
-            throw error
+            throw ReadOnlyDatabase.fileError(error, path: container.store(scope).path)
         }
     }
 
