@@ -337,7 +337,7 @@ api-diff: deps ## Prints what has changed in the public API since the last tag, 
 	.ci/api-diff $(TAG)
 
 .PHONY: coverage
-coverage: deps ## Runs the C core's tests and the quick suites, FILTER, with coverage; a table, and the core's lines never run
+coverage: deps ## Runs the C core's tests and the quick suites, FILTER, with coverage; a table, and the core's lines and branches never run; POINTS
 	.ci/coverage $(if $(FILTER),'$(FILTER)')
 
 .PHONY: bench-data

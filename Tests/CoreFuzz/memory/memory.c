@@ -164,6 +164,9 @@ static bool is_of_library(const outcome *out) {
     return false;
 }
 
+/// Is there where the coverage is counted.
+int __llvm_profile_write_file(void) __attribute__((weak));
+
 static void child(const use *use, const outcome *expected) {
     outcome out = use_run(use);
     shared->count = allocation_count;
@@ -185,6 +188,7 @@ static void child(const use *use, const outcome *expected) {
     }
     sqlite3_shutdown();
     if (__lsan_do_recoverable_leak_check()) harness_fail("it leaks");
+    if (__llvm_profile_write_file) __llvm_profile_write_file();
     shared->is_done = true;
     _exit(0);
 }
