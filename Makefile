@@ -184,8 +184,11 @@ prove-memory: deps ## Lets each allocation of the C core and its libraries fail,
 	Tests/CoreFuzz/run --memory $(or $(POINTS),0) $(if $(SEED),--seed $(SEED)) $(if $(USE),--use $(USE))
 
 .PHONY: prove
-prove: build ## Kills imports and moves at many random moments and compares the stores; KILLS (200) times each
+prove: build ## Kills imports, exports, checkpoints and moves at many random moments and compares what they leave; KILLS (200) times each
+	swift build $(RELEASE) $(LEAN) --product store-probe
 	Tests/Prove/kill-import.py --tidemark $(CLI) --kills $(or $(KILLS),200)
+	Tests/Prove/kill-export.py --tidemark $(CLI) --kills $(or $(KILLS),200)
+	Tests/Prove/kill-checkpoint.py --tidemark $(CLI) --probe .build/release/store-probe --kills $(or $(KILLS),200)
 	Tests/Prove/kill-move.py --tidemark $(CLI) --kills $(or $(KILLS),200)
 
 .PHONY: prove-hostile-import

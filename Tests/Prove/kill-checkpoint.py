@@ -1,0 +1,79 @@
+#!/usr/bin/env python3
+"""Kills processes while they move a store's log into its database, and looks whether all that was acknowledged is there.
+
+A writer that is killed leaves a store with a long log. On a copy of it a process saves once, says so, and begins a checkpoint, in which it is
+killed with SIGKILL, at a moment drawn from the length of one that nobody disturbed. Then a reader must see each save whole, the last one
+among them, and `tidemark verify` must find nothing. The same copy goes on so until a checkpoint comes to its end.
+"""
+
+import json
+import os
+import pathlib
+import shutil
+import tempfile
+import time
+
+import killing
+from killing import fail
+
+
+def begun(options, container, *flags):
+    """A writer's process, and the number of its first save, which it has acknowledged."""
+    process = killing.start([options.probe, "write", container, "--count", "1", "--acknowledges", *flags])
+    line = process.stdout.readline()
+    if not line.endswith("\n"):
+        fail(f"the writer ended by itself: {process.stderr.read()}")
+    return process, int(line)
+
+
+def main():
+    parser = killing.parser(__doc__, kills=200, records=60_000, pictures=0)
+    parser.add_argument("--probe", required=True, type=lambda path: pathlib.Path(path).resolve(), help="the program store-probe")
+    options = parser.parse_args()
+    seed, moments = killing.draw(options)
+    with tempfile.TemporaryDirectory(prefix="tidemark-kill-", dir=options.folder) as name:
+        folder = pathlib.Path(name)
+        template = folder / "template"
+        # The last connection that is closed empties the log, so the writer may not end by itself.
+        writer = killing.start([options.probe, "write", template, "--count", "1", "--each", str(options.records), "--stays"])
+        writer.stdout.readline()
+        writer.kill()
+        writer.communicate()
+        log = os.path.getsize(template / "private.sqlite-wal")
+        if log < options.records * 100:
+            fail(f"the log has {log:,} bytes alone: there is nothing to move")
+        shutil.copytree(template, folder / "undisturbed")
+        process, _ = begun(options, folder / "undisturbed", "--checkpoints")
+        began = time.monotonic()
+        _, errors = killing.wait_for(process)
+        length = time.monotonic() - began
+        if process.returncode != 0:
+            fail(f"the undisturbed checkpoint ended with {process.returncode}: {errors}")
+        print(f"undisturbed: a log of {log / 1e6:.0f} MB, moved in {length * 1e3:.0f} ms", flush=True)
+        kills = stores = within = 0
+        while kills < options.kills:
+            container = folder / f"killed-{stores}"
+            shutil.copytree(template, container)
+            ended = False
+            while not ended:
+                process, acknowledged = begun(options, container, "--checkpoints")
+                time.sleep(length * moments.uniform(0, 1))
+                process.kill()
+                process.communicate()
+                ended = process.returncode == 0
+                kills += not ended
+                pages = os.path.getsize(container / "private.sqlite")
+                within += not ended and pages != os.path.getsize(template / "private.sqlite") and (container / "private.sqlite-wal").stat().st_size >= log
+                found = json.loads(killing.finish([options.probe, "read", container]))
+                if found["problems"] or found["rows"] != acknowledged:
+                    fail(f"after a kill at save {acknowledged}: {found} (seed {seed})")
+                if kills >= options.kills:
+                    break
+            killing.finish([options.tidemark, "verify", container])
+            stores += 1
+            shutil.rmtree(container)
+        print(f"{kills} kills, {within} of them with a part of the log moved, {stores} stores: each save was there, and verify found nothing")
+
+
+if __name__ == "__main__":
+    main()
