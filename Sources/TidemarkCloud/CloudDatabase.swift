@@ -91,12 +91,13 @@ public protocol CloudDatabase: Sendable {
     /// those that they have uploaded themselves, and those that records name which they may read.
     func missingAssets(_ assets: [CloudAsset], in zone: CloudZoneID) async throws(CloudError) -> [CloudAsset: Int64]
 
-    /// Adds a piece to an asset that is on its way up; the last one completes it.
+    /// Adds a piece to an asset that is on its way up; the last one completes it. What the piece repeats is skipped, so a piece without an
+    /// answer may be sent again.
     ///
-    /// - Parameter offset: Where the piece begins: what the cloud has already.
-    /// - Returns: What the cloud has now, bytes.
+    /// - Parameter offset: Where the piece begins: what the cloud has already, or less.
+    /// - Returns: What the cloud has now, bytes. It may be more than the piece's end.
     /// - Throws: `assetNotAvailable` when the content is not what its digest says; `limitExceeded`, `quotaExceeded`; `invalidArguments`
-    ///   with a wrong offset.
+    ///   with a greater offset.
     func upload(_ piece: Data, of asset: CloudAsset, at offset: Int64, in zone: CloudZoneID) async throws(CloudError) -> Int64
 
     /// A piece of an asset that a record of the zone names which the account may read.

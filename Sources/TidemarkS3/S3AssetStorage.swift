@@ -145,18 +145,13 @@ package final class S3AssetStorage: AssetStorage {
         let isWhole = offset == 0 && Int64(piece.count) == asset.size
         let before = isWhole ? [] : try await pieces(upload)
         let there = Self.count(before, of: asset)
-        guard offset == there else {
-            throw CloudError(.invalidArguments, "the piece begins at \(offset), and the cloud has \(there) bytes")
-        }
-        guard there + Int64(piece.count) <= asset.size else {
-            throw CloudError(.invalidArguments, "the asset has \(asset.size) bytes, and the piece goes beyond them")
-        }
+        let piece = try UploadPiece.rest(of: piece, at: offset, behind: there, of: asset)
         if isWhole {
             guard AssetDigest.asset(of: piece) == asset else { throw Self.otherContent(asset) }
             try await client.put(Array(piece), as: key(asset, owner: owner))
             return (asset.size, true)
         }
-        let number = String(offset, radix: 16)
+        let number = String(there, radix: 16)
         if !piece.isEmpty {
             try await client.put(Array(piece), as: upload + String(repeating: "0", count: 16 - number.count) + number)
         }
@@ -174,7 +169,7 @@ package final class S3AssetStorage: AssetStorage {
     private func assemble(_ asset: CloudAsset, _ owner: String, _ upload: String) async throws(CloudError) {
         let pieces = try await pieces(upload)
         guard pieces.reduce(0, { $0 + $1.object.size }) == asset.size else {
-            throw CloudError(.invalidArguments, "another client has sent a piece of the same asset; ask how far it has come")
+            throw UploadPiece.overtaken
         }
         let source = PieceSource(pieces.map(\.object), client)
         if try await store(asset, key(asset, owner: owner), { bytes throws(CloudError) in try await source.next(bytes) }) {

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 import TidemarkModel
 
@@ -14,7 +15,8 @@ enum SimulationRuns {
 /// The seeds are always the same, so that a change that breaks nothing does not fail by chance. New ones are run where one of these
 /// variables is set, as `make prove-simulate` does: `TIDEMARK_SIMULATION_RUNS` says how many (as many as there are fixed ones),
 /// `TIDEMARK_SIMULATION_FIRST` from which on (any), and `TIDEMARK_SIMULATION_FEATURES` (names of `SimulationPlan.Feature` with commas) that
-/// only those count which have one of them. `TIDEMARK_SIMULATION_SEED` runs one seed and prints what happened; with
+/// only those count which have one of them. With `TIDEMARK_PROGRESS` a process goes on behind the runs that an earlier one has done; it begins
+/// again with the first that failed. `TIDEMARK_SIMULATION_SEED` runs one seed and prints what happened; with
 /// `TIDEMARK_SIMULATION_RECORD`, the name of a record, it also prints each device's row of that record whenever the row has changed.
 @Suite(.timeLimit(.minutes(SimulationRuns.minutes))) struct SimulationTests {
     /// Each feature and each policy is in one of them. Those with six digits and more have failed once.
@@ -50,13 +52,50 @@ enum SimulationRuns {
         }
     }
 
-    /// The seeds that are run.
-    private static var chosen: [UInt64] {
-        guard runs != nil || first != nil || features != nil else { return seeds }
-        let matching = sequence(first: first ?? UInt64.random(in: 1...UInt64(UInt32.max))) { $0 + 1 }.lazy.filter { seed in
-            features.map { !Simulation.plan(seed).features.isDisjoint(with: $0) } ?? true
+    /// The seeds that are run, and how far earlier processes have come with them.
+    private static var chosen: (seeds: [UInt64], progress: RunProgress?) {
+        guard runs != nil || first != nil || features != nil else { return (seeds, nil) }
+        let (first, count) = (first ?? UInt64.random(in: 1...UInt64(UInt32.max)), runs ?? seeds.count)
+        guard let features else {
+            let progress = RunProgress(
+                "simulations", runs: UInt64(count), interval: OpenRuns.interval, first: first, isChosen: Self.first != nil)
+            return ((progress.begin..<UInt64(count)).map { progress.seed + $0 }, progress)
         }
-        return Array(matching.prefix(runs ?? seeds.count))
+        let matching = sequence(first: first) { $0 + 1 }.lazy.filter { !Simulation.plan($0).features.isDisjoint(with: features) }
+        return (Array(matching.prefix(count)), nil)
+    }
+
+    /// Runs that are begun and not done, and those that failed: behind the first of them no other process may begin.
+    private struct OpenRuns {
+        static let interval: UInt64 = 100
+
+        private let progress: RunProgress?
+        private var seeds: Set<UInt64> = []
+        private var next: UInt64 = 0
+        private var noted: UInt64 = 0
+        private(set) var failed = 0
+
+        init(_ progress: RunProgress?) { self.progress = progress }
+
+        mutating func begin(_ seed: UInt64) {
+            seeds.insert(seed)
+            next = seed + 1
+        }
+
+        mutating func end(_ seed: UInt64, _ failures: [String]) throws {
+            if failures.isEmpty {
+                seeds.remove(seed)
+            } else {
+                failed += 1
+                if failed <= 20 { Issue.record("TIDEMARK_SIMULATION_SEED=\(seed): \(failures.joined(separator: "; "))") }
+            }
+            guard let progress else { return }
+            let done = (seeds.min() ?? next) - progress.seed
+            let told = seeds.isEmpty ? done : done - done % Self.interval
+            guard told > noted else { return }
+            noted = told
+            try progress.note(told)
+        }
     }
 
     @Test func `devices that fail, die and edit at once end with equal stores and lose nothing`() async throws {
@@ -69,12 +108,13 @@ enum SimulationRuns {
             return
         }
         let begin = ContinuousClock.now
-        let seeds = Self.chosen
-        let failed = await withTaskGroup(of: (UInt64, [String]).self) { group in
-            var (failed, running): ([(UInt64, [String])], Int) = ([], 0)
+        let (seeds, progress) = Self.chosen
+        let failed = try await withThrowingTaskGroup(of: (UInt64, [String]).self) { group in
+            var (open, running) = (OpenRuns(progress), 0)
             for seed in seeds {
-                if running >= 2, let (seed, failures) = await group.next(), !failures.isEmpty { failed.append((seed, failures)) }
+                if running >= 2, let ended = try await group.next() { try open.end(ended.0, ended.1) }
                 running += 1
+                open.begin(seed)
                 group.addTask {
                     let isFixed = Self.seeds.contains(seed)
                     let outcome =
@@ -82,15 +122,12 @@ enum SimulationRuns {
                     return (seed, outcome.failures)
                 }
             }
-            for await (seed, failures) in group where !failures.isEmpty { failed.append((seed, failures)) }
-            return failed.sorted { $0.0 < $1.0 }
+            for try await ended in group { try open.end(ended.0, ended.1) }
+            return open.failed
         }
         let seconds = (ContinuousClock.now - begin) / .seconds(1)
         let rate = Int(Double(seeds.count) / seconds)
-        print("\(seeds.count) simulations from seed \(seeds.first ?? 0), \(rate) a second, \(failed.count) failed")
-        for (seed, failures) in failed.prefix(20) {
-            Issue.record("TIDEMARK_SIMULATION_SEED=\(seed): \(failures.joined(separator: "; "))")
-        }
+        print("\(seeds.count) simulations from seed \(seeds.first ?? 0), \(rate) a second, \(failed) failed")
     }
 
     @Test func `the seeds that are always run have every feature and every conflict policy between them`() {

@@ -2,7 +2,7 @@ import Foundation
 
 /// How far a series of seeded runs has come, for proofs that take long.
 ///
-/// The seed of the first run is that of ``Randomness``; those of the others follow it. Where `TIDEMARK_PROGRESS` names a folder, a file in
+/// The seed of the first run is that of ``Randomness``, or a given one; those of the others follow it. Where `TIDEMARK_PROGRESS` names a folder, a file in
 /// it keeps the seed and how many runs are done, and the next process goes on behind them. A `TIDEMARK_SEED` that is a number and another one
 /// begins anew.
 public struct RunProgress: Sendable {
@@ -17,11 +17,14 @@ public struct RunProgress: Sendable {
     /// Minutes that a suite has: a proof may take a day.
     public static var minutes: Int { ProcessInfo.processInfo.environment["TIDEMARK_PROGRESS"] == nil ? 30 : 24 * 60 }
 
-    /// - Parameter interval: After how many runs the file is written.
-    public init(_ purpose: String, runs: UInt64, interval: UInt64) {
+    /// - Parameters:
+    ///   - interval: After how many runs the file is written.
+    ///   - first: The seed of the first run.
+    ///   - isChosen: Whether a person has chosen `first`, so that another one in the file does not count.
+    public init(_ purpose: String, runs: UInt64, interval: UInt64, first: UInt64? = nil, isChosen: Bool = false) {
         let environment = ProcessInfo.processInfo.environment
-        let given = Randomness(purpose).seed
-        let isChosen = environment["TIDEMARK_SEED"].flatMap { UInt64($0) } != nil
+        let given = first ?? Randomness(purpose).seed
+        let isChosen = isChosen || first == nil && environment["TIDEMARK_SEED"].flatMap { UInt64($0) } != nil
         file = environment["TIDEMARK_PROGRESS"].map {
             URL(fileURLWithPath: $0).appendingPathComponent(purpose.replacingOccurrences(of: " ", with: "-"))
         }
@@ -29,7 +32,7 @@ public struct RunProgress: Sendable {
         let kept = text.split(separator: " ").compactMap { UInt64($0) }
         if kept.count == 2, !isChosen || kept[0] == given {
             (seed, begin) = (kept[0], min(kept[1], runs))
-            print("\(purpose): goes on behind \(begin) of \(runs) runs, TIDEMARK_SEED=\(seed)")
+            print("\(purpose): goes on behind \(begin) of \(runs) runs, which began with seed \(seed)")
         } else {
             (seed, begin) = (given, 0)
         }

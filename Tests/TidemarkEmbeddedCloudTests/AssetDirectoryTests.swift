@@ -199,7 +199,7 @@ struct AssetDirectoryTests {
             try content[..<300].write(to: part)
             try lock.close()
             let error = await #expect(throws: CloudError.self) { try await waiting.value }
-            #expect(error?.code == .invalidArguments)
+            #expect(error?.code == .serviceUnavailable)
             #expect(try Data(contentsOf: part) == content[..<300])
             #expect(!storage.has(asset, owner: "_owner"))
         }

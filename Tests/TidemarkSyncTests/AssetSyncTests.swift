@@ -196,6 +196,58 @@ import TidemarkTransfer
         #expect(try await a.engine.sync().isComplete)
     }
 
+    /// A device whose picture of 2,500,000 bytes goes up in three pieces, before each of which something happens.
+    private func upload(
+        _ happens: @escaping @Sendable (_ offset: Int64, _ content: Data, _ cloud: any CloudDatabase, _ part: URL) async -> Void
+    ) async throws -> (sent: Int, arrived: Data?) {
+        let scratch = try Scratch()
+        let cloud = try await TestCloud(scratch)
+        let content = large(1, bytes: 2_500_000)
+        try await importing(scratch, into: scratch["a.tidemark"], pictures: [content])
+        let database = try cloud.database()
+        let recording = RecordingDatabase(database)
+        var limits = CloudLimits()
+        limits.bytesPerAssetPiece = 1_000_000
+        recording.announces(limits)
+        let user = try #require(try await database.account().userRecordName)
+        let digest = AssetDigest.asset(of: content).digest
+        let part = scratch["cloud/containers/\(TestCloud.container)/development/assets/\(user)/uploads/\(digest)"]
+        recording.beforeUpload { await happens($0, content, database, part) }
+        let a = try Device(scratch["a.tidemark"], database: recording)
+        #expect(try await a.engine.sync(patience: .zero).isComplete)
+        #expect(try a.reader().syncIssues(record: "r0") == [])
+        let b = try Device(scratch["b.tidemark"], database: database)
+        #expect(try await b.engine.sync().isComplete)
+        guard case .asset(let id)? = try b.records()["r0"]?["image"] else { return (recording.uploads, nil) }
+        return (recording.uploads, try b.store.file(of: id).map { try Data(contentsOf: $0) })
+    }
+
+    @Test(arguments: [1_000_000, 1_300_000, 2_400_000])
+    func `pieces without an answer may arrive after the device has asked how far the cloud is`(_ count: Int) async throws {
+        let (sent, arrived) = try await upload { offset, content, cloud, _ in
+            guard offset == 0 else { return }
+            for start in stride(from: 0, to: count, by: 1_000_000) {
+                let piece = content[start..<min(count, start + 1_000_000)]
+                let asset = AssetDigest.asset(of: content)
+                _ = try? await cloud.upload(piece, of: asset, at: Int64(start), in: CloudZoneID("TidemarkZone"))
+            }
+        }
+        #expect(arrived == large(1, bytes: 2_500_000))
+        #expect(sent == (count > 1_500_000 ? 2 : 3))
+    }
+
+    @Test func `a cloud that has lost pieces of an upload gets them again`() async throws {
+        let isLost = LockedValue(false)
+        let (sent, arrived) = try await upload { offset, _, _, part in
+            guard offset == 1_000_000, !isLost.withLock({ $0 }) else { return }
+            isLost.withLock { $0 = true }
+            try? FileManager.default.removeItem(at: part)
+        }
+        #expect(isLost.withLock { $0 })
+        #expect(arrived == large(1, bytes: 2_500_000))
+        #expect(sent == 5)
+    }
+
     @Test func `what a store fetches is not removed when the container's other store is set aside`() async throws {
         let scratch = try Scratch()
         let cloud = try await TestCloud(scratch)

@@ -14,6 +14,7 @@ final class RecordingDatabase: ForwardingDatabase {
         var limits: CloudLimits?
         var accountFailure, changesFailure: CloudError?
         var uploads = 0
+        var uploadHook: (@Sendable (Int64) async -> Void)?
         var lookups: [[String]] = []
         var downloads: [Download] = []
         var downloadHook: (@Sendable (Download) async -> Void)?
@@ -40,6 +41,9 @@ final class RecordingDatabase: ForwardingDatabase {
     var sizes: [Int] { state.withLock(\.sizes) }
     /// Pieces of assets that went up.
     var uploads: Int { state.withLock(\.uploads) }
+
+    /// Does something before a piece of an asset goes up, with its offset.
+    func beforeUpload(_ hook: (@Sendable (Int64) async -> Void)?) { state.withLock { $0.uploadHook = hook } }
 
     /// Names of the records that each look-up has asked for.
     var lookups: [[String]] { state.withLock(\.lookups) }
@@ -120,7 +124,11 @@ final class RecordingDatabase: ForwardingDatabase {
     func upload(
         _ piece: Data, of asset: CloudAsset, at offset: Int64, in zone: CloudZoneID
     ) async throws(CloudError) -> Int64 {
-        state.withLock { $0.uploads += 1 }
+        let hook = state.withLock { state in
+            state.uploads += 1
+            return state.uploadHook
+        }
+        await hook?(offset)
         return try await base.upload(piece, of: asset, at: offset, in: zone)
     }
 

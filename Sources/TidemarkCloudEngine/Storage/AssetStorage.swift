@@ -23,13 +23,13 @@ package protocol AssetStorage: Sendable {
     func received(_ asset: CloudAsset, owner: String, by user: String?) async throws(CloudError) -> Int64
     /// Appends a piece to an upload, or begins the upload with it. The last piece makes the content whole and durable. Pieces of one
     /// upload that arrive together are added one after the other. A piece that can't be stored does not count: ``received(_:owner:by:)`` says
-    /// from where the upload goes on, which may be its beginning.
+    /// from where the upload goes on, which may be its beginning. What a piece repeats is skipped (``UploadPiece``).
     ///
-    /// - Parameter offset: Where the piece begins: the number of bytes that are stored.
+    /// - Parameter offset: Where the piece begins: the number of bytes that are stored, or less.
     /// - Returns: The number of bytes that are stored now, and whether that is the whole content.
-    /// - Throws: `CloudError` `invalidArguments` for another offset, or a piece that goes beyond the asset's size; `assetNotAvailable`
-    ///   where the whole has another digest, and then the upload is removed; `quotaExceeded` or `internalError` where the storage
-    ///   itself is full or fails.
+    /// - Throws: `CloudError` `invalidArguments` for a greater offset, or a piece that goes beyond the asset's size; `assetNotAvailable`
+    ///   where the whole has another digest, and then the upload is removed; `serviceUnavailable` where another request has ended the
+    ///   upload meanwhile; `quotaExceeded` or `internalError` where the storage itself is full or fails.
     func add(
         _ piece: Data, to asset: CloudAsset, at offset: Int64, owner: String, by user: String?
     ) async throws(CloudError) -> (received: Int64, isWhole: Bool)

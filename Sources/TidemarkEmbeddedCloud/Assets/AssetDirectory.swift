@@ -125,15 +125,10 @@ actor AssetDirectory: AssetStorage {
             guard fstat(descriptor, &own) == 0 else { throw failure("look at", part) }
             // Whoever had the lock may have put the file in its place, or removed it: another upload would be put in its place then.
             guard lstat(part.path, &named) == 0, named.st_ino == own.st_ino else {
-                throw CloudError(.invalidArguments, "another client has sent a piece of the same asset; ask how far it has come")
+                throw UploadPiece.overtaken
             }
             let there = Int64(try file.seekToEnd())
-            guard offset == there else {
-                throw CloudError(.invalidArguments, "the piece begins at \(offset), and the cloud has \(there) bytes")
-            }
-            guard there + Int64(piece.count) <= asset.size else {
-                throw CloudError(.invalidArguments, "the asset has \(asset.size) bytes, and the piece goes beyond them")
-            }
+            let piece = try UploadPiece.rest(of: piece, at: offset, behind: there, of: asset)
             do {
                 guard try append(piece, to: asset, file, part, there) else { return (there + Int64(piece.count), false) }
                 try make(whole.deletingLastPathComponent())

@@ -120,7 +120,7 @@ actor AssetTransfer {
             throw CloudError(
                 .assetNotAvailable, "the cloud says that it has \(offset) bytes of the asset, which has \(asset.size)")
         }
-        var there = offset
+        var (there, hasAsked) = (offset, false)
         repeat {
             try handle.seek(toOffset: UInt64(there))
             let most = min(pieceMost, max(1, limits.bytesPerAssetPiece))
@@ -133,15 +133,24 @@ actor AssetTransfer {
             do {
                 there = try await database.upload(piece, of: asset, at: there, in: zone)
             } catch {
+                if error.code == .invalidArguments, !hasAsked {
+                    // Another request may have taken the upload back since the cloud was asked.
+                    hasAsked = true
+                    guard let now = try await database.missingAssets([asset], in: zone)[asset] else { return }
+                    guard now != before, (0...asset.size).contains(now) else { throw error }
+                    there = now
+                    continue
+                }
                 guard error.code == .limitExceeded, piece.count > Self.pieceLeast else { throw error }
                 pieceMost = max(Self.pieceLeast, piece.count / 2)
                 continue
             }
-            guard there == before + Int64(piece.count) else {
+            // It may be more: an earlier piece, which had no answer, may have arrived after all.
+            guard there >= before + Int64(piece.count), there <= asset.size else {
                 throw CloudError(
                     .assetNotAvailable, "the cloud has \(there) bytes of the asset after \(piece.count) at \(before)")
             }
-            await progress(Int64(piece.count))
+            await progress(there - before)
         } while there < asset.size
     }
 
