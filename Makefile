@@ -313,12 +313,12 @@ prove-storages: deps ## Asks a cloud in SQLite and one in PostgreSQL the same at
 		swift test $(RELEASE) --skip-build --filter StorageHistoryTests
 
 .PHONY: prove-simulate
-prove-simulate: deps ## Simulates devices that fail, die and edit at once, in a release build; RUNS (5000) seeds, over PostgreSQL too POSTGRES (500), from FIRST (any); goes on where it stopped
+prove-simulate: deps ## Simulates devices that fail, die and edit at once, in a release build; RUNS (5000) seeds, from FIRST (any), and goes on where it stopped; over PostgreSQL too POSTGRES (500)
 	swift build $(RELEASE) --build-tests -Xswiftc -enable-testing
 	TIDEMARK_SIMULATION_RUNS=$(or $(RUNS),5000) $(if $(FIRST),TIDEMARK_SIMULATION_FIRST=$(FIRST)) \
 		TIDEMARK_SIMULATION_POSTGRES_RUNS=$(or $(POSTGRES),500) TIDEMARK_PROGRESS=$(CURDIR)/.build/proofs/simulate-$(VERSION_OF_SOURCES) \
 		swift test $(RELEASE) --skip-build --filter SimulationTests
-	rm -r .build/proofs/simulate-$(VERSION_OF_SOURCES)
+	rm -rf .build/proofs/simulate-$(VERSION_OF_SOURCES)
 
 .PHONY: format
 format: ## Formats the Swift and C sources in place

@@ -97,7 +97,7 @@ public protocol CloudDatabase: Sendable {
     /// - Parameter offset: Where the piece begins: what the cloud has already, or less.
     /// - Returns: What the cloud has now, bytes. It may be more than the piece's end.
     /// - Throws: `assetNotAvailable` when the content is not what its digest says; `limitExceeded`, `quotaExceeded`; `invalidArguments`
-    ///   with a greater offset.
+    ///   with a greater offset; `serviceUnavailable` where another request has ended the upload, or it has to begin again.
     func upload(_ piece: Data, of asset: CloudAsset, at offset: Int64, in zone: CloudZoneID) async throws(CloudError) -> Int64
 
     /// A piece of an asset that a record of the zone names which the account may read.

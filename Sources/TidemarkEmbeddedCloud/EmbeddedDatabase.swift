@@ -181,11 +181,11 @@ public struct EmbeddedDatabase: CloudDatabase {
     }
 
     /// Adds a piece to an asset, at most `CloudLimits.bytesPerAssetPiece`; the last piece completes it. An asset of several pieces
-    /// reserves its size with the first one. The zone's owner pays, in the public database the caller.
+    /// reserves its size with the first one. The zone's owner pays, in the public database the caller. What a piece repeats is skipped.
     ///
-    /// - Parameter offset: The bytes that the cloud has of it.
-    /// - Returns: The bytes that the cloud has now.
-    /// - Throws: `CloudError` `invalidArguments` for another offset; `assetNotAvailable` where the content has another digest;
+    /// - Parameter offset: The bytes that the cloud has of it, or less.
+    /// - Returns: The bytes that the cloud has now, which may be more than the piece's end.
+    /// - Throws: `CloudError` `invalidArguments` for a greater offset; `assetNotAvailable` where the content has another digest;
     ///   `limitExceeded`, `quotaExceeded`, `permissionFailure`; `serviceUnavailable` where the upload has to begin again.
     public func upload(
         _ piece: Data, of asset: CloudAsset, at offset: Int64, in zone: CloudZoneID

@@ -109,14 +109,14 @@ package final class S3AssetStorage: AssetStorage {
 
     // Uploads
 
-    /// The pieces of an upload that follow one another from 0 on.
-    private func pieces(_ upload: String) async throws(CloudError) -> [(offset: Int64, object: S3Object)] {
+    /// The pieces of an upload that follow one another from 0 on, up to the asset's size.
+    private func pieces(_ upload: String, of asset: CloudAsset) async throws(CloudError) -> [(offset: Int64, object: S3Object)] {
         var (pieces, end): ([(offset: Int64, object: S3Object)], Int64) = ([], 0)
         for object in try await client.list(upload) {
-            // A piece that another one has replaced lies before the end.
-            guard let offset = Int64(object.key.dropFirst(upload.count), radix: 16), offset == end, object.size > 0 else {
-                continue
-            }
+            // A piece that another one has replaced lies before the end; one beyond the size belongs to an asset that was said to be larger.
+            guard let offset = Int64(object.key.dropFirst(upload.count), radix: 16), offset == end,
+                (1...max(1, asset.size - end)).contains(object.size)
+            else { continue }
             pieces.append((offset, object))
             end += object.size
         }
@@ -132,7 +132,7 @@ package final class S3AssetStorage: AssetStorage {
 
     package func received(_ asset: CloudAsset, owner: String, by user: String?) async throws(CloudError) -> Int64 {
         try asset.check()
-        return Self.count(try await pieces(key(ofUpload: asset.digest, owner: owner, by: user)), of: asset)
+        return Self.count(try await pieces(key(ofUpload: asset.digest, owner: owner, by: user), of: asset), of: asset)
     }
 
     package func add(
@@ -143,7 +143,7 @@ package final class S3AssetStorage: AssetStorage {
         await uploads.lock(upload)
         defer { uploads.unlock(upload) }
         let isWhole = offset == 0 && Int64(piece.count) == asset.size
-        let before = isWhole ? [] : try await pieces(upload)
+        let before = isWhole ? [] : try await pieces(upload, of: asset)
         let there = Self.count(before, of: asset)
         let piece = try UploadPiece.rest(of: piece, at: offset, behind: there, of: asset)
         if isWhole {
@@ -167,7 +167,7 @@ package final class S3AssetStorage: AssetStorage {
 
     /// Puts the pieces of an upload together.
     private func assemble(_ asset: CloudAsset, _ owner: String, _ upload: String) async throws(CloudError) {
-        let pieces = try await pieces(upload)
+        let pieces = try await pieces(upload, of: asset)
         guard pieces.reduce(0, { $0 + $1.object.size }) == asset.size else {
             throw UploadPiece.overtaken
         }

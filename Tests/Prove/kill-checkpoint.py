@@ -3,13 +3,15 @@
 
 A writer that is killed leaves a store with a long log. On a copy of it a process saves once, says so, and begins a checkpoint, in which it is
 killed with SIGKILL, at a moment drawn from the length of one that nobody disturbed. Then a reader must see each save whole, the last one
-among them, and `tidemark verify` must find nothing. The same copy goes on so until a checkpoint comes to its end.
+among them, and `tidemark verify` must find nothing in a copy. The same store goes on so until a checkpoint comes to its end. Some kills must
+have come while a part of the log was moved: else the proof says that it has shown nothing.
 """
 
 import json
 import os
 import pathlib
 import shutil
+import signal
 import tempfile
 import time
 
@@ -40,8 +42,9 @@ def main():
         writer.kill()
         writer.communicate()
         log = os.path.getsize(template / "private.sqlite-wal")
-        if log < options.records * 100:
-            fail(f"the log has {log:,} bytes alone: there is nothing to move")
+        # A longer one is moved as it is saved.
+        if not options.records * 100 < log < 60 << 20:
+            fail(f"the log has {log:,} bytes, which is too little or too much: choose other --records")
         shutil.copytree(template, folder / "undisturbed")
         process, _ = begun(options, folder / "undisturbed", "--checkpoints")
         began = time.monotonic()
@@ -54,24 +57,30 @@ def main():
         while kills < options.kills:
             container = folder / f"killed-{stores}"
             shutil.copytree(template, container)
-            ended = False
+            ended, size = False, os.path.getsize(container / "private.sqlite")
             while not ended:
                 process, acknowledged = begun(options, container, "--checkpoints")
                 time.sleep(length * moments.uniform(0, 1))
                 process.kill()
                 process.communicate()
+                if process.returncode not in (0, -signal.SIGKILL):
+                    fail(f"the checkpoint ended by itself with {process.returncode} (seed {seed})")
                 ended = process.returncode == 0
                 kills += not ended
-                pages = os.path.getsize(container / "private.sqlite")
-                within += not ended and pages != os.path.getsize(template / "private.sqlite") and (container / "private.sqlite-wal").stat().st_size >= log
+                size, moved = os.path.getsize(container / "private.sqlite"), size
+                within += not ended and size != moved and os.path.getsize(container / "private.sqlite-wal") >= log
                 found = json.loads(killing.finish([options.probe, "read", container]))
                 if found["problems"] or found["rows"] != acknowledged:
                     fail(f"after a kill at save {acknowledged}: {found} (seed {seed})")
+                shutil.copytree(container, folder / "copy")
+                killing.finish([options.tidemark, "verify", folder / "copy"])
+                shutil.rmtree(folder / "copy")
                 if kills >= options.kills:
                     break
-            killing.finish([options.tidemark, "verify", container])
             stores += 1
             shutil.rmtree(container)
+        if not within:
+            fail(f"none of {kills} kills came while the log was moved (seed {seed})")
         print(f"{kills} kills, {within} of them with a part of the log moved, {stores} stores: each save was there, and verify found nothing")
 
 

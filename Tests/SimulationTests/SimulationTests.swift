@@ -16,7 +16,7 @@ enum SimulationRuns {
 /// variables is set, as `make prove-simulate` does: `TIDEMARK_SIMULATION_RUNS` says how many (as many as there are fixed ones),
 /// `TIDEMARK_SIMULATION_FIRST` from which on (any), and `TIDEMARK_SIMULATION_FEATURES` (names of `SimulationPlan.Feature` with commas) that
 /// only those count which have one of them. With `TIDEMARK_PROGRESS` a process goes on behind the runs that an earlier one has done; it begins
-/// again with the first that failed. `TIDEMARK_SIMULATION_SEED` runs one seed and prints what happened; with
+/// again before the first that failed. `TIDEMARK_SIMULATION_SEED` runs one seed and prints what happened; with
 /// `TIDEMARK_SIMULATION_RECORD`, the name of a record, it also prints each device's row of that record whenever the row has changed.
 @Suite(.timeLimit(.minutes(SimulationRuns.minutes))) struct SimulationTests {
     /// Each feature and each policy is in one of them. Those with six digits and more have failed once.

@@ -228,6 +228,73 @@ package struct AssetStorageContract: Sendable, CustomStringConvertible {
             _ = try await storage.add(content[20_000...], to: asset, at: 20_000, owner: owner, by: nil)
             try requireEqual(try await storage.piece(of: asset, from: 0, count: 50_000, owner: owner), content, "the content")
         },
+        AssetStorageContract("equal uploads to two servers at once become the content") { subject in
+            let storages = [try subject.storage(), try subject.storage()]
+            for number in 0..<8 {
+                let content = content(90_000, UInt64(100 + number))
+                let asset = AssetDigest.asset(of: content)
+                let wrong = await withTaskGroup(of: String?.self) { group in
+                    for sender in 0..<4 {
+                        group.addTask {
+                            // As a device does that begins again where the cloud is.
+                            for _ in 0..<20 where !storages[0].has(asset, owner: owner) {
+                                do throws(CloudError) {
+                                    var offset = try await storages[sender % 2].received(asset, owner: owner)
+                                    while offset < asset.size {
+                                        let end = min(offset + 30_000, asset.size)
+                                        let piece = content[Int(offset)..<Int(end)]
+                                        let answer = try await storages[sender % 2].add(
+                                            piece, to: asset, at: offset, owner: owner, by: nil)
+                                        if answer.isWhole { break }
+                                        if answer.received < end { return "\(answer.received) received of \(end)" }
+                                        offset = answer.received
+                                    }
+                                } catch {
+                                    // Another one was faster.
+                                    guard [.serviceUnavailable, .invalidArguments].contains(error.code) else { return "\(error)" }
+                                }
+                            }
+                            return nil
+                        }
+                    }
+                    return await group.reduce(into: [String]()) { if let wrong = $1 { $0.append(wrong) } }
+                }
+                try requireEqual(wrong, [], "of four that send the same")
+                for storage in storages {
+                    try requireEqual(
+                        try await storage.piece(of: asset, from: 0, count: 90_000, owner: owner), content, "the content")
+                }
+            }
+        },
+        AssetStorageContract("a content that comes whole counts, whatever has come before") { subject in
+            let storage = try subject.storage()
+            let content = content(1000, 20)
+            let asset = AssetDigest.asset(of: content)
+            _ = try await storage.add(Data(count: 400), to: asset, at: 0, owner: owner, by: nil)
+            let answer = try await storage.add(content, to: asset, at: 0, owner: owner, by: nil)
+            try require(answer.isWhole && answer.received == 1000, "it is whole")
+            try requireEqual(try await storage.piece(of: asset, from: 0, count: 1000, owner: owner), content, "the content")
+        },
+        AssetStorageContract("what was sent of a larger asset of the same digest is in nobody's way") { subject in
+            let storage = try subject.storage()
+            let content = content(1000, 21)
+            let asset = AssetDigest.asset(of: content)
+            let larger = CloudAsset(digest: asset.digest, size: 5000)
+            for offset in stride(from: 0, to: 2000, by: 500) {
+                _ = try await storage.add(Data(count: 500), to: larger, at: Int64(offset), owner: owner, by: nil)
+            }
+            // The beginning is not its own, so the first whole is refused, and the next one taken.
+            for attempt in 0..<3 where !storage.has(asset, owner: owner) {
+                try require(attempt < 2, "it is never whole")
+                do throws(CloudError) {
+                    let offset = try await storage.received(asset, owner: owner)
+                    _ = try await storage.add(content[Int(offset)...], to: asset, at: offset, owner: owner, by: nil)
+                } catch {
+                    try requireEqual(error.code.rawValue, CloudError.Code.assetNotAvailable.rawValue, "the first attempt")
+                }
+            }
+            try requireEqual(try await storage.piece(of: asset, from: 0, count: 1000, owner: owner), content, "the content")
+        },
         AssetStorageContract("nobody goes on with what another user has begun") { subject in
             let storage = try subject.storage()
             let content = content(1000, 13)

@@ -3,8 +3,8 @@ import Foundation
 /// How far a series of seeded runs has come, for proofs that take long.
 ///
 /// The seed of the first run is that of ``Randomness``, or a given one; those of the others follow it. Where `TIDEMARK_PROGRESS` names a folder, a file in
-/// it keeps the seed and how many runs are done, and the next process goes on behind them. A `TIDEMARK_SEED` that is a number and another one
-/// begins anew.
+/// it keeps the seed and how many runs are done, and the next process goes on behind them. Another seed that
+/// somebody has chosen begins anew.
 public struct RunProgress: Sendable {
     public let seed: UInt64
     /// Runs that an earlier process has done.

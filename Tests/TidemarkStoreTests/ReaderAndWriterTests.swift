@@ -204,13 +204,16 @@ import TidemarkModel
         #expect(try reader.count(type: "Destination") == 5004)
     }
 
-    @Test func `a read that finds the store locked names the store`() throws {
+    @Test func `a read that finds the store locked names the store`() async throws {
         let scratch = try Scratch()
         try save(scratch, 1)
         let locked = DatabaseError(resultCode: .SQLITE_BUSY, message: "database is locked")
         let error = #expect(throws: StoreError.self) { try scratch.reader().read { _ in throw locked } }
         #expect(error?.code == .busy && error?.recovery == .retry)
         #expect(error?.message.contains(scratch.container.path) == true, "\(error?.message ?? "")")
+        let source = RecordSource(try scratch.reader())
+        let other = await #expect(throws: StoreError.self) { try await source.read { _ in throw locked } }
+        #expect(other?.code == .busy && other?.message == error?.message)
     }
 
     @Test func `with an index that nobody kept up a read holds the writer's checkpoint off`() throws {

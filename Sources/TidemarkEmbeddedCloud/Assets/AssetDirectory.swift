@@ -127,7 +127,12 @@ actor AssetDirectory: AssetStorage {
             guard lstat(part.path, &named) == 0, named.st_ino == own.st_ino else {
                 throw UploadPiece.overtaken
             }
-            let there = Int64(try file.seekToEnd())
+            var there = Int64(try file.seekToEnd())
+            if offset == 0, Int64(piece.count) == asset.size, there > 0 {
+                // What comes whole does not depend on what came before it.
+                try file.truncate(atOffset: 0)
+                there = 0
+            }
             let piece = try UploadPiece.rest(of: piece, at: offset, behind: there, of: asset)
             do {
                 guard try append(piece, to: asset, file, part, there) else { return (there + Int64(piece.count), false) }
@@ -221,7 +226,8 @@ actor AssetDirectory: AssetStorage {
         unlink(file.path)
     }
 
-    // What has come is hashed as it comes, where one process takes in all of it.
+    // What has come is hashed as it comes, where one process takes in all of it. Of a directory that servers share all bytes are hashed at the
+    // end: another server may have written some of them, or removed the file, whose number the next one may have.
 
     /// A content on its way, hashed as far as it has come.
     private final class Arrival {
@@ -244,6 +250,7 @@ actor AssetDirectory: AssetStorage {
 
     /// What is known of a file that has so many bytes; `nil` when another process has written some of them.
     private func arrival(of part: URL, _ descriptor: Int32, _ there: Int64) throws -> Arrival? {
+        guard shared == nil else { return nil }
         var status = stat()
         guard fstat(descriptor, &status) == 0 else { throw failure("look at", part) }
         let file = UInt64(status.st_ino)

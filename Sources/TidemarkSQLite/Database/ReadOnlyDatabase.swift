@@ -72,7 +72,7 @@ package enum ReadOnlyDatabase {
     /// name neither them nor a remedy. Any other error comes back as it is.
     package static func fileError(_ error: any Error, path: String) -> any Error {
         guard let error = error as? DatabaseError,
-            isVoid(error) || [.SQLITE_BUSY, .SQLITE_CANTOPEN, .SQLITE_MISUSE].contains(error.resultCode)
+            isVoid(error) || [.SQLITE_BUSY, .SQLITE_CANTOPEN, .SQLITE_IOERR, .SQLITE_MISUSE].contains(error.resultCode)
         else { return error }
         return StoreError(error, doing: "read \(path)")
     }

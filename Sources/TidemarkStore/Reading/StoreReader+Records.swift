@@ -88,7 +88,7 @@ extension StoreReader {
                 let columns =
                     ["_id", "_key", "_version"] + type.fields.map { "\"\($0.column)\"" } + (checksDigests ? ["_digest"] : [])
                 let count = type.fields.count
-                try query.forEachRow(db, type: type, columns: columns) { row, statement in
+                try query.forEachRow(db, of: container.store(scope).path, type: type, columns: columns) { row, statement in
                     let isIntact = !checksDigests || type.digest.isIntact(statement, key: 1, digest: count + 3, fields: 3)
                     let record = try StoredRecord(row, type: type, isIntact: isIntact)
                     hasBegun = true
@@ -109,7 +109,11 @@ extension StoreReader {
 
 extension RecordQuery {
     /// Calls `body` for each row that it matches, one at a time, with the statement that stands at it.
-    func forEachRow(_ db: Database, type: StoredType, columns: [String], _ body: (Row, Statement) throws -> Void) throws {
+    ///
+    /// - Parameter path: The store's, for messages.
+    func forEachRow(
+        _ db: Database, of path: String, type: StoredType, columns: [String], _ body: (Row, Statement) throws -> Void
+    ) throws {
         // What has arguments was made of a predicate, which has checked a user's part.
         if let condition, arguments.isEmpty { try type.check(condition: condition) }
         try prepare?(db)
@@ -118,20 +122,20 @@ extension RecordQuery {
         do {
             rows = try Row.fetchCursor(db, sql: sql, arguments: arguments)
         } catch {
-            throw failure(error)
+            throw failure(error, path)
         }
-        while let row = try next(of: rows) { try body(row, rows._statement) }
+        while let row = try next(of: rows, path) { try body(row, rows._statement) }
     }
 
-    private func next(of rows: RowCursor) throws(StoreError) -> Row? {
+    private func next(of rows: RowCursor, _ path: String) throws(StoreError) -> Row? {
         do {
             return try rows.next()
         } catch {
-            throw failure(error)
+            throw failure(error, path)
         }
     }
 
-    private func failure(_ error: any Error) -> StoreError {
+    private func failure(_ error: any Error, _ path: String) -> StoreError {
         if let condition, let error = error as? DatabaseError, !ReadOnlyDatabase.isVoid(error),
             ![.SQLITE_CORRUPT, .SQLITE_IOERR, .SQLITE_BUSY].contains(error.resultCode)
         {
@@ -140,7 +144,7 @@ extension RecordQuery {
             if let end = reason.range(of: "\n)") { reason = "\(reason[..<end.lowerBound])\" (is a quote or a parenthesis open?)" }
             return StoreError(.sql, "the condition '\(condition)' can't be used: \(reason)")
         }
-        return StoreError(error, doing: "read the records")
+        return StoreError(error, doing: "read the records of \(path)")
     }
 
     private func sql(_ type: StoredType, columns: [String]) throws -> String {

@@ -1,3 +1,4 @@
+import Foundation
 import GRDB
 package import TidemarkModel
 import TidemarkSQLite
@@ -103,7 +104,8 @@ extension StoreTransaction {
     fileprivate func match(_ query: RecordQuery) throws -> (StoredType, rows: [MatchedRow]) {
         let type = try knownType(named: query.type)
         var rows: [MatchedRow] = []
-        try query.forEachRow(db, type: type, columns: ["_id", "_key", "_zone"]) { row, _ in
+        let path = connection.container.store(connection.scope).path
+        try query.forEachRow(db, of: path, type: type, columns: ["_id", "_key", "_zone"]) { row, _ in
             guard let key = RecordKey.fromDatabaseValue(row[1]) else {
                 throw StoreError(
                     .corrupt, "the row \(row[0] as DatabaseValue) of the table \(type.table) has no key that can be one")

@@ -120,8 +120,9 @@ actor AssetTransfer {
             throw CloudError(
                 .assetNotAvailable, "the cloud says that it has \(offset) bytes of the asset, which has \(asset.size)")
         }
-        var (there, hasAsked) = (offset, false)
-        repeat {
+        // How often the cloud may be asked once more how far it is.
+        var (there, questions) = (offset, 3)
+        while true {
             try handle.seek(toOffset: UInt64(there))
             let most = min(pieceMost, max(1, limits.bytesPerAssetPiece))
             let piece = try handle.read(upToCount: most) ?? Data()
@@ -133,12 +134,14 @@ actor AssetTransfer {
             do {
                 there = try await database.upload(piece, of: asset, at: there, in: zone)
             } catch {
-                if error.code == .invalidArguments, !hasAsked {
-                    // Another request may have taken the upload back since the cloud was asked.
-                    hasAsked = true
-                    guard let now = try await database.missingAssets([asset], in: zone)[asset] else { return }
-                    guard now != before, (0...asset.size).contains(now) else { throw error }
-                    there = now
+                if error.code == .invalidArguments, questions > 0 {
+                    // The upload may have been removed, or become shorter, since the cloud was asked.
+                    questions -= 1
+                    let missing = try await database.missingAssets([asset], in: zone)
+                    there = missing[asset] ?? asset.size
+                    guard (0...asset.size).contains(there) else { throw error }
+                    await progress(there - before)
+                    if missing[asset] == nil { return }
                     continue
                 }
                 guard error.code == .limitExceeded, piece.count > Self.pieceLeast else { throw error }
@@ -151,7 +154,8 @@ actor AssetTransfer {
                     .assetNotAvailable, "the cloud has \(there) bytes of the asset after \(piece.count) at \(before)")
             }
             await progress(there - before)
-        } while there < asset.size
+            if there == asset.size { return }
+        }
     }
 
     /// Whether an error is about a single asset, and says nothing of others.
