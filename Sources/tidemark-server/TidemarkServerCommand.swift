@@ -191,8 +191,18 @@ struct TidemarkServerCommand: AsyncParsableCommand {
         // The loggers of other modules, as that of the cloud, write the same lines.
         LoggingSystem.bootstrap { _ in LogfmtHandler(level: level) }
         let logger = Logger(label: "tidemark-server")
+        var temporary: TemporaryFolder?
+        do throws(ServerError) {
+            try checkData()
+            if data == nil { temporary = try TemporaryFolder("tidemark-server") }
+        } catch {
+            Self.tell(error.message)
+            throw ExitCode(error.exitStatus)
+        }
+        defer { temporary?.remove() }
+        let directory = temporary?.url ?? URL(fileURLWithPath: data ?? "", isDirectory: true)
         var configuration = ServerConfiguration(
-            directory: folder, host: host, port: port,
+            directory: directory, host: host, port: port,
             tls: tlsCert.flatMap { cert in tlsKey.map { ServerConfiguration.TLS(certificateChain: cert, privateKey: $0) } },
             portFile: portFile, publicURL: publicURL.map { $0.hasSuffix("/") ? String($0.dropLast()) : $0 },
             trustsProxy: trustProxy, limits: limits.limits, logLevel: level)
@@ -200,7 +210,6 @@ struct TidemarkServerCommand: AsyncParsableCommand {
         let address = publicURL ?? "\(tlsCert == nil ? "http" : "https")://\(host.contains(":") ? "[\(host)]" : host)"
         let (isPublic, prints) = (publicURL != nil, json)
         do {
-            try checkData()
             configuration.metricsToken = try metricsToken()
             configuration.mail = try mail.server()
             configuration.identityProvider = try identity.provider()
@@ -220,9 +229,6 @@ struct TidemarkServerCommand: AsyncParsableCommand {
                 } else {
                     try CloudServer(configuration, logger: logger, onListening: listening)
                 }
-            // Nobody needs the folder of a process that has ended; the system empties the place of one that can't be removed.
-            let leftover = data == nil ? folder : nil
-            defer { if let leftover { try? FileManager.default.removeItem(at: leftover) } }
             try await server.runUntilSignalled()
         } catch let error as ServerError {
             Self.tell(error.message)
@@ -244,12 +250,6 @@ struct TidemarkServerCommand: AsyncParsableCommand {
             )
         }
         return token
-    }
-
-    /// The directory of the cloud, or a folder for uploads.
-    private var folder: URL {
-        data.map { URL(fileURLWithPath: $0, isDirectory: true) }
-            ?? FileManager.default.temporaryDirectory.appendingPathComponent("tidemark-server-\(getpid())", isDirectory: true)
     }
 
     private func checkData() throws(ServerError) {

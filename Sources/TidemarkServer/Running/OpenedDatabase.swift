@@ -19,6 +19,12 @@ package struct OpenedDatabase: Sendable {
     let warnings: [String]
     /// Whether the database held no cloud.
     package let isNew: Bool
+    private let temporaries = Temporaries()
+
+    /// Folders that go with it.
+    private final class Temporaries: Sendable {
+        let folders = LockedValue<[TemporaryFolder]>([])
+    }
 
     /// Opens a database for a program that administers, and brings its tables to their newest version. A bucket is asked when a content of it is
     /// needed.
@@ -97,15 +103,19 @@ package struct OpenedDatabase: Sendable {
         )
     }
 
-    /// Makes the cloud and its credential store, for a program that serves nobody.
+    /// Makes the cloud and its credential store, for a program that serves nobody, with a folder that ``close()`` removes.
     package func administered() throws -> (cloud: EmbeddedCloud, credentials: CredentialStore) {
-        let folder = FileManager.default.temporaryDirectory.appendingPathComponent(
-            "tidemark-admin-\(getpid())", isDirectory: true)
-        return (EmbeddedCloud(in: backend, folder: folder), try CredentialStore(credentials))
+        let folder = try TemporaryFolder("tidemark-admin")
+        temporaries.folders.withLock { $0.append(folder) }
+        return (EmbeddedCloud(in: backend, folder: folder.url), try CredentialStore(credentials))
     }
 
     /// Lets go of it.
     package func close() async {
+        temporaries.folders.withLock { folders in
+            for folder in folders { folder.remove() }
+            folders = []
+        }
         await listener.close()
         await database.close()
     }
