@@ -4,7 +4,7 @@ import Testing
 import TidemarkServer
 
 /// Goal: a server's uploads lie where nobody else reads or replaces them, and what killed servers leave goes. Method: folders made beside others.
-@Suite struct TemporaryFolderTests {
+@Suite(.timeLimit(.minutes(30))) struct TemporaryFolderTests {
     private let scratch = try! Scratch()
 
     private func folder(_ name: String, hasLock: Bool, age: TimeInterval) throws -> URL {
