@@ -114,8 +114,8 @@ package final class S3AssetStorage: AssetStorage {
         var (pieces, end): ([(offset: Int64, object: S3Object)], Int64) = ([], 0)
         for object in try await client.list(upload) {
             // A piece that another one has replaced lies before the end; one beyond the size belongs to an asset that was said to be larger.
-            guard let offset = Int64(object.key.dropFirst(upload.count), radix: 16), offset == end,
-                (1...max(1, asset.size - end)).contains(object.size)
+            guard let offset = Int64(object.key.dropFirst(upload.count), radix: 16), offset == end, object.size > 0,
+                object.size <= asset.size - end
             else { continue }
             pieces.append((offset, object))
             end += object.size

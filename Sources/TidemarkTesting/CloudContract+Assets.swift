@@ -27,7 +27,7 @@ extension CloudContract {
             try equal(try await database.missingAssets([asset], in: zone), [asset: 0])
             try equal(try await database.upload(content[0..<300_000], of: asset, at: 0, in: zone), 300_000)
             try equal(try await database.missingAssets([asset], in: zone), [asset: 300_000])
-            // What comes again does not count twice.
+            // A repeated piece does not count twice.
             try equal(try await database.upload(content[0..<300_000], of: asset, at: 0, in: zone), 300_000)
             try equal(try await database.upload(content[100_000..<200_000], of: asset, at: 100_000, in: zone), 300_000)
             try equal(try await database.upload(content[200_000..<350_000], of: asset, at: 200_000, in: zone), 350_000)

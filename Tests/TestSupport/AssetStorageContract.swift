@@ -280,8 +280,8 @@ package struct AssetStorageContract: Sendable, CustomStringConvertible {
             let content = content(1000, 21)
             let asset = AssetDigest.asset(of: content)
             let larger = CloudAsset(digest: asset.digest, size: 5000)
-            for offset in stride(from: 0, to: 2000, by: 500) {
-                _ = try await storage.add(Data(count: 500), to: larger, at: Int64(offset), owner: owner, by: nil)
+            for (offset, count) in [(0, 500), (500, 500), (1000, 1), (1001, 999)] {
+                _ = try await storage.add(Data(count: count), to: larger, at: Int64(offset), owner: owner, by: nil)
             }
             // The beginning is not its own, so the first whole is refused, and the next one taken.
             for attempt in 0..<3 where !storage.has(asset, owner: owner) {

@@ -1,7 +1,7 @@
 package import Foundation
 package import TidemarkCloud
 
-/// What the storages of assets do with a piece of an upload that comes late, or once more.
+/// How asset storages treat a piece of an upload that arrives late or twice.
 package enum UploadPiece {
     /// Returns what a piece adds to an upload: its bytes behind those that are there.
     ///

@@ -129,7 +129,7 @@ actor AssetDirectory: AssetStorage {
             }
             var there = Int64(try file.seekToEnd())
             if offset == 0, Int64(piece.count) == asset.size, there > 0 {
-                // What comes whole does not depend on what came before it.
+                // A whole content replaces the pieces of an earlier attempt.
                 try file.truncate(atOffset: 0)
                 there = 0
             }
@@ -226,8 +226,8 @@ actor AssetDirectory: AssetStorage {
         unlink(file.path)
     }
 
-    // What has come is hashed as it comes, where one process takes in all of it. Of a directory that servers share all bytes are hashed at the
-    // end: another server may have written some of them, or removed the file, whose number the next one may have.
+    // Pieces are hashed as they arrive, where one process receives all of them. In a directory that servers share, the whole file is hashed at
+    // the end: another server may have written some of the bytes, or removed the file, and a new file may have its inode number.
 
     /// A content on its way, hashed as far as it has come.
     private final class Arrival {

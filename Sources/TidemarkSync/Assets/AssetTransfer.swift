@@ -120,7 +120,7 @@ actor AssetTransfer {
             throw CloudError(
                 .assetNotAvailable, "the cloud says that it has \(offset) bytes of the asset, which has \(asset.size)")
         }
-        // How often the cloud may be asked once more how far it is.
+        // The number of times that the device may ask again how many bytes the cloud has.
         var (there, questions) = (offset, 3)
         while true {
             try handle.seek(toOffset: UInt64(there))
