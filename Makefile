@@ -320,6 +320,12 @@ prove-simulate: deps ## Simulates devices that fail, die and edit at once, in a 
 		swift test $(RELEASE) --skip-build --filter SimulationTests
 	rm -rf .build/proofs/simulate-$(VERSION_OF_SOURCES)
 
+.PHONY: prove-threads
+prove-threads: deps ## Passes the tests under the thread sanitizer, FILTER (parts of their names); the build is apart, in .build/threads
+	swift build --sanitize thread --build-tests --scratch-path .build/threads
+	TSAN_OPTIONS="suppressions=$(CURDIR)/Tests/threads.supp halt_on_error=0 second_deadlock_stack=1 history_size=4" \
+		swift test --skip-build --sanitize thread --scratch-path .build/threads $(if $(FILTER),--filter '$(FILTER)')
+
 .PHONY: format
 format: ## Formats the Swift and C sources in place
 	swift format --in-place --recursive --parallel --configuration .swift-format Sources Tests Examples Package.swift

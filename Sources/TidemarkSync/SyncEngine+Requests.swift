@@ -32,15 +32,8 @@ extension SyncEngine {
         }
         limits = try await database.limits().bounded
         let zones = try await database.zones()
-        for zoneSync in try await changedZoneSyncs()
-        where !zoneSync.isDefault || zones.contains(where: { $0.zoneName == configuration.zoneName }) {
-            var isComplete = false
-            while !isComplete {
-                let outcome = try await zoneSync.imports.step(limits: limits, looksAhead: environment.looksAhead) { _ in }
-                if let error = outcome.error, try await !isGone(zoneSync, error) { throw error }
-                isComplete = outcome.error != nil || !outcome.moreComing
-            }
-        }
+        let hasDefault = zones.contains { $0.zoneName == configuration.zoneName }
+        try await fetchRounds { !$0.isDefault || hasDefault }
     }
 
     /// Resolves conflicts that the merge policy left to a person.

@@ -149,6 +149,8 @@ extension SyncEngine {
             noRoom = records >= Self.bulk ? await quotaFailure(bytes) : nil
         }
         let outcome = try await nextBatch(hasRoom: noRoom == nil)
+        // What was sent, or looked up, may have met a record that has moved.
+        if await store.needsImportRound { machine.wantImport() }
         if noRoom != nil, !outcome.didWork, outcome.error == nil {
             // Deletions have gone, and may have made room.
             noRoom = await quotaFailure(try await store.pendingBytes())

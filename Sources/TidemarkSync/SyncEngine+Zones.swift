@@ -13,6 +13,8 @@ extension SyncEngine {
     ///
     func nextPage(looksAhead: Bool) async throws -> ImportScheduler.Outcome {
         if !machine.knowsChangedZones {
+            machine.willAskForChangedZones()
+            try await store.beginImportRound()
             do throws(CloudError) {
                 try await findChangedZones()
                 machine.noteChangedZones(areKnown: true)
@@ -26,7 +28,7 @@ extension SyncEngine {
         guard !waiting.isEmpty else {
             machine.noteChangedZones(areKnown: false)
             var outcome = ImportScheduler.Outcome()
-            outcome.leavesExports = try await resolveRelationships()
+            try await endRound(&outcome)
             return outcome
         }
         let zoneSync = waiting.removeFirst()
@@ -40,7 +42,7 @@ extension SyncEngine {
         } else if !outcome.moreComing {
             if waiting.isEmpty {
                 machine.noteChangedZones(areKnown: false)
-                if try await resolveRelationships() { outcome.leavesExports = true }
+                try await endRound(&outcome)
             } else {
                 outcome.moreComing = true
             }
@@ -48,14 +50,42 @@ extension SyncEngine {
         return outcome
     }
 
-    /// Keeps the relationships of what has come. All zones have been fetched to their ends: a record that has moved from one to another is in
-    /// the other by now. Returns whether there may be something to send.
-    private func resolveRelationships() async throws -> Bool {
-        var leavesExports = false
+    /// Ends a round: all zones have been fetched to their ends, and a record that had moved from one to another when the round began is in the
+    /// other by now. Applies the deletions of those that have not, and keeps the relationships of what has come.
+    private func endRound(_ outcome: inout ImportScheduler.Outcome) async throws {
+        try await endAwaitedMoves(&outcome)
         for zoneSync in try await zoneSyncs.all() {
-            if try await store.resolveRelationships(zone: zoneSync.zone.id) { leavesExports = true }
+            if try await store.resolveRelationships(zone: zoneSync.zone.id) { outcome.leavesExports = true }
         }
-        return leavesExports
+        if await store.needsImportRound { machine.wantImport() }
+    }
+
+    private func endAwaitedMoves(_ outcome: inout ImportScheduler.Outcome) async throws {
+        for zoneSync in try await zoneSyncs.all() {
+            guard let ended = try await zoneSync.resolver.endAwaitedMoves() else { continue }
+            outcome.records += ended.counts.inserted + ended.counts.updated + ended.counts.deleted
+            outcome.conflicts += ended.conflicts.count
+            if ended.leavesExports { outcome.leavesExports = true }
+        }
+    }
+
+    /// Fetches all zones that have changed, once, or until nothing waits for another round.
+    ///
+    /// - Parameter isFetched: Whether a zone is there to be fetched.
+    func fetchRounds(where isFetched: (ZoneSync) -> Bool) async throws {
+        repeat {
+            try await store.beginImportRound()
+            for zoneSync in try await changedZoneSyncs() where isFetched(zoneSync) {
+                var isComplete = false
+                while !isComplete {
+                    let outcome = try await zoneSync.imports.step(limits: limits, looksAhead: environment.looksAhead) { _ in }
+                    if let error = outcome.error, try await !isGone(zoneSync, error) { throw error }
+                    isComplete = outcome.error != nil || !outcome.moreComing
+                }
+            }
+            var outcome = ImportScheduler.Outcome()
+            try await endAwaitedMoves(&outcome)
+        } while await store.needsImportRound
     }
 
     /// Whether an error says that a zone is gone: its participant has left it, or its owner has deleted it or stopped sharing it. Then the

@@ -32,6 +32,8 @@ struct SyncMachine: Hashable, Sendable {
     private var lastWasImport = false
     /// Whether the zones that have changed are known, in this round of imports.
     private(set) var knowsChangedZones = false
+    /// Whether the cloud has reported a change, or may have one, since it was asked last which zones have changed.
+    private var changedSinceAsked = false
     /// Whether the cloud could not be reached the last time, and did not say for how long.
     private(set) var isUnreached = false
     /// How many batches in a row have sent nothing.
@@ -156,8 +158,11 @@ struct SyncMachine: Hashable, Sendable {
     /// A round of imports begins with the zones that have changed, and ends when they are fetched, or when one of them fails.
     mutating func noteChangedZones(areKnown: Bool) { knowsChangedZones = areKnown }
 
+    /// Notes that the cloud is about to be asked which zones have changed. What it reports from now on takes another round.
+    mutating func willAskForChangedZones() { changedSinceAsked = false }
+
     /// Notes that the cloud has changed, or may have.
-    mutating func wantImport() { importIsWanted = true }
+    mutating func wantImport() { (importIsWanted, changedSinceAsked) = (true, true) }
 
     /// The number of failures since the last success.
     var failures: Int { setUpBackoff.failures + importBackoff.failures + exportBackoff.failures }
@@ -187,7 +192,7 @@ struct SyncMachine: Hashable, Sendable {
     mutating func imported(moreComing: Bool) {
         importBackoff.succeed()
         endRenewals(of: .import)
-        importIsWanted = moreComing
+        importIsWanted = moreComing || changedSinceAsked
         lastWasImport = true
     }
 

@@ -56,29 +56,30 @@ struct PostgresSimulationTests {
     @Test func `devices that fail, die and edit at once end with equal stores over PostgreSQL too`() async throws {
         let template = try ContainerTemplate(devices: 3)
         defer { template.remove() }
-        let (database, seeds, begin) = (try await Self.database(), Self.chosen, ContinuousClock.now)
-        let failed = await withTaskGroup(of: (UInt64, [String]).self) { group in
-            var (failed, running): ([(UInt64, [String])], Int) = ([], 0)
-            for seed in seeds {
-                if running >= 2, let (seed, failures) = await group.next(), !failures.isEmpty { failed.append((seed, failures)) }
-                running += 1
-                group.addTask {
-                    let outcome = await Simulation.run(seed, template: template) {
-                        try await PostgresCloudStorage(database, container: "simulation\(seed)", environment: .development)
-                    }
-                    return (seed, outcome.failures)
-                }
+        let database = try await Self.database()
+        try await SimulationRuns.run(Self.chosen, nil, "simulations over PostgreSQL", Self.again) { seed in
+            await Simulation.run(seed, template: template) {
+                try await PostgresCloudStorage(database, container: "simulation\(seed)", environment: .development)
             }
-            for await (seed, failures) in group where !failures.isEmpty { failed.append((seed, failures)) }
-            return failed
         }
-        let seconds = Int((ContinuousClock.now - begin) / .seconds(1))
-        print("\(seeds.count) simulations over PostgreSQL from seed \(seeds.first ?? 0) in \(seconds) s, \(failed.count) failed")
-        for (seed, failures) in failed.prefix(20) {
-            Issue.record(
-                """
-                TIDEMARK_SIMULATION_FIRST=\(seed) TIDEMARK_SIMULATION_POSTGRES_RUNS=1: \(failures.joined(separator: "; "))
-                """)
+    }
+
+    @Test func `devices of several people end with what each sees over PostgreSQL too, whichever server they use`() async throws {
+        let template = try SharingSimulation.template()
+        defer { template.remove() }
+        let database = try await Self.database()
+        let count = Self.count ?? SharingSimulationTests.seeds.count
+        let first = Self.first ?? UInt64.random(in: 1...UInt64(UInt32.max))
+        let seeds = Self.count == nil ? SharingSimulationTests.seeds : (0..<UInt64(count)).map { first + $0 }
+        try await SimulationRuns.run(seeds, nil, "sharing simulations over PostgreSQL", Self.again) { seed in
+            await SharingSimulation.run(seed, template: template) {
+                try await PostgresCloudStorage(database, container: "sharing\(seed)", environment: .development)
+            }
         }
+    }
+
+    /// What runs a seed once more.
+    private static func again(_ seed: UInt64) -> String {
+        "TIDEMARK_SIMULATION_FIRST=\(seed) TIDEMARK_SIMULATION_POSTGRES_RUNS=1"
     }
 }

@@ -16,14 +16,22 @@ final class SimulatedDevice {
     /// How far its clock is ahead.
     let lead: Int64
     private let random: RandomSource
-    private let policy: MergePolicy
+    private let manner: Manner
     private let faults: FaultPlan
-    private let ahead: SyncEnvironment.AheadOrder?
     private let connect: Connect
     private var incarnation = 0
     let account: SimulatedAccount
     /// Whose records its store has, as far as the simulation has seen; `nil`: nobody's yet.
     var owner: Int?
+
+    /// How its engine works.
+    struct Manner {
+        let policy: MergePolicy
+        /// `nil`: nothing is looked for ahead.
+        var ahead: SyncEnvironment.AheadOrder?
+        /// Of its account, or of records that others share.
+        var scope = StoreScope.private
+    }
 
     typealias Connect = (KillSwitch, FaultPlan, SimulatedAccount) -> (database: any CloudDatabase, faulty: FaultyDatabase)
 
@@ -37,10 +45,10 @@ final class SimulatedDevice {
 
     init(
         _ number: Int, in folder: URL, template: ContainerTemplate, time: VirtualTime, lead: Int64, seed: UInt64,
-        plan: SimulationPlan, connect: @escaping Connect
+        manner: Manner, connect: @escaping Connect
     ) throws {
-        (self.number, self.folder, self.time, self.lead, policy, ahead, self.connect) = (
-            number, folder, time, lead, plan.policy, plan.ahead, connect
+        (self.number, self.folder, self.time, self.lead, self.manner, self.connect) = (
+            number, folder, time, lead, manner, connect
         )
         random = RandomSource(seed)
         faults = FaultPlan(seed: seed &+ 1)
@@ -48,13 +56,12 @@ final class SimulatedDevice {
         let url = folder.appendingPathComponent("\(number)-0")
         try template.make(number, at: url)
         (container, kill, store, engine, faulty) = try Self.open(
-            url, time: time, lead: lead, random: random, policy: policy, ahead: ahead, account: account
+            url, time: time, lead: lead, random: random, manner: manner, account: account
         ) { [account] in connect($0, FaultPlan(seed: seed &+ 1, delayMax: .seconds(2)), account) }
     }
 
     private static func open(
-        _ url: URL, time: VirtualTime, lead: Int64, random: RandomSource, policy: MergePolicy,
-        ahead: SyncEnvironment.AheadOrder?, account: SimulatedAccount,
+        _ url: URL, time: VirtualTime, lead: Int64, random: RandomSource, manner: Manner, account: SimulatedAccount,
         connect: (KillSwitch) -> (database: any CloudDatabase, faulty: FaultyDatabase)
     ) throws -> (ContainerDirectory, KillSwitch, RecordStore, SyncEngine, FaultyDatabase) {
         let container = try ContainerDirectory(openingAt: url)
@@ -65,7 +72,7 @@ final class SimulatedDevice {
         }
         let (database, faulty) = connect(kill)
         var configuration = SyncConfiguration()
-        configuration.mergePolicy = { _ in policy }
+        configuration.mergePolicy = { _ in manner.policy }
         configuration.accountState = { account.switches }
         // The engine's process may die whenever it looks at the clock: before, between and within its transactions.
         var environment = SyncEnvironment(
@@ -74,11 +81,11 @@ final class SimulatedDevice {
                 return time.now + lead
             },
             sleep: { time.advance(by: Int64($0 / .microseconds(1))) }, random: { random.unit() },
-            identifier: { random.identifier() }, looksAhead: ahead != nil)
-        environment.aheadOrder = ahead ?? .beside
-        let store = try RecordStore(container: container, scope: .private, notifier: nil, now: { time.now + lead })
+            identifier: { random.identifier() }, looksAhead: manner.ahead != nil)
+        environment.aheadOrder = manner.ahead ?? .beside
+        let store = try RecordStore(container: container, scope: manner.scope, notifier: nil, now: { time.now + lead })
         let engine = try SyncEngine(
-            container: container, database: database, configuration: configuration, environment: environment,
+            container: container, scope: manner.scope, database: database, configuration: configuration, environment: environment,
             log: Logger(label: "simulation") { _ in SwiftLogNoOpLogHandler() })
         return (container, kill, store, engine, faulty)
     }
@@ -96,7 +103,7 @@ final class SimulatedDevice {
         incarnation += 1
         let rates = faultRates
         (container, kill, store, engine, faulty) = try Self.open(
-            image, time: time, lead: lead, random: random, policy: policy, ahead: ahead, account: account
+            image, time: time, lead: lead, random: random, manner: manner, account: account
         ) { connect($0, FaultPlan(seed: faults.seed &+ UInt64(incarnation) &* 1000, delayMax: .seconds(2)), account) }
         faultRates = rates
     }
@@ -116,6 +123,8 @@ final class SimulatedDevice {
         /// When its fields were edited.
         let edited: String?
         let isPending: Bool
+        /// The zone's number in the store.
+        let zone: Int64
         let values: [String: String]
     }
 
@@ -141,7 +150,8 @@ final class SimulatedDevice {
                     }
                     return StoredRow(
                         name: row["_key"], type: type[1], version: row["_version"], tag: row["_tag"], base: row["_base"],
-                        edited: row["_edited"], isPending: !(row["_pending"] as DatabaseValue).isNull, values: values)
+                        edited: row["_edited"], isPending: !(row["_pending"] as DatabaseValue).isNull, zone: row["_zone"],
+                        values: values)
                 }
             }.sorted { $0.name < $1.name }
         }

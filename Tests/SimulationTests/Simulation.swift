@@ -158,7 +158,8 @@ actor Simulation {
         for number in 0..<Self.deviceCount {
             devices.append(
                 try SimulatedDevice(
-                    number, in: folder, template: template, time: time, lead: plan.leads[number], seed: random.next(), plan: plan
+                    number, in: folder, template: template, time: time, lead: plan.leads[number], seed: random.next(),
+                    manner: SimulatedDevice.Manner(policy: plan.policy, ahead: plan.ahead)
                 ) { [unowned self] kill, faults, account in
                     let signedIn = account.number
                     let observed = ObservedDatabase(

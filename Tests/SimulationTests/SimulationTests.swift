@@ -3,12 +3,6 @@ import TestSupport
 import Testing
 import TidemarkModel
 
-/// How many seeds are run, where the environment says it, and how long they may take: a second each.
-enum SimulationRuns {
-    static let count = ProcessInfo.processInfo.environment["TIDEMARK_SIMULATION_RUNS"].flatMap(Int.init)
-    static let minutes = max(30, (count ?? 0) / 60)
-}
-
 /// Goal: whatever happens to three devices and in whichever order, they end with equal stores, and nobody's work is lost. Method: runs that
 /// follow from a seed, with a real cloud and real stores, faults, deaths and a virtual clock; checkers look at the end of each.
 ///
@@ -58,44 +52,11 @@ enum SimulationRuns {
         let (first, count) = (first ?? UInt64.random(in: 1...UInt64(UInt32.max)), runs ?? seeds.count)
         guard let features else {
             let progress = RunProgress(
-                "simulations", runs: UInt64(count), interval: OpenRuns.interval, first: first, isChosen: Self.first != nil)
+                "simulations", runs: UInt64(count), interval: SimulationRuns.interval, first: first, isChosen: Self.first != nil)
             return ((progress.begin..<UInt64(count)).map { progress.seed + $0 }, progress)
         }
         let matching = sequence(first: first) { $0 + 1 }.lazy.filter { !Simulation.plan($0).features.isDisjoint(with: features) }
         return (Array(matching.prefix(count)), nil)
-    }
-
-    /// Runs that are begun and not done, and those that failed: behind the first of them no other process may begin.
-    private struct OpenRuns {
-        static let interval: UInt64 = 100
-
-        private let progress: RunProgress?
-        private var seeds: Set<UInt64> = []
-        private var next: UInt64 = 0
-        private var noted: UInt64 = 0
-        private(set) var failed = 0
-
-        init(_ progress: RunProgress?) { self.progress = progress }
-
-        mutating func begin(_ seed: UInt64) {
-            seeds.insert(seed)
-            next = seed + 1
-        }
-
-        mutating func end(_ seed: UInt64, _ failures: [String]) throws {
-            if failures.isEmpty {
-                seeds.remove(seed)
-            } else {
-                failed += 1
-                if failed <= 20 { Issue.record("TIDEMARK_SIMULATION_SEED=\(seed): \(failures.joined(separator: "; "))") }
-            }
-            guard let progress else { return }
-            let done = (seeds.min() ?? next) - progress.seed
-            let told = seeds.isEmpty ? done : done - done % Self.interval
-            guard told > noted else { return }
-            noted = told
-            try progress.note(told)
-        }
     }
 
     @Test func `devices that fail, die and edit at once end with equal stores and lose nothing`() async throws {
@@ -107,27 +68,11 @@ enum SimulationRuns {
             #expect(outcome.failures == [], "seed \(seed)")
             return
         }
-        let begin = ContinuousClock.now
         let (seeds, progress) = Self.chosen
-        let failed = try await withThrowingTaskGroup(of: (UInt64, [String]).self) { group in
-            var (open, running) = (OpenRuns(progress), 0)
-            for seed in seeds {
-                if running >= 2, let ended = try await group.next() { try open.end(ended.0, ended.1) }
-                running += 1
-                open.begin(seed)
-                group.addTask {
-                    let isFixed = Self.seeds.contains(seed)
-                    let outcome =
-                        isFixed ? await Self.fixed.outcome(of: seed, template) : await Simulation.run(seed, template: template)
-                    return (seed, outcome.failures)
-                }
-            }
-            for try await ended in group { try open.end(ended.0, ended.1) }
-            return open.failed
+        try await SimulationRuns.run(seeds, progress, "simulations") { seed in
+            let isFixed = Self.seeds.contains(seed)
+            return isFixed ? await Self.fixed.outcome(of: seed, template) : await Simulation.run(seed, template: template)
         }
-        let seconds = (ContinuousClock.now - begin) / .seconds(1)
-        let rate = Int(Double(seeds.count) / seconds)
-        print("\(seeds.count) simulations from seed \(seeds.first ?? 0), \(rate) a second, \(failed) failed")
     }
 
     @Test func `the seeds that are always run have every feature and every conflict policy between them`() {

@@ -70,6 +70,26 @@ import TidemarkModel
         #expect(steps == [.importPage, .exportBatch, .importPage, .exportBatch])
     }
 
+    @Test func `what the cloud reports after it was asked for the changed zones takes another round`() {
+        var machine = ready()
+        machine.exported(sent: 0, didWork: false, nextTry: nil, at: 0, random: 0)
+        machine.wantImport()
+        machine.willAskForChangedZones()
+        machine.imported(moreComing: true)
+        machine.cloudNotified(at: 0)
+        machine.imported(moreComing: false)
+        #expect(machine.next(at: 0) == .importPage)
+        machine.willAskForChangedZones()
+        machine.imported(moreComing: false)
+        #expect(machine.next(at: 0) == .wait(until: nil))
+        // While it is asked, too.
+        machine.wantImport()
+        machine.willAskForChangedZones()
+        machine.wantImport()
+        machine.imported(moreComing: false)
+        #expect(machine.next(at: 0) == .importPage)
+    }
+
     @Test func `imports go on while exports wait, and exports while imports do`() {
         var machine = ready()
         machine.exportFailed(at: 0, retryAfter: .seconds(600), random: 0)

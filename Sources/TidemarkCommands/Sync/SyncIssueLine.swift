@@ -126,6 +126,7 @@ extension DeferredRecord.Reason {
         case .damaged: "the record is damaged here; it is imported when it is repaired ('tidemark verify --repair')"
         case .damagedInCloud:
             "the cloud's copy is damaged; a device that has it whole sends it again, else the cloud's administrator has to help"
+        case .move: "it was deleted in its zone; the next sync finds out whether it has moved to another one"
         case .deletion: "it was deleted in the cloud and edited here; resolve it with 'tidemark conflicts resolve'"
         }
     }

@@ -21,17 +21,19 @@ extension RecordStore {
     /// - Complexity: Without relationships O(1); else O(n) in the changes since the last call.
     package func resolveRelationships(zone: Int64 = StoreFormat.defaultZone) throws(StoreError) -> Bool {
         guard scope == .private, try hasRelationshipsToResolve(zone: zone) else { return false }
+        let lastChange = importRound.lastChange ?? .max
         let author = TransactionAuthor("relationships", origin: .save, role: .sync)
         let what = "keep the relationships of what has come"
         // Moves between zones are no part of the first transaction, which can be undone.
         let ruled: (seen: RelationshipResolution.Seen, hasWritten: Bool)? = try transact(what, author: author) { transaction in
             guard try StoreZone.isThere(transaction.db, id: zone) else { return nil }
-            let seen = try RelationshipResolution(transaction: transaction, zone: zone).applyRules()
-            return (seen, !transaction.counts.isUnchanged)
+            let resolution = RelationshipResolution(transaction: transaction, zone: zone, lastChange: lastChange)
+            return (try resolution.applyRules(), !transaction.counts.isUnchanged)
         }
         guard let ruled else { return false }
+        if ruled.seen.awaitsRound { importRound.needsAnother = true }
         let hasMoved = try transact(what, author: author) { transaction in
-            let resolution = RelationshipResolution(transaction: transaction, zone: zone)
+            let resolution = RelationshipResolution(transaction: transaction, zone: zone, lastChange: lastChange)
             try resolution.followSharedOwners(ruled.seen.changes)
             try resolution.note(ruled.seen)
             return !transaction.counts.isUnchanged
@@ -67,19 +69,28 @@ private struct RelationshipResolution {
     private static let isSaved =
         "(SELECT t.origin FROM tide_transactions t WHERE t.id = c.transaction_id) = '\(HistoryOrigin.save.rawValue)'"
 
-    init(transaction: StoreTransaction, zone: Int64) { (self.transaction, self.zone) = (transaction, zone) }
+    /// The last change when the round of imports began: what was deleted later may have moved to a zone that was fetched before.
+    private let lastChange: Int64
+
+    init(transaction: StoreTransaction, zone: Int64, lastChange: Int64) {
+        (self.transaction, self.zone, self.lastChange) = (transaction, zone, lastChange)
+    }
 
     /// What was looked at.
     struct Seen {
         var changes: Range<Int64>
         /// Whether nothing of it has to be looked at again.
         var isComplete: Bool
+        /// Whether it has to be looked at again after another round of imports.
+        var awaitsRound = false
     }
 
     /// Applies the delete rules to what has changed since the last time.
     func applyRules() throws -> Seen {
         let changes = (try SyncState(db, zone: zone).resolvedChange ?? 0) + 1..<transaction.firstChange
-        return Seen(changes: changes, isComplete: try changes.isEmpty || applyRules(changes))
+        var seen = Seen(changes: changes, isComplete: true)
+        if !changes.isEmpty { try applyRules(&seen) }
+        return seen
     }
 
     /// Notes what was looked at, and need not be looked at again.
@@ -93,15 +104,18 @@ private struct RelationshipResolution {
 
     // Deletions
 
-    /// Applies the delete rules. Returns whether nothing has to be looked at again: a record whose version from the cloud is deferred is not a
-    /// deleted one.
-    private func applyRules(_ changes: Range<Int64>) throws -> Bool {
+    /// Applies the delete rules. A record whose version from the cloud is deferred is not a deleted one, nor is one that may have moved.
+    private func applyRules(_ seen: inout Seen) throws {
+        let changes = seen.changes
         let here = "coalesce(c.zone, \(StoreFormat.defaultZone)) = \(zone) AND \(Self.isFromCloud)"
         var gone = Set(try transaction.deletedTargets(in: changes, here))
         gone.formUnion(try deletedBefore(changes))
+        let late = try gone.filter { try mayHaveMoved($0) }
+        seen.awaitsRound = !late.isEmpty
+        gone.subtract(late)
         let count = gone.count
         gone = try gone.filter { try !isDeferred($0) }
-        let isComplete = gone.count == count
+        seen.isComplete = gone.count == count && late.isEmpty
         for record in gone where try redirect(record) { gone.remove(record) }
         while !gone.isEmpty {
             let found = try DeletionConsequences(of: gone, db, types: types, scope: transaction.connection.scope)
@@ -117,7 +131,12 @@ private struct RelationshipResolution {
                 for back in try restore(root) { gone.remove(back) }
             }
         }
-        return isComplete
+    }
+
+    /// Whether a record was deleted after the round of imports began.
+    private func mayHaveMoved(_ record: GoneRecord) throws -> Bool {
+        guard lastChange < .max, let type = transaction.type(named: record.type) else { return false }
+        return try deletion(of: record, type).map { $0.change > lastChange } ?? false
     }
 
     /// Whether the cloud has a version of the record that waits to be applied, in whatever zone.

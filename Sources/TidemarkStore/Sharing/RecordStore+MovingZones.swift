@@ -66,6 +66,9 @@ extension StoreTransaction {
     /// When fields were edited, and that the record is moved now.
     func noted(moveOf edited: String?) -> String {
         var times = edited.map { RowTimes($0) } ?? RowTimes(cloud: EditTimes())
+        // A move counts for more than the one that it knows of, by whatever clock that was.
+        let after = times.here.fields[EditTimes.move].map { $0.microseconds.addingReportingOverflow(1) }
+        let time = max(time, after.map { $0.overflow ? .max : $0.partialValue } ?? .min)
         times.set(EditTime(microseconds: time, device: connection.identity.device.uuidString), of: EditTimes.move)
         return times.description
     }

@@ -24,7 +24,10 @@ extension RecordStore {
                 let query = "SELECT reason FROM tide_deferred WHERE zone = ? AND name = ?"
                 let reason = try String.fetchOne(db.cachedStatement(sql: query), arguments: [zone, record.name])
                 // The deferred record has more than the row.
-                let others = [DeferredRecord.Reason.damagedInCloud.rawValue, DeferredRows.deferralReason]
+                let others = [
+                    DeferredRecord.Reason.damagedInCloud.rawValue, DeferredRecord.Reason.move.rawValue,
+                    DeferredRows.deferralReason,
+                ]
                 let isPartial = reason.map { !others.contains($0) } ?? false
                 var typeName = ""
                 for type in connection.types {

@@ -226,10 +226,11 @@ extension RecordStore {
         let isDone = !reply.results.contains(.undone)
         let outbox = Outbox(db, zone: zone)
         let confirmation = try ExportConfirmation(db, connection: connection)
+        let moves = try scope == .private && StoreZone.areSeveral(db) ? AwaitedMoves(db) : nil
         try confirmation.note(zip(request.items, reply.results)) { item, tag in try noteSaved(item, tag: tag, zone: zone, db) }
         for (item, result) in zip(request.items, reply.results) {
             switch (result, item.key.kind) {
-            case (.saved, _): break
+            case (.saved, _): try moves?.end(item.name, in: zone)
             case (.deleted, .delete):
                 try outbox.remove(.delete, type: item.key.typeID, row: item.key.row)
                 // What was deferred of the record is of a version that the cloud has no more.

@@ -45,6 +45,8 @@ public actor RecordStore {
     nonisolated var now: @Sendable () -> Int64 { clock.withLock(\.self) }
     /// What observers of ``reader`` know of.
     private var noticed: Noticed
+    /// The round of imports that began last.
+    var importRound = ImportRound()
     /// Whether the store is known to list contents under identifiers that are made of a SHA-256. Another process may begin to.
     var listsDigestNames = false
 

@@ -74,6 +74,11 @@ actor ConflictResolver {
         return try await apply(changes, limits: limits, occasion: .deferred, state: { $0.deferredGeneration = generation })
     }
 
+    /// Applies the deletions that have waited until all zones were fetched.
+    func endAwaitedMoves() async throws -> ImportOutcome? {
+        try await store.endAwaitedMoves(zone: mapping.number, author: author, planner: planner)
+    }
+
     /// Whether records wait that the store lacked a field or a type for, and the schema has changed since they were tried.
     func hasRecordsToRetry() async throws -> Bool {
         let generation = try await store.schemaGeneration() * generationSign

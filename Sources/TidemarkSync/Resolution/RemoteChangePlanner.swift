@@ -24,7 +24,7 @@ package struct RemoteChangePlanner: RemoteChangePlanning {
         case .page, .answer: if row.tag == tag, !row.lacksValues { return .skip }
         // The version that was deferred is not the newest any more.
         case .deferred: if row.tag != tag { return .lookUp }
-        case .lookUp, .resolved: break
+        case .lookUp, .resolved, .awaitedDeletion: break
         }
         return row.isPending ? .merge : .write
     }

@@ -14,24 +14,9 @@ import TidemarkSync
     private static let firstSeed = 100
     private static let senja = RecordName(type: "Destination", name: "senja")
 
-    /// Two devices that have the same record, in the default zone.
-    private func devices(
-        _ scratch: Scratch, policy: MergePolicy = .mergeByPropertyObjectTrump
-    ) async throws -> (
-        ZoneCloud, ZonedDevice, ZonedDevice
-    ) {
-        let cloud = ZoneCloud()
-        let a = try ZonedDevice(scratch["a.tidemark"], cloud, policy: policy)
-        let b = try ZonedDevice(scratch["b.tidemark"], cloud, policy: policy)
-        try await a.set("senja", ["caption": .string("Senja"), "details": .string("an island")])
-        try await a.sync([.default])
-        try await b.sync([.default])
-        return (cloud, a, b)
-    }
-
     @Test func `what is pending goes along, and the old place is told when the new one has it`() async throws {
         let scratch = try Scratch()
-        let (cloud, a, _) = try await devices(scratch)
+        let (cloud, a, _) = try await ZonedDevice.pair(scratch)
         try await a.set("senja", ["caption": .string("Senja in June")])
         try await a.move("senja", to: .shared)
         #expect(try a.values() == ["share-a": ["senja": ["caption": .string("Senja in June"), "details": .string("an island")]]])
@@ -53,7 +38,7 @@ import TidemarkSync
 
     @Test func `a move tells others of an update, and the record's own history goes on`() async throws {
         let scratch = try Scratch()
-        let (_, a, _) = try await devices(scratch)
+        let (_, a, _) = try await ZonedDevice.pair(scratch)
         let token = try a.reader().historyToken()
         try await a.set("senja", ["caption": .string("Senja in June")])
         try await a.move("senja", to: .shared)
@@ -71,7 +56,7 @@ import TidemarkSync
 
     @Test func `when fields were edited is not when the record was moved`() async throws {
         let scratch = try Scratch()
-        let (cloud, a, _) = try await devices(scratch)
+        let (cloud, a, _) = try await ZonedDevice.pair(scratch)
         let before = try #require(cloud.zones[.default]?["senja"]?.edited["details"])
         try await a.set("senja", ["caption": .string("Senja in June")])
         let edit = try #require(try a.reader().transactions().first).time
@@ -93,7 +78,7 @@ import TidemarkSync
     @Test(arguments: [[ZoneName.shared, .default], [.default, .shared]])
     func `another device that has edited nothing has it once, whatever comes first`(order: [ZoneName]) async throws {
         let scratch = try Scratch()
-        let (cloud, a, b) = try await devices(scratch)
+        let (cloud, a, b) = try await ZonedDevice.pair(scratch)
         try await a.set("senja", ["caption": .string("Senja in June")])
         try await a.move("senja", to: .shared)
         try await a.sync([.shared, .default])
@@ -116,7 +101,7 @@ import TidemarkSync
         order: [ZoneName], isSent: Bool
     ) async throws {
         let scratch = try Scratch()
-        let (cloud, a, b) = try await devices(scratch)
+        let (cloud, a, b) = try await ZonedDevice.pair(scratch)
         try await a.set("senja", ["caption": .string("Senja in June")])
         try await a.move("senja", to: .shared)
         try await b.set("senja", ["rating": .int64(5)])
@@ -140,7 +125,7 @@ import TidemarkSync
 
     @Test func `a record that was edited, deleted in the cloud and made there again is the one that has moved`() async throws {
         let scratch = try Scratch()
-        let (cloud, a, b) = try await devices(scratch)
+        let (cloud, a, b) = try await ZonedDevice.pair(scratch)
         try await a.move("senja", to: .shared)
         try await a.sync([.shared, .default])
         // The second device hears of the deletion only, and brings the record back.
@@ -162,7 +147,7 @@ import TidemarkSync
 
     @Test func `what only the old place had got is not lost when the second device is the first to hear of both`() async throws {
         let scratch = try Scratch()
-        let (cloud, a, b) = try await devices(scratch)
+        let (cloud, a, b) = try await ZonedDevice.pair(scratch)
         try await a.move("senja", to: .shared)
         try await a.sync([.shared, .default])
         try await b.set("senja", ["rating": .int64(5)])
@@ -183,7 +168,7 @@ import TidemarkSync
         isForeignFirst: Bool
     ) async throws {
         let scratch = try Scratch()
-        let (cloud, a, b) = try await devices(scratch)
+        let (cloud, a, b) = try await ZonedDevice.pair(scratch)
         try await a.move("senja", to: isForeignFirst ? .other : .shared)
         try await b.move("senja", to: isForeignFirst ? .shared : .other)
         try await a.set("senja", ["caption": .string("Senja in June")])
@@ -205,7 +190,7 @@ import TidemarkSync
 
     @Test func `a record that moves there and back while another device sleeps is where it was`() async throws {
         let scratch = try Scratch()
-        let (cloud, a, b) = try await devices(scratch)
+        let (cloud, a, b) = try await ZonedDevice.pair(scratch)
         let zones: [ZoneName] = [.shared, .default]
         try await a.move("senja", to: .shared)
         try await a.send(.shared)
@@ -223,7 +208,7 @@ import TidemarkSync
 
     @Test func `a request that was on its way when the record moved ends well`() async throws {
         let scratch = try Scratch()
-        let (cloud, a, _) = try await devices(scratch)
+        let (cloud, a, _) = try await ZonedDevice.pair(scratch)
         try await a.set("senja", ["caption": .string("Senja in June")])
         let batch = try await a.next(.default)
         let request = try await a.begin(batch, .default)
@@ -254,7 +239,7 @@ import TidemarkSync
         policy: MergePolicy, winner: String
     ) async throws {
         let scratch = try Scratch()
-        let (cloud, a, b) = try await devices(scratch, policy: policy)
+        let (cloud, a, b) = try await ZonedDevice.pair(scratch, policy: policy)
         try await a.set("senja", ["caption": .string("of A")])
         try await a.move("senja", to: .shared)
         try await a.send(.shared)
@@ -273,7 +258,7 @@ import TidemarkSync
 
     @Test func `a device that hears of the new place first has the old copy deleted, which it never had`() async throws {
         let scratch = try Scratch()
-        let (cloud, a, _) = try await devices(scratch)
+        let (cloud, a, _) = try await ZonedDevice.pair(scratch)
         try await a.set("senja", ["caption": .string("Senja in June")])
         try await a.move("senja", to: .shared)
         try await a.send(.shared)
@@ -290,7 +275,7 @@ import TidemarkSync
 
     @Test func `who deletes a record after its move has deleted it where it was, too`() async throws {
         let scratch = try Scratch()
-        let (cloud, a, b) = try await devices(scratch, policy: .mergeByPropertyStoreTrump)
+        let (cloud, a, b) = try await ZonedDevice.pair(scratch, policy: .mergeByPropertyStoreTrump)
         try await a.move("senja", to: .shared)
         try await a.delete("senja")
         // Under this policy a deletion wins over an edit. A move would not: the record would be there again.
@@ -308,7 +293,7 @@ import TidemarkSync
 
     @Test func `under the policy error a conflict between two zones waits for somebody, and nothing is lost`() async throws {
         let scratch = try Scratch()
-        let (cloud, a, b) = try await devices(scratch, policy: .error)
+        let (cloud, a, b) = try await ZonedDevice.pair(scratch, policy: .error)
         try await a.set("senja", ["caption": .string("of A")])
         try await a.move("senja", to: .shared)
         try await a.sync([.shared, .default])

@@ -92,11 +92,13 @@ final class ZonedDevice {
             .init(name: "neighbour", type: .reference),
         ])
 
+    /// - Parameter lead: Microseconds by which the device's clock is ahead.
     init(
         _ url: URL, _ cloud: ZoneCloud = ZoneCloud(), scope: StoreScope = .private,
-        policy: MergePolicy = .mergeByPropertyObjectTrump
+        policy: MergePolicy = .mergeByPropertyObjectTrump, lead: Int64 = 0
     ) throws {
-        store = try RecordStore(container: ContainerDirectory(openingOrCreatingAt: url), scope: scope)
+        store = try RecordStore(
+            container: ContainerDirectory(openingOrCreatingAt: url), scope: scope, notifier: nil, now: { Timestamp.now() + lead })
         self.cloud = cloud
         self.policy = policy
     }
@@ -213,12 +215,22 @@ final class ZonedDevice {
     func sync(_ zones: [ZoneName]) async throws {
         for zone in zones { cloud.makeZone(zone) }
         for _ in 0..<50 {
+            try await store.beginImportRound()
             for zone in zones { try await fetch(zone) }
+            try await endAwaitedMoves(zones)
             var sent = 0
             for zone in zones { sent += try await send(zone).count }
-            if sent == 0 { return }
+            let needsAnother = await store.needsImportRound
+            if sent == 0, !needsAnother { return }
         }
         throw StoreError(.core, "the exchange does not come to an end")
+    }
+
+    /// Applies the deletions that have waited until all zones were fetched.
+    private func endAwaitedMoves(_ zones: [ZoneName]) async throws {
+        let policy = policy
+        let planner = RemoteChangePlanner { _ in policy }
+        for zone in zones { _ = try await store.endAwaitedMoves(zone: try await id(zone), author: "cloud", planner: planner) }
     }
 
     func reader() throws -> StoreReader { try StoreReader(container: store.container, scope: store.scope) }
@@ -237,6 +249,23 @@ final class ZonedDevice {
             }
         }
         return all
+    }
+}
+
+extension ZonedDevice {
+    /// Two devices that have the same record, in the default zone.
+    static func pair(
+        _ scratch: Scratch, policy: MergePolicy = .mergeByPropertyObjectTrump, lead: Int64 = 0
+    ) async throws -> (
+        ZoneCloud, ZonedDevice, ZonedDevice
+    ) {
+        let cloud = ZoneCloud()
+        let a = try ZonedDevice(scratch["a.tidemark"], cloud, policy: policy)
+        let b = try ZonedDevice(scratch["b.tidemark"], cloud, policy: policy, lead: lead)
+        try await a.set("senja", ["caption": .string("Senja"), "details": .string("an island")])
+        try await a.sync([.default])
+        try await b.sync([.default])
+        return (cloud, a, b)
     }
 }
 

@@ -39,9 +39,9 @@ struct DeferredRows {
         count += 1
     }
 
-    /// Adds a deletion that is in conflict with an edit and is left to a person.
-    mutating func add(deletionOf name: String, type: String) throws {
-        try add(name, type, tag: nil, DeferredRecord.Reason.deletion.rawValue, Data())
+    /// Adds a deletion that is in conflict with an edit.
+    mutating func add(deletionOf name: String, type: String, _ reason: DeferredRecord.Reason) throws {
+        try add(name, type, tag: nil, reason.rawValue, Data())
         count += 1
     }
 

@@ -22,7 +22,7 @@ extension RecordStore {
         zone: Int64 = StoreFormat.defaultZone
     ) throws -> ImportOutcome {
         let latest = changes.latestEdit
-        return try transact(
+        let outcome: ImportOutcome = try transact(
             "apply changes from the cloud", author: TransactionAuthor(author, origin: .cloud, role: .sync), notBefore: latest
         ) { transaction in
             let db = transaction.db
@@ -41,8 +41,10 @@ extension RecordStore {
             try state.store(db, insteadOf: old, zone: zone)
             return ImportOutcome(
                 counts: transaction.counts, conflicts: transaction.conflicts, deferred: applier.deferred,
-                leavesExports: applier.leavesExports, state: state)
+                leavesExports: applier.leavesExports, awaitedMoves: applier.awaited, state: state)
         }
+        importRound.note(outcome, of: occasion, zone: zone)
+        return outcome
     }
 
     /// The deferred records with these reasons.

@@ -69,6 +69,9 @@ public struct DeferredRecord: Hashable, Sendable {
         case conflict
         /// The record was deleted in the cloud and edited here, and the merge policy asks a person.
         case deletion
+        /// The record was deleted in its zone and edited here. It may have moved to another zone: the deletion waits until all zones have
+        /// been fetched.
+        case move
         /// The record is damaged here, and has edits that the cloud does not have: they can't be merged before it is repaired.
         case damaged
         /// The cloud's copy is damaged. If this device has the record whole, it sends it again.
@@ -97,6 +100,8 @@ package struct ImportOutcome: Sendable {
     package var deferred = 0
     /// Whether there may be new changes to send, or records to look up.
     package var leavesExports = false
+    /// Records whose deletion waits until all zones have been fetched once more.
+    package var awaitedMoves: Set<String> = []
     package var state = SyncState()
 }
 
@@ -112,6 +117,8 @@ package enum ImportOccasion: Hashable, Sendable {
     case lookUp
     /// By a person's decision about a conflict.
     case resolved
+    /// From the deletions that have waited until all zones were fetched.
+    case awaitedDeletion
 }
 
 extension RemoteRecord {

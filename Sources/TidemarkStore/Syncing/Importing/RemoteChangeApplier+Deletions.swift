@@ -30,6 +30,7 @@ extension RemoteChangeApplier {
             return
         case .merge: break
         }
+        if mayMove, ![.resolved, .awaitedDeletion].contains(occasion) { return try awaitMove(of: mine, type) }
         switch try planner.plan(forDeletionOf: local(mine, type, ancestor: ancestor(of: mine, type))) {
         case .delete(let conflicts):
             transaction.log(conflicts)
@@ -38,9 +39,18 @@ extension RemoteChangeApplier {
             transaction.log(conflicts)
             try makeAgain(mine, type)
         case .unresolved:
-            try deferredRows.add(deletionOf: mine.name, type: type.name)
-            try note(conflictOf: mine, type, "it was edited here and deleted elsewhere")
+            try deferredRows.add(deletionOf: mine.name, type: type.name, .deletion)
+            try note(conflictOf: mine, type, reason: Self.reason("it was edited here and deleted elsewhere"))
         }
+    }
+
+    /// Leaves the row as it is until all zones have been fetched: the record may have moved.
+    private mutating func awaitMove(of mine: PendingRow, _ type: StoredType) throws {
+        try deferredRows.add(deletionOf: mine.name, type: type.name, .move)
+        awaited.insert(mine.name)
+        try note(
+            conflictOf: mine, type,
+            reason: "it was deleted in its zone; the next sync finds out whether it has moved to another one")
     }
 
     /// Sends the record to the cloud as a new one. The cloud's last version stays known: other devices may make the record again, too, and

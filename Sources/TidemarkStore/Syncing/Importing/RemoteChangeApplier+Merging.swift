@@ -102,7 +102,7 @@ extension RemoteChangeApplier {
         try deferredRows.add(record, .conflict)
         // The row's tag is from a time that the cloud has lost: later edits must not be sent as changes of that version.
         if compares { try renewAll(mine, type) }
-        try note(conflictOf: mine, type, "both sides changed \(fields.joined(separator: ", "))")
+        try note(conflictOf: mine, type, reason: Self.reason("both sides changed \(fields.joined(separator: ", "))"))
     }
 
     /// Defers the cloud's version of a record that is damaged here and has edits to be sent: nothing is merged with values that nobody
@@ -114,11 +114,14 @@ extension RemoteChangeApplier {
         hasNewExports = true
     }
 
-    func note(conflictOf mine: PendingRow, _ type: StoredType, _ what: String) throws {
+    /// The reason of a conflict that is left to a person.
+    static func reason(_ what: String) -> String { "\(what), and the merge policy is to ask. Resolve it with another policy" }
+
+    /// Notes why a row is not sent for the present.
+    func note(conflictOf mine: PendingRow, _ type: StoredType, reason: String) throws {
         try outbox.add(.save, type: type.id, row: mine.id, change: mine.version)
         try SyncIssue.note(
-            db, .init(typeID: type.id, row: mine.id, kind: .save), version: mine.version, code: "conflict",
-            reason: "\(what), and the merge policy is to ask. Resolve it with another policy", at: transaction.time, nextTry: nil,
-            waitsFor: nil)
+            db, .init(typeID: type.id, row: mine.id, kind: .save), version: mine.version, code: "conflict", reason: reason,
+            at: transaction.time, nextTry: nil, waitsFor: nil)
     }
 }

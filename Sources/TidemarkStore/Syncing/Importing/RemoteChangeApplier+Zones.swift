@@ -35,8 +35,10 @@ extension RemoteChangeApplier {
             return
         }
         guard mine.isIntact else { return try deferredRows.add(record, .damaged) }
-        if try isHome(record, insteadOf: mine, in: there.zone) {
-            try moveToRemoteZone(mine, from: there.zone, to: record, type)
+        // What the cloud has deleted in the other zone is not there any more, whatever the times say.
+        let isDeleted = try AwaitedMoves(db).isDeleted(record.name, in: there.zone)
+        if try isDeleted || isHome(record, insteadOf: mine, in: there.zone) {
+            try moveToRemoteZone(mine, from: there.zone, to: record, type, isDeletedThere: isDeleted)
         } else {
             try mergeIntoHomeZone(record, into: mine, in: there.zone, type)
         }
@@ -55,7 +57,7 @@ extension RemoteChangeApplier {
 
     /// Moves the row into the zone in which the cloud has the record, and merges local edits with the cloud's version.
     private mutating func moveToRemoteZone(
-        _ mine: PendingRow, from other: Int64, to record: RemoteRecord, _ type: StoredType
+        _ mine: PendingRow, from other: Int64, to record: RemoteRecord, _ type: StoredType, isDeletedThere: Bool
     ) throws {
         // The record belongs there, whatever deletion was waiting.
         if let deletion = try deletion(of: mine.key) { try outbox.remove(.delete, type: deletion.typeID, row: deletion.row) }
@@ -64,7 +66,7 @@ extension RemoteChangeApplier {
         try forget(mine.id, type)
         let left = Outbox(db, zone: other)
         try left.remove(.save, type: type.id, row: mine.id)
-        if mine.tag != nil { try left.add(.delete, type: type.id, row: mine.id, change: moved.deletion) }
+        if mine.tag != nil, !isDeletedThere { try left.add(.delete, type: type.id, row: mine.id, change: moved.deletion) }
         try db.cachedStatement(
             sql: "DELETE FROM tide_deferred WHERE zone = ? AND name = ? AND reason <> '\(DeferredRows.deferralReason)'"
         )

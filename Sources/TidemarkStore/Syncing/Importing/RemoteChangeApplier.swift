@@ -30,6 +30,8 @@ struct RemoteChangeApplier {
     private var places: [String: Place] = [:]
     /// Whether there may be new changes to send.
     var hasNewExports = false
+    /// Records whose deletion waits for another round of imports.
+    var awaited: Set<String> = []
     /// Records that are new or have no local edits, by type; written together.
     var plain: [Int64: [RemoteRecord]] = [:]
     /// Rows without local edits that the cloud has deleted, by type.

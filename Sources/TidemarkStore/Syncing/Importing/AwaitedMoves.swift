@@ -1,0 +1,100 @@
+import GRDB
+import TidemarkModel
+package import TidemarkSQLite
+
+/// Deletions of records that were edited here, in a store of several zones. Such a record may have moved to a zone whose changes have not come
+/// yet, and then the edits belong to it there. So the deletion waits in `tide_deferred`, and the row is not sent meanwhile.
+struct AwaitedMoves {
+    private let db: Database
+
+    init(_ db: Database) { self.db = db }
+
+    private static let reason = DeferredRecord.Reason.move.rawValue
+
+    /// Whether a record is known to be deleted in a zone where it is here: the deletion waits, or was left to a person.
+    func isDeleted(_ name: String, in zone: Int64) throws -> Bool {
+        let reasons = "'\(Self.reason)', '\(DeferredRecord.Reason.deletion.rawValue)'"
+        let sql = "SELECT 1 FROM tide_deferred WHERE zone = ? AND name = ? AND reason IN (\(reasons))"
+        return try Bool.fetchOne(db.cachedStatement(sql: sql), arguments: [zone, name]) ?? false
+    }
+
+    /// The deletions that wait, by zone.
+    func fetchAll() throws -> [Int64: Set<String>] {
+        let rows = try Row.fetchAll(
+            db.cachedStatement(sql: "SELECT zone, name FROM tide_deferred WHERE reason = '\(Self.reason)'"))
+        return try rows.reduce(into: [:]) { found, row in
+            let zone: Int64 = try row.stored("zone", of: "tide_deferred")
+            found[zone, default: []].insert(try row.stored("name", of: "tide_deferred"))
+        }
+    }
+
+    /// Of these records, those whose deletion still waits, and of which no other zone has a version that is deferred.
+    func undecided(_ names: Set<String>, in zone: Int64) throws -> [String] {
+        let sql = """
+            SELECT 1 FROM tide_deferred d WHERE zone = ?1 AND name = ?2 AND reason = '\(Self.reason)' AND NOT EXISTS (
+                SELECT 1 FROM tide_zones z JOIN tide_deferred o ON o.zone = z.id AND o.name = ?2
+                WHERE z.id <> ?1 AND o.reason <> '\(Self.reason)')
+            """
+        let statement = try db.cachedStatement(sql: sql)
+        return try names.sorted().filter { try Bool.fetchOne(statement, arguments: [zone, $0]) ?? false }
+    }
+
+    /// The cloud has the record in the zone.
+    func end(_ name: String, in zone: Int64) throws {
+        let sql = "DELETE FROM tide_deferred WHERE zone = ? AND name = ? AND reason = '\(Self.reason)'"
+        try db.cachedStatement(sql: sql).execute(arguments: [zone, name])
+    }
+}
+
+/// A round of imports, as far as records that move between zones depend on it: the cloud is asked which zones have changed, and these are
+/// fetched. What was deleted in one zone by the time of the question is in another one when they have been, if it has moved there.
+struct ImportRound {
+    /// Whether something waits for another round. After a store was opened that is not known.
+    var needsAnother = true
+    /// The deletions that waited when the cloud was asked, by zone.
+    var awaited: [Int64: Set<String>] = [:]
+    /// The number of the last change in history when the cloud was asked; `nil` in a store of one zone.
+    var lastChange: Int64?
+
+    /// Notes what was applied since the cloud was asked.
+    mutating func note(_ outcome: ImportOutcome, of occasion: ImportOccasion, zone: Int64) {
+        awaited[zone]?.subtract(outcome.awaitedMoves)
+        // What was looked up may be the record that another zone has deleted.
+        let decides = occasion == .lookUp && awaited.values.contains { !$0.isEmpty }
+        if decides || !outcome.awaitedMoves.isEmpty { needsAnother = true }
+    }
+}
+
+extension RecordStore {
+    /// Whether something waits until the cloud was asked once more which zones have changed, and these were fetched.
+    package var needsImportRound: Bool { importRound.needsAnother }
+
+    /// Begins a round of imports: the cloud is about to be asked which zones have changed.
+    package func beginImportRound() throws(StoreError) {
+        guard scope == .private else {
+            importRound = ImportRound(needsAnother: false)
+            return
+        }
+        importRound = try connection.read("begin to fetch the zones") { db in
+            guard try StoreZone.areSeveral(db) else { return ImportRound(needsAnother: false) }
+            let last = try Int64.fetchOne(db.cachedStatement(sql: "SELECT max(id) FROM tide_changes"))
+            return ImportRound(needsAnother: false, awaited: try AwaitedMoves(db).fetchAll(), lastChange: last ?? 0)
+        }
+    }
+
+    /// Applies the deletions of a zone that waited when the round of imports began, and all of whose zones were fetched: the records have not
+    /// moved.
+    ///
+    /// - Returns: The outcome; `nil` where none waited.
+    package func endAwaitedMoves(
+        zone: Int64, author: String, planner: any RemoteChangePlanning
+    ) throws -> ImportOutcome? {
+        guard let awaited = importRound.awaited[zone], !awaited.isEmpty else { return nil }
+        let names = try connection.read("look for records that may have moved") {
+            try AwaitedMoves($0).undecided(awaited, in: zone)
+        }
+        guard !names.isEmpty else { return nil }
+        return try apply(
+            names.map { .deleted(name: $0) }, occasion: .awaitedDeletion, author: author, planner: planner, zone: zone)
+    }
+}

@@ -1,0 +1,75 @@
+import Foundation
+import TestSupport
+import Testing
+import TidemarkContainers
+import TidemarkModel
+import TidemarkSQLite
+import TidemarkStore
+import TidemarkSync
+
+/// Goal: a record that leaves a zone takes the edits of other devices along, and one that is deleted there does not come back. Method: devices of one
+/// person exchange with a cloud in memory, step by step; the deletion in the old zone comes first.
+@Suite(.timeLimit(.minutes(30))) struct LeavingZonesTests {
+    @Test(arguments: [MergePolicy.mergeByPropertyStoreTrump, .mergeByPropertyObjectTrump, .latestEdit], [true, false])
+    func `what was edited in a zone that the record has left is in the record, though its deletion there comes first`(
+        policy: MergePolicy, isSent: Bool
+    ) async throws {
+        let scratch = try Scratch()
+        let (cloud, a, b) = try await ZonedDevice.pair(scratch, policy: policy)
+        try await a.move("senja", to: .shared)
+        for device in [a, b, a] { try await device.sync([.shared, .default]) }
+        try await b.set("senja", ["rating": .int64(5)])
+        try await a.move("senja", to: .default)
+        try await a.sync([.shared, .default])
+        // The deletion comes as the answer to the edit, or by itself.
+        if isSent { try await b.send(.shared) } else { try await b.fetch(.shared) }
+        #expect(try b.values().values.first?["senja"]?["rating"] == .int64(5))
+        for device in [b, a, b] { try await device.sync([.shared, .default]) }
+        let senja: [String: FieldValue] = ["caption": .string("Senja"), "details": .string("an island"), "rating": .int64(5)]
+        for device in [a, b] {
+            #expect(try device.values() == [ZoneName.default.name: ["senja": senja]])
+            #expect(try device.reader().outbox().pending == 0)
+            #expect(try device.reader().deferredRecords() == [])
+            #expect(try device.reader().syncIssues() == [])
+            #expect(try StoreVerification(of: device.store.container).run().problems == [])
+        }
+        #expect(cloud.values == [ZoneName.default.name: ["senja": senja]])
+    }
+
+    @Test func `a deletion wins over an edit under store trump once all zones show that the record has not moved`() async throws {
+        let scratch = try Scratch()
+        let (cloud, a, b) = try await ZonedDevice.pair(scratch, policy: .mergeByPropertyStoreTrump)
+        try await a.move("senja", to: .shared)
+        for device in [a, b, a] { try await device.sync([.shared, .default]) }
+        try await b.set("senja", ["rating": .int64(5)])
+        try await a.delete("senja")
+        try await a.sync([.shared, .default])
+        try await b.fetch(.shared)
+        // It waits, and nothing of it is sent.
+        #expect(try b.reader().deferredRecords().map(\.reason) == [.move])
+        #expect(try await b.next(.shared).isEmpty)
+        for device in [b, a] { try await device.sync([.shared, .default]) }
+        for device in [a, b] {
+            #expect(try device.values() == [:])
+            #expect(try device.reader().outbox().pending == 0)
+            #expect(try device.reader().deferredRecords() == [])
+        }
+        #expect(cloud.values == [:])
+    }
+
+    @Test func `a record that a device with a fast clock has moved, and another one has moved back, is where the cloud has it`()
+        async throws
+    {
+        let scratch = try Scratch()
+        let (cloud, a, b) = try await ZonedDevice.pair(scratch, policy: .mergeByPropertyStoreTrump, lead: 3_600_000_000)
+        try await b.move("senja", to: .shared)
+        for device in [b, a, b] { try await device.sync([.shared, .default]) }
+        // The second move seems older.
+        try await b.set("senja", ["rating": .int64(5)])
+        try await a.move("senja", to: .default)
+        try await a.sync([.shared, .default])
+        for device in [b, a, b] { try await device.sync([.shared, .default]) }
+        for device in [a, b] { #expect(try device.values()[ZoneName.default.name]?["senja"]?["rating"] == .int64(5)) }
+        #expect(cloud.values.keys.sorted() == [ZoneName.default.name])
+    }
+}
