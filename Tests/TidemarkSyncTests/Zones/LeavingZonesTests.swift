@@ -57,19 +57,23 @@ import TidemarkSync
         #expect(cloud.values == [:])
     }
 
-    @Test func `a record that a device with a fast clock has moved, and another one has moved back, is where the cloud has it`()
-        async throws
-    {
+    @Test(arguments: [[ZoneName.shared, .default], [.default, .shared]], [true, false])
+    func `a record that a device with a fast clock has moved, and another one has moved back, is where the cloud has it`(
+        order: [ZoneName], isEdited: Bool
+    ) async throws {
         let scratch = try Scratch()
         let (cloud, a, b) = try await ZonedDevice.pair(scratch, policy: .mergeByPropertyStoreTrump, lead: 3_600_000_000)
         try await b.move("senja", to: .shared)
         for device in [b, a, b] { try await device.sync([.shared, .default]) }
-        // The second move seems older.
-        try await b.set("senja", ["rating": .int64(5)])
+        // By its clock, the second move is older.
+        if isEdited { try await b.set("senja", ["rating": .int64(5)]) }
         try await a.move("senja", to: .default)
         try await a.sync([.shared, .default])
-        for device in [b, a, b] { try await device.sync([.shared, .default]) }
-        for device in [a, b] { #expect(try device.values()[ZoneName.default.name]?["senja"]?["rating"] == .int64(5)) }
+        for device in [b, a, b] { try await device.sync(order) }
+        for device in [a, b] {
+            #expect(try device.values()[ZoneName.default.name]?["senja"]?["rating"] == (isEdited ? .int64(5) : nil))
+            #expect(try device.values()[ZoneName.default.name]?["senja"]?["caption"] == .string("Senja"))
+        }
         #expect(cloud.values.keys.sorted() == [ZoneName.default.name])
     }
 }
