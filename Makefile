@@ -176,7 +176,7 @@ prove-fuzz: deps ## Fuzzes the C core's readers for SECONDS (30) each; FUZZER=im
 	FUZZER=$(FUZZER) Tests/CoreFuzz/run --fuzz $(or $(SECONDS),30)
 
 .PHONY: prove-fuzz-swift
-prove-fuzz-swift: deps ## Fuzzes the readers that are written in Swift, and a server's requests, for SECONDS (30) each; READER=modify, query, answer, sharing, fields, gzip, bucket, text, request
+prove-fuzz-swift: deps ## Fuzzes the readers that are written in Swift, and a server's requests, for SECONDS (30) each; READER=modify, query, answer, sharing, fields, gzip, bucket, row, text, request
 	READER=$(READER) Tests/ReaderFuzz/run $(or $(SECONDS),30)
 
 .PHONY: prove-memory
@@ -319,12 +319,6 @@ prove-simulate: deps ## Simulates devices that fail, die and edit at once, in a 
 		TIDEMARK_SIMULATION_POSTGRES_RUNS=$(or $(POSTGRES),500) TIDEMARK_PROGRESS=$(CURDIR)/.build/proofs/simulate-$(VERSION_OF_SOURCES) \
 		swift test $(RELEASE) --skip-build --filter SimulationTests
 	rm -rf .build/proofs/simulate-$(VERSION_OF_SOURCES)
-
-.PHONY: prove-threads
-prove-threads: deps ## Passes the tests under the thread sanitizer, FILTER (parts of their names); the build is apart, in .build/threads
-	swift build --sanitize thread --build-tests --scratch-path .build/threads
-	TSAN_OPTIONS="suppressions=$(CURDIR)/Tests/threads.supp halt_on_error=0 second_deadlock_stack=1 history_size=4" \
-		swift test --skip-build --sanitize thread --scratch-path .build/threads $(if $(FILTER),--filter '$(FILTER)')
 
 .PHONY: format
 format: ## Formats the Swift and C sources in place

@@ -15,6 +15,8 @@ package enum FuzzedReader: String, CaseIterable, Sendable {
     case gzip
     /// Answers of a bucket.
     case bucket
+    /// Columns of a database's rows.
+    case row
     /// Addresses, percent-encoding, digits, base 64, times.
     case text
     /// Whole requests, sent to a server in this process.
@@ -41,6 +43,7 @@ package enum FuzzedReader: String, CaseIterable, Sendable {
         case .fields: StoredReaders.fields(bytes)
         case .gzip: StoredReaders.gzip(bytes)
         case .bucket: StoredReaders.bucket(bytes)
+        case .row: RowReaders.read(bytes)
         case .text: TextReaders.read(bytes)
         case .request: ServedRequests.shared.send(bytes)
         }
