@@ -45,7 +45,7 @@ enum ErrorTable {
         | `alreadyShared` | again | again | again, edit | edit | edit | 10 min | again, edit | again |
         | `recordDamaged` | again | again | again, edit | edit | edit | 10 min | again, edit | again |
         | `unknownItem` | again | again | again | 1 min | again, 1 min | done | again | again |
-        | `invalidArguments` | again | again | again, edit | edit | edit | 10 min | 1 min | deferred |
+        | `invalidArguments` | again | again | again, edit | edit | edit | 10 min | again, 1 min | deferred |
         | `internalError` | again | again | again | edit | edit | 10 min | again | again |
         | any other | again | again | again, edit | edit | edit | 10 min | again, edit | again |
         """
