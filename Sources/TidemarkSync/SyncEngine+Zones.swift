@@ -62,10 +62,11 @@ extension SyncEngine {
 
     private func endAwaitedMoves(_ outcome: inout ImportScheduler.Outcome) async throws {
         for zoneSync in try await zoneSyncs.all() {
-            guard let ended = try await zoneSync.resolver.endAwaitedMoves() else { continue }
-            outcome.records += ended.counts.inserted + ended.counts.updated + ended.counts.deleted
-            outcome.conflicts += ended.conflicts.count
-            if ended.leavesExports { outcome.leavesExports = true }
+            for ended in try await zoneSync.resolver.endAwaitedMoves() {
+                outcome.records += ended.counts.inserted + ended.counts.updated + ended.counts.deleted
+                outcome.conflicts += ended.conflicts.count
+                if ended.leavesExports { outcome.leavesExports = true }
+            }
         }
     }
 

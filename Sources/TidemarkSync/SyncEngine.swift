@@ -45,6 +45,8 @@ public actor SyncEngine {
     var shareTitlesAreDue = true
     /// Whether the last set-up has found that the account has signed out.
     var accountIsOut = false
+    /// Whether the cloud has reported a change that ``run()`` has not noted yet. A stream of wakes keeps only the newest.
+    private let cloudHasChanged = LockedValue(false)
     /// Wakes ``run()``.
     private let waker = LockedValue<AsyncStream<Wake>.Continuation?>(nil)
 
@@ -179,6 +181,7 @@ public actor SyncEngine {
     private func loop(_ stream: AsyncStream<Wake>, _ wake: AsyncStream<Wake>.Continuation) async throws {
         var wakes = stream.makeAsyncIterator()
         while !Task.isCancelled {
+            noteCloud()
             switch machine.next(at: environment.now()) {
             case .wait(let until):
                 try await recorder.endAll()
@@ -214,13 +217,21 @@ public actor SyncEngine {
     private func note(_ wake: Wake?) {
         switch wake {
         case .store: machine.saved(at: environment.now(), delay: configuration.exportDelay ?? .zero)
-        case .cloud: machine.cloudNotified(at: environment.now())
+        case .cloud: noteCloud()
         case .network: machine.networkChanged(at: environment.now())
         case .request:
             requestSync()
             machine.hasten(at: environment.now())
         case .time, nil: break
         }
+    }
+
+    private func noteCloud() {
+        let hasChanged = cloudHasChanged.withLock { flag in
+            defer { flag = false }
+            return flag
+        }
+        if hasChanged { machine.cloudNotified(at: environment.now()) }
     }
 
     /// Whether the schema has changed since deferred records, or fields that are there again, were tried with it.
@@ -235,14 +246,20 @@ public actor SyncEngine {
     private func listenToCloud(_ wake: AsyncStream<Wake>.Continuation) async throws {
         while !Task.isCancelled {
             do {
-                for await _ in try await database.notifications() { wake.yield(.cloud) }
+                for await _ in try await database.notifications() { report(wake) }
             } catch {
                 log.debug("no notifications", metadata: ["error": "\(error)"])
             }
             // Devices that lost the cloud at the same time must not come back at the same time.
             try await environment.sleep(.seconds(15 + 15 * environment.random()))
-            wake.yield(.cloud)
+            report(wake)
         }
+    }
+
+    /// Has ``run()`` ask the cloud for changes.
+    private func report(_ wake: AsyncStream<Wake>.Continuation) {
+        cloudHasChanged.withLock { $0 = true }
+        wake.yield(.cloud)
     }
 
     private func begin() async throws {

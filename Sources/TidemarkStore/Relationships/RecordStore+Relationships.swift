@@ -21,19 +21,19 @@ extension RecordStore {
     /// - Complexity: Without relationships O(1); else O(n) in the changes since the last call.
     package func resolveRelationships(zone: Int64 = StoreFormat.defaultZone) throws(StoreError) -> Bool {
         guard scope == .private, try hasRelationshipsToResolve(zone: zone) else { return false }
-        let lastChange = importRound.lastChange ?? .max
+        let round = importRound
         let author = TransactionAuthor("relationships", origin: .save, role: .sync)
         let what = "keep the relationships of what has come"
         // Moves between zones are no part of the first transaction, which can be undone.
         let ruled: (seen: RelationshipResolution.Seen, hasWritten: Bool)? = try transact(what, author: author) { transaction in
             guard try StoreZone.isThere(transaction.db, id: zone) else { return nil }
-            let resolution = RelationshipResolution(transaction: transaction, zone: zone, lastChange: lastChange)
+            let resolution = RelationshipResolution(transaction: transaction, zone: zone, round: round)
             return (try resolution.applyRules(), !transaction.counts.isUnchanged)
         }
         guard let ruled else { return false }
         if ruled.seen.awaitsRound { importRound.needsAnother = true }
         let hasMoved = try transact(what, author: author) { transaction in
-            let resolution = RelationshipResolution(transaction: transaction, zone: zone, lastChange: lastChange)
+            let resolution = RelationshipResolution(transaction: transaction, zone: zone, round: round)
             try resolution.followSharedOwners(ruled.seen.changes)
             try resolution.note(ruled.seen)
             return !transaction.counts.isUnchanged
@@ -69,36 +69,37 @@ private struct RelationshipResolution {
     private static let isSaved =
         "(SELECT t.origin FROM tide_transactions t WHERE t.id = c.transaction_id) = '\(HistoryOrigin.save.rawValue)'"
 
-    /// The last change when the round of imports began: what was deleted later may have moved to a zone that was fetched before.
-    private let lastChange: Int64
+    /// The round of imports: what was deleted since it began may have moved to a zone that was fetched before.
+    private let round: ImportRound
 
-    init(transaction: StoreTransaction, zone: Int64, lastChange: Int64) {
-        (self.transaction, self.zone, self.lastChange) = (transaction, zone, lastChange)
+    init(transaction: StoreTransaction, zone: Int64, round: ImportRound) {
+        (self.transaction, self.zone, self.round) = (transaction, zone, round)
     }
 
     /// What was looked at.
     struct Seen {
         var changes: Range<Int64>
-        /// Whether nothing of it has to be looked at again.
-        var isComplete: Bool
-        /// Whether it has to be looked at again after another round of imports.
+        /// Whether some of it has to be looked at again, because versions from the cloud are deferred.
+        var hasDeferred = false
+        /// Whether deletions since the round of imports began have to be looked at again after another one.
         var awaitsRound = false
     }
 
     /// Applies the delete rules to what has changed since the last time.
     func applyRules() throws -> Seen {
         let changes = (try SyncState(db, zone: zone).resolvedChange ?? 0) + 1..<transaction.firstChange
-        var seen = Seen(changes: changes, isComplete: true)
+        var seen = Seen(changes: changes)
         if !changes.isEmpty { try applyRules(&seen) }
         return seen
     }
 
     /// Notes what was looked at, and need not be looked at again.
     func note(_ seen: Seen) throws {
-        guard seen.isComplete else { return }
+        guard !seen.hasDeferred else { return }
         let old = try SyncState(db, zone: zone)
         var state = old
-        state.resolvedChange = seen.changes.upperBound - 1
+        let last = seen.changes.upperBound - 1
+        state.resolvedChange = seen.awaitsRound ? max(old.resolvedChange ?? 0, min(last, round.lastChange ?? last)) : last
         try state.store(db, insteadOf: old, zone: zone)
     }
 
@@ -115,7 +116,7 @@ private struct RelationshipResolution {
         gone.subtract(late)
         let count = gone.count
         gone = try gone.filter { try !isDeferred($0) }
-        seen.isComplete = gone.count == count && late.isEmpty
+        seen.hasDeferred = gone.count < count
         for record in gone where try redirect(record) { gone.remove(record) }
         while !gone.isEmpty {
             let found = try DeletionConsequences(of: gone, db, types: types, scope: transaction.connection.scope)
@@ -133,10 +134,15 @@ private struct RelationshipResolution {
         }
     }
 
-    /// Whether a record was deleted after the round of imports began.
+    /// Whether others have deleted a record, in whatever zone, since the round of imports began.
     private func mayHaveMoved(_ record: GoneRecord) throws -> Bool {
-        guard lastChange < .max, let type = transaction.type(named: record.type) else { return false }
-        return try deletion(of: record, type).map { $0.change > lastChange } ?? false
+        guard let last = round.lastChange, try transaction.hasSeveralZones else { return false }
+        if round.deleted.contains(record.name) { return true }
+        guard let type = transaction.type(named: record.type), let deletion = try deletion(of: record, type),
+            deletion.change > last
+        else { return false }
+        let sql = "SELECT 1 FROM tide_changes c WHERE c.id = ? AND \(Self.isFromCloud)"
+        return try Bool.fetchOne(db.cachedStatement(sql: sql), arguments: [deletion.change]) ?? false
     }
 
     /// Whether the cloud has a version of the record that waits to be applied, in whatever zone.

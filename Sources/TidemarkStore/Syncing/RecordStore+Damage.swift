@@ -38,6 +38,12 @@ extension RecordStore {
                     typeName = type.name
                     // The cloud has the record, in whatever state.
                     try SeenRows(db, zone: zone, isRefetching: isRefetching).add(mine.id, type)
+                    // It is there again, and need not be looked for in other zones.
+                    if reason == DeferredRecord.Reason.move.rawValue {
+                        try db.cachedStatement(
+                            sql: "DELETE FROM tide_sync_issues WHERE type_id = ? AND row = ? AND code = 'conflict'"
+                        ).execute(arguments: [type.id, mine.id])
+                    }
                     guard !isPartial, mine.isIntact, mine.tag != nil, mine.tag == record.tag else { continue }
                     try db.cachedStatement(sql: "UPDATE \"\(type.table)\" SET _pending = -1 WHERE _id = ?")
                         .execute(arguments: [mine.id])

@@ -226,7 +226,7 @@ extension RecordStore {
         let isDone = !reply.results.contains(.undone)
         let outbox = Outbox(db, zone: zone)
         let confirmation = try ExportConfirmation(db, connection: connection)
-        let moves = try scope == .private && StoreZone.areSeveral(db) ? AwaitedMoves(db) : nil
+        let moves = try AwaitedMoves(db).mayBe(in: zone) ? AwaitedMoves(db) : nil
         try confirmation.note(zip(request.items, reply.results)) { item, tag in try noteSaved(item, tag: tag, zone: zone, db) }
         for (item, result) in zip(request.items, reply.results) {
             switch (result, item.key.kind) {

@@ -75,7 +75,7 @@ actor ConflictResolver {
     }
 
     /// Applies the deletions that have waited until all zones were fetched.
-    func endAwaitedMoves() async throws -> ImportOutcome? {
+    func endAwaitedMoves() async throws -> [ImportOutcome] {
         try await store.endAwaitedMoves(zone: mapping.number, author: author, planner: planner)
     }
 

@@ -227,7 +227,7 @@ final class ZonedDevice {
     }
 
     /// Applies the deletions that have waited until all zones were fetched.
-    private func endAwaitedMoves(_ zones: [ZoneName]) async throws {
+    func endAwaitedMoves(_ zones: [ZoneName]) async throws {
         let policy = policy
         let planner = RemoteChangePlanner { _ in policy }
         for zone in zones { _ = try await store.endAwaitedMoves(zone: try await id(zone), author: "cloud", planner: planner) }

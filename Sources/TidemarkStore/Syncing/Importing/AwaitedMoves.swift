@@ -3,19 +3,26 @@ import TidemarkModel
 package import TidemarkSQLite
 
 /// Deletions of records that were edited here, in a store of several zones. Such a record may have moved to a zone whose changes have not come
-/// yet, and then the edits belong to it there. So the deletion waits in `tide_deferred`, and the row is not sent meanwhile.
+/// yet, and then the edits belong to it there. So the deletion waits in `tide_deferred`, and the row is not sent until it is edited again.
 struct AwaitedMoves {
     private let db: Database
 
     init(_ db: Database) { self.db = db }
 
     private static let reason = DeferredRecord.Reason.move.rawValue
+    /// Deletions that wait, and those that were left to a person.
+    private static let reasons = "'\(reason)', '\(DeferredRecord.Reason.deletion.rawValue)'"
 
     /// Whether a record is known to be deleted in a zone where it is here: the deletion waits, or was left to a person.
     func isDeleted(_ name: String, in zone: Int64) throws -> Bool {
-        let reasons = "'\(Self.reason)', '\(DeferredRecord.Reason.deletion.rawValue)'"
-        let sql = "SELECT 1 FROM tide_deferred WHERE zone = ? AND name = ? AND reason IN (\(reasons))"
+        let sql = "SELECT 1 FROM tide_deferred WHERE zone = ? AND name = ? AND reason IN (\(Self.reasons))"
         return try Bool.fetchOne(db.cachedStatement(sql: sql), arguments: [zone, name]) ?? false
+    }
+
+    /// Whether a zone may have such deletions: whether it has any deferred record.
+    func mayBe(in zone: Int64) throws -> Bool {
+        let sql = "SELECT EXISTS (SELECT 1 FROM tide_deferred WHERE zone = ?)"
+        return try Bool.fetchOne(db.cachedStatement(sql: sql), arguments: [zone]) ?? true
     }
 
     /// The deletions that wait, by zone.
@@ -28,12 +35,13 @@ struct AwaitedMoves {
         }
     }
 
-    /// Of these records, those whose deletion still waits, and of which no other zone has a version that is deferred.
+    /// Of these records, those whose deletion still waits, and of which no other zone has a version that is deferred. What is sent and not answered
+    /// has no type.
     func undecided(_ names: Set<String>, in zone: Int64) throws -> [String] {
         let sql = """
             SELECT 1 FROM tide_deferred d WHERE zone = ?1 AND name = ?2 AND reason = '\(Self.reason)' AND NOT EXISTS (
                 SELECT 1 FROM tide_zones z JOIN tide_deferred o ON o.zone = z.id AND o.name = ?2
-                WHERE z.id <> ?1 AND o.reason <> '\(Self.reason)')
+                WHERE z.id <> ?1 AND o.reason <> '\(Self.reason)' AND o.type IN ('', d.type))
             """
         let statement = try db.cachedStatement(sql: sql)
         return try names.sorted().filter { try Bool.fetchOne(statement, arguments: [zone, $0]) ?? false }
@@ -41,7 +49,7 @@ struct AwaitedMoves {
 
     /// The cloud has the record in the zone.
     func end(_ name: String, in zone: Int64) throws {
-        let sql = "DELETE FROM tide_deferred WHERE zone = ? AND name = ? AND reason = '\(Self.reason)'"
+        let sql = "DELETE FROM tide_deferred WHERE zone = ? AND name = ? AND reason IN (\(Self.reasons))"
         try db.cachedStatement(sql: sql).execute(arguments: [zone, name])
     }
 }
@@ -53,12 +61,21 @@ struct ImportRound {
     var needsAnother = true
     /// The deletions that waited when the cloud was asked, by zone.
     var awaited: [Int64: Set<String>] = [:]
-    /// The number of the last change in history when the cloud was asked; `nil` in a store of one zone.
+    /// The number of the last change in history when the cloud was asked; `nil` before the first time.
     var lastChange: Int64?
+    /// Records that were deleted in some zone since the cloud was asked: they may have moved from there while the zones were fetched.
+    var deleted: Set<String> = []
 
     /// Notes what was applied since the cloud was asked.
-    mutating func note(_ outcome: ImportOutcome, of occasion: ImportOccasion, zone: Int64) {
+    mutating func note(_ outcome: ImportOutcome, deleting names: [String], of occasion: ImportOccasion, zone: Int64) {
         awaited[zone]?.subtract(outcome.awaitedMoves)
+        deleted.formUnion(names.map { RecordName.canonical($0) })
+        // What was deleted in one zone may have gone back to another one, behind the place up to which that was fetched.
+        for other in awaited.keys where other != zone && !names.isEmpty {
+            let before = awaited[other]?.count
+            awaited[other]?.subtract(names)
+            if awaited[other]?.count != before { needsAnother = true }
+        }
         // What was looked up may be the record that another zone has deleted.
         let decides = occasion == .lookUp && awaited.values.contains { !$0.isEmpty }
         if decides || !outcome.awaitedMoves.isEmpty { needsAnother = true }
@@ -75,26 +92,31 @@ extension RecordStore {
             importRound = ImportRound(needsAnother: false)
             return
         }
+        let mayWait = importRound.needsAnother || importRound.awaited.values.contains { !$0.isEmpty }
         importRound = try connection.read("begin to fetch the zones") { db in
-            guard try StoreZone.areSeveral(db) else { return ImportRound(needsAnother: false) }
             let last = try Int64.fetchOne(db.cachedStatement(sql: "SELECT max(id) FROM tide_changes"))
-            return ImportRound(needsAnother: false, awaited: try AwaitedMoves(db).fetchAll(), lastChange: last ?? 0)
+            return ImportRound(
+                needsAnother: false, awaited: mayWait ? try AwaitedMoves(db).fetchAll() : [:], lastChange: last ?? 0)
         }
     }
 
     /// Applies the deletions of a zone that waited when the round of imports began, and all of whose zones were fetched: the records have not
     /// moved.
     ///
-    /// - Returns: The outcome; `nil` where none waited.
+    /// - Returns: The outcomes, of some hundred records each.
     package func endAwaitedMoves(
         zone: Int64, author: String, planner: any RemoteChangePlanning
-    ) throws -> ImportOutcome? {
-        guard let awaited = importRound.awaited[zone], !awaited.isEmpty else { return nil }
+    ) throws -> [ImportOutcome] {
+        guard let awaited = importRound.awaited[zone], !awaited.isEmpty else { return [] }
         let names = try connection.read("look for records that may have moved") {
             try AwaitedMoves($0).undecided(awaited, in: zone)
         }
-        guard !names.isEmpty else { return nil }
-        return try apply(
-            names.map { .deleted(name: $0) }, occasion: .awaitedDeletion, author: author, planner: planner, zone: zone)
+        return try stride(from: 0, to: names.count, by: Self.deletionsAtOnce).map { first in
+            let some = names[first..<min(first + Self.deletionsAtOnce, names.count)]
+            return try apply(
+                some.map { .deleted(name: $0) }, occasion: .awaitedDeletion, author: author, planner: planner, zone: zone)
+        }
     }
+
+    private static let deletionsAtOnce = 400
 }

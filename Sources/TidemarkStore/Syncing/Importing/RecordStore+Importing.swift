@@ -43,7 +43,7 @@ extension RecordStore {
                 counts: transaction.counts, conflicts: transaction.conflicts, deferred: applier.deferred,
                 leavesExports: applier.leavesExports, awaitedMoves: applier.awaited, state: state)
         }
-        importRound.note(outcome, of: occasion, zone: zone)
+        importRound.note(outcome, deleting: occasion == .awaitedDeletion ? [] : changes.deletedNames, of: occasion, zone: zone)
         return outcome
     }
 
@@ -202,6 +202,14 @@ extension StoreReader {
     /// The records from the cloud that could not be applied, or not fully.
     public func deferredRecords() throws(StoreError) -> [DeferredRecord] {
         try read("look for deferred records") { try DeferredRecord.fetchAll($0) }
+    }
+}
+
+extension [RemoteChange] {
+    fileprivate var deletedNames: [String] {
+        compactMap { change in
+            if case .deleted(let name) = change { name } else { nil }
+        }
     }
 }
 

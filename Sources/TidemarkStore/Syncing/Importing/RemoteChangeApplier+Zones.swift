@@ -36,7 +36,8 @@ extension RemoteChangeApplier {
         }
         guard mine.isIntact else { return try deferredRows.add(record, .damaged) }
         // What the cloud has deleted in the other zone is not there any more, whatever the times say.
-        let isDeleted = try AwaitedMoves(db).isDeleted(record.name, in: there.zone)
+        let isMovedHere = mine.edited.map { RowTimes($0).isMoved } ?? false
+        let isDeleted = try !isMovedHere && AwaitedMoves(db).isDeleted(record.name, in: there.zone)
         if try isDeleted || isHome(record, insteadOf: mine, in: there.zone) {
             try moveToRemoteZone(mine, from: there.zone, to: record, type, isDeletedThere: isDeleted)
         } else {
