@@ -149,7 +149,7 @@ extension SyncEngine {
             noRoom = records >= Self.bulk ? await quotaFailure(bytes) : nil
         }
         let outcome = try await nextBatch(hasRoom: noRoom == nil)
-        // What was sent, or looked up, may have met a record that has moved.
+        // A reply or a look-up may have brought the deletion of a record that has moved.
         if await store.needsImportRound { machine.wantImport() }
         if noRoom != nil, !outcome.didWork, outcome.error == nil {
             // Deletions have gone, and may have made room.

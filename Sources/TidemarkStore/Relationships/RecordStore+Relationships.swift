@@ -79,9 +79,9 @@ private struct RelationshipResolution {
     /// What was looked at.
     struct Seen {
         var changes: Range<Int64>
-        /// Whether some of it has to be looked at again, because versions from the cloud are deferred.
+        /// Whether some changes have to be read again, because versions from the cloud are deferred.
         var hasDeferred = false
-        /// Whether deletions since the round of imports began have to be looked at again after another one.
+        /// Whether deletions that came after the round of imports began have to be read again after the next round.
         var awaitsRound = false
     }
 
@@ -134,7 +134,7 @@ private struct RelationshipResolution {
         }
     }
 
-    /// Whether others have deleted a record, in whatever zone, since the round of imports began.
+    /// Whether another device's deletion of a record came after the round of imports began, in any zone.
     private func mayHaveMoved(_ record: GoneRecord) throws -> Bool {
         guard let last = round.lastChange, try transaction.hasSeveralZones else { return false }
         if round.deleted.contains(record.name) { return true }

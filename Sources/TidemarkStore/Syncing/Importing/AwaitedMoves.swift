@@ -13,13 +13,13 @@ struct AwaitedMoves {
     /// Deletions that wait, and those that were left to a person.
     private static let reasons = "'\(reason)', '\(DeferredRecord.Reason.deletion.rawValue)'"
 
-    /// Whether a record is known to be deleted in a zone where it is here: the deletion waits, or was left to a person.
+    /// Whether the cloud is known to have deleted a record of a zone. The deletion waits, or was left to a person.
     func isDeleted(_ name: String, in zone: Int64) throws -> Bool {
         let sql = "SELECT 1 FROM tide_deferred WHERE zone = ? AND name = ? AND reason IN (\(Self.reasons))"
         return try Bool.fetchOne(db.cachedStatement(sql: sql), arguments: [zone, name]) ?? false
     }
 
-    /// Whether a zone may have such deletions: whether it has any deferred record.
+    /// Whether a zone has any deferred record, and so may have such deletions.
     func mayBe(in zone: Int64) throws -> Bool {
         let sql = "SELECT EXISTS (SELECT 1 FROM tide_deferred WHERE zone = ?)"
         return try Bool.fetchOne(db.cachedStatement(sql: sql), arguments: [zone]) ?? true
@@ -57,7 +57,7 @@ struct AwaitedMoves {
 /// A round of imports, as far as records that move between zones depend on it: the cloud is asked which zones have changed, and these are
 /// fetched. What was deleted in one zone by the time of the question is in another one when they have been, if it has moved there.
 struct ImportRound {
-    /// Whether something waits for another round. After a store was opened that is not known.
+    /// Whether a deletion waits for another round. `true` after a store was opened: its deferred records were not read yet.
     var needsAnother = true
     /// The deletions that waited when the cloud was asked, by zone.
     var awaited: [Int64: Set<String>] = [:]
@@ -70,20 +70,20 @@ struct ImportRound {
     mutating func note(_ outcome: ImportOutcome, deleting names: [String], of occasion: ImportOccasion, zone: Int64) {
         awaited[zone]?.subtract(outcome.awaitedMoves)
         deleted.formUnion(names.map { RecordName.canonical($0) })
-        // What was deleted in one zone may have gone back to another one, behind the place up to which that was fetched.
+        // A record that was deleted in one zone may have moved back to another zone after that zone was fetched.
         for other in awaited.keys where other != zone && !names.isEmpty {
             let before = awaited[other]?.count
             awaited[other]?.subtract(names)
             if awaited[other]?.count != before { needsAnother = true }
         }
-        // What was looked up may be the record that another zone has deleted.
+        // The record that was looked up may be the one that was deleted in another zone.
         let decides = occasion == .lookUp && awaited.values.contains { !$0.isEmpty }
         if decides || !outcome.awaitedMoves.isEmpty { needsAnother = true }
     }
 }
 
 extension RecordStore {
-    /// Whether something waits until the cloud was asked once more which zones have changed, and these were fetched.
+    /// Whether a deletion waits for another round of imports.
     package var needsImportRound: Bool { importRound.needsAnother }
 
     /// Begins a round of imports: the cloud is about to be asked which zones have changed.

@@ -35,7 +35,7 @@ extension RemoteChangeApplier {
             return
         }
         guard mine.isIntact else { return try deferredRows.add(record, .damaged) }
-        // What the cloud has deleted in the other zone is not there any more, whatever the times say.
+        // If the cloud has deleted the record in the other zone, the times of the moves don't matter.
         let isMovedHere = mine.edited.map { RowTimes($0).isMoved } ?? false
         let isDeleted = try !isMovedHere && AwaitedMoves(db).isDeleted(record.name, in: there.zone)
         if try isDeleted || isHome(record, insteadOf: mine, in: there.zone) {
