@@ -102,7 +102,7 @@ test-interop: deps ## Lets pyicloud, schemathesis and hostile clients at a serve
 		.build/interop/venv/bin/pip install --quiet --requirement Tests/Interop/requirements.txt && \
 		touch .build/interop/venv/made; }
 	.build/interop/venv/bin/python Tests/Interop/run.py --tidemark .build/debug/tidemark --server .build/debug/tidemark-server \
-		--folder .build/interop/run $(if $(ONLY),--only $(ONLY)) $(if $(PLACE),--place $(PLACE)) $(if $(FAIL_OVER),--place cluster --fail-over)
+		--folder .build/interop/$(or $(PLACE),$(if $(FAIL_OVER),cluster,directory)) $(if $(ONLY),--only $(ONLY)) $(if $(PLACE),--place $(PLACE)) $(if $(FAIL_OVER),--place cluster --fail-over)
 
 CONSOLE := .build/console/venv
 $(CONSOLE)/made: Tests/Console/requirements.txt Tests/Console/axe.txt
