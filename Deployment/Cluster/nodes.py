@@ -191,6 +191,11 @@ class Machine:
         for one, two in [(self, other), (other, self)]:
             run("ip", "-n", one.namespace, "neigh", "del", two.address, "dev", "eth0")
 
+    def reaches(self, other, port):
+        """Whether a connection from this machine to a port of another is made within half a second."""
+        probe = f"import socket; socket.create_connection(({other.address!r}, {port}), 0.5)"
+        return subprocess.run(["ip", "netns", "exec", self.namespace, sys.executable, "-c", probe], capture_output=True).returncode == 0
+
     def end(self, kills=False, within=20):
         """Ends what runs on the machine, and the machine; `kills` where nobody needs its data. A program that is asked has so many seconds."""
         for name in reversed(list(self.processes)):

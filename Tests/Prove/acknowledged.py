@@ -5,6 +5,7 @@ import http.client
 import json
 import pathlib
 import random
+import re
 import sys
 import threading
 import time
@@ -20,6 +21,10 @@ BROKEN = (OSError, http.client.HTTPException)
 
 class Wrong(Exception):
     """The server has broken its word."""
+
+
+class Later(ConnectionError):
+    """The answer was 503: the client is to come again."""
 
 
 class Link:
@@ -40,9 +45,13 @@ class Link:
         except BROKEN:
             self.close()
             raise
-        # Who is told to come back later has been answered: nothing was done.
         if status == 503:
-            raise ConnectionError("later")
+            if answer.headers.get("Retry-After") is None:
+                raise Wrong(f"{path}: 503 without Retry-After: {data[:300]!r}")
+            raise Later(f"{path}: 503")
+        # A proxy whose server has gone away.
+        if status in (502, 504):
+            raise ConnectionError(f"{path}: {status}")
         return status, data
 
     def post(self, path, body):
@@ -61,14 +70,16 @@ class Acknowledged:
     """What the server has acknowledged: each record's tag and number, or that it is deleted."""
 
     def __init__(self):
-        self.lock, self.records, self.fresh, self.batches, self.repeated = threading.Lock(), {}, set(), 0, 0
+        self.lock, self.records, self.fresh, self.batches, self.repeated, self.done_before = threading.Lock(), {}, set(), 0, 0, 0
 
-    def note(self, changes, was_repeated):
+    def note(self, changes, was_repeated, was_done=False):
+        """A batch that was acknowledged; whether it was sent again, and whether it was done by then without an answer."""
         with self.lock:
             self.records.update(changes)
             self.fresh.update(changes)
             self.batches += 1
             self.repeated += was_repeated
+            self.done_before += was_done
 
     def take_fresh(self):
         with self.lock:
@@ -122,11 +133,13 @@ class Writer(threading.Thread):
 
     def write(self, token, operations, after):
         body = {"zoneID": ZONE, "atomic": True, "tidemark": {"clientToken": token}, "operations": operations}
-        was_repeated, self.pending = False, after
+        was_repeated, was_done, self.pending = False, False, after
         while True:
             # Between a kill and the next start nobody asks.
             self.pause.wait()
             try:
+                if was_repeated and not was_done:
+                    was_done = self.is_done(operations[0]["record"]["recordName"], after)
                 outcomes = self.link.post(BASE + "/records/modify", body)["records"]
                 break
             except BROKEN:
@@ -145,8 +158,16 @@ class Writer(threading.Thread):
                 self.own.pop(name, None)
             else:
                 self.own[name] = changes[name]
-        self.acknowledged.note(changes, was_repeated)
+        self.acknowledged.note(changes, was_repeated, was_done)
         self.pending = {}
+
+    def is_done(self, name, after):
+        """Whether a batch without an answer was done all the same: a record of it is as it is to be."""
+        answer = self.link.post(BASE + "/records/lookup", {"zoneID": ZONE, "desiredKeys": ["number"], "records": [{"recordName": name}]})
+        record, = answer["records"]
+        if after[name] is None:
+            return record.get("serverErrorCode") == "NOT_FOUND"
+        return record.get("fields", {}).get("number", {}).get("value") == after[name]
 
 
 class Sender(Writer):
@@ -182,12 +203,19 @@ class Sender(Writer):
             "number": {"value": 0, "type": "INT64"}, "image": {"value": value, "type": "ASSETID"}}}}], {name: 0}
 
 
-def compare(link, wanted, pending):
-    """Looks records up and compares tags and numbers; how many. What a batch without an answer changes may be done or not."""
+def has_its_text(record, name, number):
+    """Whether the text of a writer's record is the one that came with its number. A sender's have none."""
+    text = record.get("fields", {}).get("text", {}).get("value")
+    return text is None if record.get("recordType") == "Picture" else text is not None and re.fullmatch(f"{re.escape(name)} {number} x{{200,1999}}", text) is not None
+
+
+def compare(link, wanted, pending, with_texts=False):
+    """Looks records up and compares tags and numbers, and texts if asked to; how many. What a batch without an answer changes may be done or not."""
     names = sorted(wanted)
+    keys = ["number", "text"] if with_texts else ["number"]
     for first in range(0, len(names), 200):
         some = names[first:first + 200]
-        answer = link.post(BASE + "/records/lookup", {"zoneID": ZONE, "desiredKeys": ["number"], "records": [{"recordName": name} for name in some]})
+        answer = link.post(BASE + "/records/lookup", {"zoneID": ZONE, "desiredKeys": keys, "records": [{"recordName": name} for name in some]})
         for name, record in zip(some, answer["records"], strict=True):
             number = record.get("fields", {}).get("number", {}).get("value")
             if name in pending and (record.get("serverErrorCode") == "NOT_FOUND" if pending[name] is None else number == pending[name]):
@@ -197,6 +225,8 @@ def compare(link, wanted, pending):
                     raise Wrong(f"{name} was deleted and is there: {record}")
             elif (record.get("recordChangeTag"), number) != wanted[name]:
                 raise Wrong(f"{name} was acknowledged as {wanted[name]} and is {json.dumps(record)[:500]}")
+            elif with_texts and not has_its_text(record, name, number):
+                raise Wrong(f"{name} has a text that was not saved with its number {number}: {json.dumps(record)[:500]}")
     return len(names)
 
 

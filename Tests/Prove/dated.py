@@ -13,8 +13,8 @@ class Dated(Acknowledged):
         super().__init__()
         self.log = []
 
-    def note(self, changes, was_repeated):
-        super().note(changes, was_repeated)
+    def note(self, changes, was_repeated, was_done=False):
+        super().note(changes, was_repeated, was_done)
         with self.lock:
             self.log.append((threading.current_thread().began, time.time(), changes))
 

@@ -7,12 +7,15 @@ devices edit one container's records and synchronise all the while. Meanwhile se
 servers and the database are cut, at random moments. Nobody does anything by hand but start again what was killed, after a while.
 
 At the end each record must be as acknowledged, whichever server is asked, the zone's changes must have these records and no others, assets
-must come back as they went up, and the devices must be equal, with no edit lost. How long writers waited is printed.
+must come back as they went up, and the devices must be equal, with no edit lost. Some batches must have been done whose answers were lost. No
+server may have ended by itself. How long a writer was without an answer is printed, for each kind of loss; it is to be at most 30 s for 99 in
+100 losses of a primary.
 
 Needs root on Linux, for network namespaces.
 """
 
 import argparse
+import itertools
 import math
 import os
 import pathlib
@@ -32,6 +35,7 @@ from killing import fail, finish
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path += [str(ROOT / "Deployment" / "Cluster"), str(ROOT / "Tests" / "Interop")]
 import cluster as clusters  # noqa: E402
+import report  # noqa: E402
 import signals  # noqa: E402
 import start_server  # noqa: E402
 from nodes import ClusterError, wait_until  # noqa: E402
@@ -46,16 +50,30 @@ def percentile(values, share):
     return sorted(values)[max(0, math.ceil(share * len(values)) - 1)]
 
 
-class Timed(Acknowledged):
-    """Also knows when each writer's last batch was acknowledged."""
+class TimedLink(Link):
+    """Also knows when each request was sent that was answered, and when its answer came."""
 
-    def __init__(self):
-        super().__init__()
-        self.moments = {}
+    def __init__(self, *words):
+        super().__init__(*words)
+        self.answered = []
 
-    def note(self, changes, was_repeated):
-        super().note(changes, was_repeated)
-        self.moments[threading.current_thread().name] = time.monotonic()
+    def ask(self, *words):
+        sent = time.monotonic()
+        answer = super().ask(*words)
+        self.answered.append((sent, time.monotonic()))
+        return answer
+
+    def has_gone_on(self, moment):
+        """Whether a request that was sent after a moment was answered."""
+        return bool(self.answered) and self.answered[-1][0] > moment
+
+    def longest_wait(self, moment):
+        """The longest time between two answers that ended after a moment; from the moment on where it began before. What was earlier is forgotten."""
+        first = next((index for index, (_, came) in enumerate(self.answered) if came > moment), len(self.answered))
+        times = [moment] + [came for _, came in self.answered[first:]]
+        # The writer adds to it meanwhile.
+        del self.answered[:first]
+        return max((later - earlier for earlier, later in itertools.pairwise(times)), default=0)
 
 
 class Clustered:
@@ -80,42 +98,58 @@ class Proof:
         self.account = cloud.add_account("anna")
         self.token = start_server.sign_in(f"http://{self.proxy}:8080", self.account)["token"]
         self.link = Link(8080, self.token, self.proxy)
-        self.pause, self.acknowledged = threading.Event(), Timed()
+        self.pause, self.acknowledged = threading.Event(), Acknowledged()
         self.pause.set()
         self.link.post(BASE + "/zones/modify", {"operations": [{"operationType": "create", "zone": {"zoneID": ZONE}}]})
         self.writers = [
-            kind(name, Link(8080, self.token, self.proxy), drawn.getrandbits(64), options, self.acknowledged, self.pause)
+            kind(name, TimedLink(8080, self.token, self.proxy), drawn.getrandbits(64), options, self.acknowledged, self.pause)
             for kind, name in [(Writer, f"w{number}") for number in range(options.writers)] + [(Sender, "assets")]]
-        # Seconds without an acknowledgement, by what was done.
+        # The longest time that a writer was without an answer, by what was lost.
         self.outages = {"server": [], "primary": [], "network": []}
+        # How often a server whose network was cut was not ready then.
+        self.noticed = 0
 
     def look_at_writers(self):
         for writer in self.writers:
             if writer.error is not None:
                 raise Wrong(f"{writer.name}: {writer.error}") from writer.error
 
-    def wait_for_writers(self, kind, moment):
-        """Waits until each writer has had an answer since; the time that the last one waited for it."""
+    def wait_for_writers(self, kind, moment, until):
+        """Waits until each writer has an answer to a request that it sent after `until`; the longest wait of any of them since `moment` is an outage."""
         def have_gone_on():
             self.look_at_writers()
-            return all(self.acknowledged.moments.get(writer.name, 0) > moment for writer in self.writers)
+            return all(writer.link.has_gone_on(until) for writer in self.writers)
         wait_until(f"writers after a {kind}'s loss", 180, have_gone_on)
-        self.outages[kind].append(max(self.acknowledged.moments.values()) - moment)
+        self.outages[kind].append(max(writer.link.longest_wait(moment) for writer in self.writers))
+
+    def look_at_servers(self):
+        for machine in self.cluster.servers:
+            if not machine.is_running("server"):
+                raise Wrong(f"{machine.name} has ended by itself")
 
     # What goes wrong
 
     def kill_server(self):
-        machine, moment = self.drawn.choice(self.cluster.servers), time.monotonic()
+        machine = self.drawn.choice(self.cluster.servers)
         machine.kill("server")
+        moment = time.monotonic()
+        self.wait_for_writers("server", moment, moment)
         time.sleep(self.drawn.uniform(0, 2))
         self.cluster.start_server(machine)
-        self.wait_for_writers("server", moment)
         wait_until(machine.name, 60, lambda: self.cluster.is_ready(machine), lambda: self.cluster.died(machine, "server"))
 
     def kill_primary(self):
-        primary, moment = wait_until("a primary", 120, self.cluster.primary), time.monotonic()
+        primary = wait_until("a primary", 120, self.cluster.primary)
+        process = self.cluster.postgres(primary)
+        if process is None:
+            raise Wrong(f"no process of PostgreSQL is known on {primary.name}, the primary")
         self.cluster.kill_database(primary, etcd=self.drawn.random() < 0.5)
-        self.wait_for_writers("primary", moment)
+        moment = time.monotonic()
+        wait_until("the end of the primary", 10, lambda: not report.is_alive(process))
+        self.wait_for_writers("primary", moment, time.monotonic())
+        successor = wait_until("another primary", 60, self.cluster.primary)
+        if successor is primary:
+            raise Wrong(f"{primary.name} was killed, and is the primary")
         self.cluster.start_database(primary)
         self.wait_for_replica()
 
@@ -124,14 +158,25 @@ class Proof:
 
     def cut_network(self):
         """Cuts a server from the database, for a while."""
-        machine, moment = self.drawn.choice(self.cluster.servers), time.monotonic()
-        cut = [other for other in self.cluster.databases]
-        for other in cut:
+        machine, primary = self.drawn.choice(self.cluster.servers), wait_until("a primary", 120, self.cluster.primary)
+        if not machine.reaches(primary, 5432):
+            raise Wrong(f"{machine.name} does not reach {primary.name}, before anything was cut")
+        moment = time.monotonic()
+        for other in self.cluster.databases:
             machine.cut_from(other)
-        time.sleep(self.drawn.uniform(0.5, self.options.longest_cut))
-        for other in cut:
+        for other in self.cluster.databases:
+            if machine.reaches(other, 5432):
+                raise Wrong(f"{machine.name} was cut from {other.name}, and reaches it")
+        ends = time.monotonic() + self.drawn.uniform(0.5, self.options.longest_cut)
+        was_ready = True
+        while time.monotonic() < ends:
+            was_ready = was_ready and self.cluster.is_ready(machine)
+            time.sleep(0.2)
+        self.noticed += not was_ready
+        for other in self.cluster.databases:
             machine.join_with(other)
-        self.wait_for_writers("network", moment)
+        self.wait_for_writers("network", moment, time.monotonic())
+        wait_until(machine.name, 60, lambda: self.cluster.is_ready(machine), lambda: self.cluster.died(machine, "server"))
 
     # Devices
 
@@ -155,7 +200,7 @@ class Proof:
         editors = sync.Editors(devices, self.options.edits, self.drawn.getrandbits(32), pause=self.options.edit_pause)
         try:
             self.go_wrong(syncing)
-            told = editors.edits()
+            told = editors.interrupt()
         finally:
             for process in syncing.values():
                 process.kill()
@@ -167,6 +212,7 @@ class Proof:
         devices.verify()
         counted = sync.check_edits(devices, told)
         print(f"devices: {devices.compare('at the end')}; {counted} fields as edited last")
+        return self.judge()
 
     def go_wrong(self, syncing):
         options = self.options
@@ -174,13 +220,16 @@ class Proof:
         self.drawn.shuffle(acts)
         for number, act in enumerate(acts, 1):
             time.sleep(self.drawn.uniform(0.2, options.longest))
+            self.look_at_servers()
             act()
             for name, process in syncing.items():
                 if process.poll() is not None:
                     raise Wrong(f"the syncing of device {name} ended with {process.returncode}: {process.stderr.read()}")
             if number % 10 == 0 or number == len(acts):
                 told = ", ".join(f"{len(times)} {kind}" for kind, times in self.outages.items())
-                print(f"{number} of {len(acts)} ({told}): {self.acknowledged.batches:,} batches, {self.acknowledged.repeated} sent again", flush=True)
+                print(f"{number} of {len(acts)} ({told}): {self.acknowledged.batches:,} batches, {self.acknowledged.repeated} sent again, "
+                      f"{self.acknowledged.done_before} of these done before", flush=True)
+        self.look_at_servers()
 
     def end_writers(self):
         for writer in self.writers:
@@ -194,24 +243,33 @@ class Proof:
     def compare(self, began):
         for kind, times in self.outages.items():
             if times:
-                print(f"after the loss of a {kind}, {len(times)} times, all writers had gone on after {statistics.median(times):.1f} s (median), "
-                      f"{percentile(times, 0.99):.1f} s (99 in 100), {max(times):.1f} s at the most", flush=True)
-        if self.outages["primary"]:
-            found = percentile(self.outages["primary"], 0.99)
-            print(f"the goal of {LONGEST_OUTAGE} s for 99 in 100 losses of a primary is {'reached' if found <= LONGEST_OUTAGE else 'MISSED'}", flush=True)
+                print(f"after the loss of a {kind}, {len(times)} times, the writer that waited longest had no answer for {statistics.median(times):.1f} s "
+                      f"(median), {percentile(times, 0.99):.1f} s (99 in 100), {max(times):.1f} s (at the most)", flush=True)
+        print(f"{self.noticed} of {len(self.outages['network'])} servers whose network was cut were not ready meanwhile", flush=True)
         records = self.acknowledged.records
         alive = {name: value for name, value in records.items() if value is not None}
         for machine in self.cluster.servers:
             link = Link(8080, self.token, machine.address)
-            compared, found = compare(link, records, {}), all_changes(link)
+            compared, found = compare(link, records, {}, with_texts=machine is self.cluster.servers[0]), all_changes(link)
             if found != alive:
                 strange = sorted(set(found.items()) ^ set(alive.items()))
                 raise Wrong(f"{machine.name}: the zone has {len(found):,} records, {len(alive):,} were acknowledged; the first that differ: {strange[:5]}")
-        print(f"{time.monotonic() - began:.0f} s: {self.acknowledged.batches:,} batches acknowledged, {self.acknowledged.repeated} of them sent again and done "
-              f"once; {compared:,} records as acknowledged on each of {len(self.cluster.servers)} servers", flush=True)
+        print(f"{time.monotonic() - began:.0f} s: {self.acknowledged.batches:,} batches acknowledged, {self.acknowledged.repeated} of them sent again, of which "
+              f"{self.acknowledged.done_before} had been done without an answer, and each done once; {compared:,} records as acknowledged on each of {len(self.cluster.servers)} servers", flush=True)
         # The proxy has closed the first connection, which nobody used for all this time.
         assets = check_assets(Link(8080, self.token, self.proxy), self.acknowledged, self.options.assets)
         print(f"{assets} assets came back as they were sent", flush=True)
+        if self.options.server_kills >= 100 and self.acknowledged.done_before == 0:
+            raise Wrong("no batch was done without an answer, so it was not tried whether one is done twice")
+
+    def judge(self):
+        """Whether what is to be reached was reached."""
+        if self.outages["primary"]:
+            found = percentile(self.outages["primary"], 0.99)
+            is_reached = found <= LONGEST_OUTAGE
+            print(f"the goal of {LONGEST_OUTAGE} s for 99 in 100 losses of a primary is {'reached' if is_reached else 'MISSED'}", flush=True)
+            return is_reached
+        return True
 
 
 def parse_arguments():
@@ -231,7 +289,7 @@ def parse_arguments():
     add("--batch", int, 50, "operations of a batch")
     add("--records", int, 5000, "records that two devices share")
     add("--pictures", int, 50, "pictures of theirs")
-    add("--edits", int, 5000, "edits on each device")
+    add("--edits", int, 1_000_000, "edits on each device, at the most; more than there is time for")
     add("--edit-pause", int, 100, "milliseconds between two edits")
     parser.add_argument("--folder", type=pathlib.Path, help="where to work; emptied at the end (a temporary folder)")
     parser.add_argument("--seed", type=int, help="draws the same moments again")
@@ -257,7 +315,7 @@ def main():
         if not cluster.network.has_namespaces:
             raise ClusterError("networks can't be cut here: run this as root on Linux")
         cluster.start()
-        Proof(options, folder, drawn, cluster).run()
+        is_reached = Proof(options, folder, drawn, cluster).run()
     except (Wrong, ClusterError) as error:
         logs = "\n".join(f"{machine.name}: {machine.log('server', 5)}" for machine in cluster.servers) if cluster else ""
         fail(f"{error} (seed {seed})\n{logs}")
@@ -265,6 +323,7 @@ def main():
         if cluster:
             cluster.end(kills=True)
         shutil.rmtree(folder, ignore_errors=True)
+    sys.exit(0 if is_reached else 2)
 
 
 if __name__ == "__main__":

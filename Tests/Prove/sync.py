@@ -15,6 +15,7 @@ import pathlib
 import random
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -151,13 +152,21 @@ class Editors:
         """What each has told: the last value of each field that is durable, and one that may be."""
         return {name: self.read(name) for name in self.processes}
 
+    def interrupt(self):
+        """Kills both, which have to be editing still, and tells what ``edits()`` does."""
+        for name, process in self.processes.items():
+            if process.poll() is not None:
+                fail(f"the editor of {name} ended before its time with {process.returncode}")
+        self.end()
+        return {name: self.read(name, expected=-signal.SIGKILL) for name in self.processes}
+
     def end(self):
         for process in self.processes.values():
             process.kill()
             process.wait()
 
-    def read(self, name):
-        if self.processes[name].wait() != 0:
+    def read(self, name, expected=0):
+        if self.processes[name].wait() != expected:
             fail(f"the editor of {name} ended with {self.processes[name].returncode}")
         with self.outputs[name] as output:
             output.seek(0)
