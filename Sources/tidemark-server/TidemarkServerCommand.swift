@@ -158,7 +158,8 @@ struct TidemarkServerCommand: AsyncParsableCommand {
         if let publicURL {
             let parts = URLComponents(string: publicURL)
             guard let scheme = parts?.scheme, scheme == "http" || scheme == "https", parts?.host?.isEmpty == false,
-                parts?.query == nil, parts?.fragment == nil, parts?.path.isEmpty ?? false || parts?.path == "/"
+                parts?.user == nil, parts?.password == nil, parts?.query == nil, parts?.fragment == nil,
+                parts?.path.isEmpty ?? false || parts?.path == "/"
             else { throw ValidationError("--public-url takes scheme and host, such as https://cloud.example.org") }
         }
         try limits.validate()

@@ -42,7 +42,7 @@ package struct PostgresAddress: Sendable {
             if let value = option.pointee.val { options[String(cString: keyword)] = String(cString: value) }
             option += 1
         }
-        for secret in ["password", "sslpassword"] where options[secret] != nil {
+        for secret in Self.secrets where options[secret] != nil {
             throw PostgresError(
                 .address,
                 "the address of the database contains a password, which others can read among the arguments of the process. Give it by PGPASSWORD, PGPASSFILE or a service file"
@@ -51,6 +51,9 @@ package struct PostgresAddress: Sendable {
         self.options = options
         name = Self.name(options)
     }
+
+    /// Options that are secret; the last three are those of newer versions of libpq.
+    private static let secrets = ["password", "sslpassword", "scram_client_key", "scram_server_key", "oauth_client_secret"]
 
     /// The scheme of a URI that is none of libpq's; `nil` for all else.
     private static func otherScheme(_ text: String) -> Substring? {

@@ -8,6 +8,8 @@ package final class PostgresDatabase: Sendable {
     let batcher: PostgresQueryBatcher
     let metrics: PostgresMetrics
     private let clock = ContinuousClock()
+    /// When a transaction failed last because there was no room.
+    private let fullAt = LockedValue<ContinuousClock.Instant?>(nil)
 
     /// Makes a database. It connects with its first transaction.
     package init(_ configuration: PostgresConfiguration, metrics: PostgresMetrics = PostgresMetrics()) {
@@ -83,6 +85,9 @@ package final class PostgresDatabase: Sendable {
         }
     }
 
+    /// Whether a transaction failed within the last minute because the server's disk, or a limit of its own, was full.
+    package var isFull: Bool { fullAt.withLock { $0 }.map { clock.now - $0 < .seconds(60) } ?? false }
+
     /// Closes all connections, and waits for the transactions that run.
     package func close() async { await pool.close() }
 
@@ -96,7 +101,7 @@ package final class PostgresDatabase: Sendable {
     private func run<Answer: Sendable>(
         _ options: PostgresTransactionOptions, _ body: @escaping @Sendable (PostgresTransaction) throws -> Answer
     ) async -> Outcome<Answer> {
-        let (configuration, metrics) = (configuration, metrics)
+        let (configuration, metrics, fullAt, clock) = (configuration, metrics, fullAt, clock)
         return await useConnection { connection, reply in
             let transaction = PostgresTransaction(connection, configuration, options)
             defer { transaction.end() }
@@ -114,6 +119,7 @@ package final class PostgresDatabase: Sendable {
                 let failure = transaction.failure
                 if failure?.code == .commitUnknown { metrics.unknownCommit() }
                 if failure?.code == .lockTimeout { metrics.lockTimeout() }
+                if failure?.code == .full { fullAt.withLock { $0 = clock.now } }
                 // An error that the body has made of the failure is what the caller knows.
                 let isOwnFault = options.isReadOnly && failure?.code == .readOnly
                 return .failed(error, mayRunAgain: !isOwnFault && failure?.mayRunAgain ?? false)

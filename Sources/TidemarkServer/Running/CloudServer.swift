@@ -140,6 +140,7 @@ public final class CloudServer: Service {
             }, onChange: reporting("all that records need"))
         let pages = ServerPages(
             metrics: metrics, bodies: bodies, readiness: readiness, recordsReadiness: recordsReadiness,
+            hasNoRoom: storages?.hasNoRoom ?? { false },
             metricsToken: configuration.metricsToken)
         let history = RequestHistory()
         syncFailures = SyncFailureWriter(logger, write: { failures in try await access.record(failures) })

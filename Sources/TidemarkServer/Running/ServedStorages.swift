@@ -19,6 +19,8 @@ struct ServedStorages: Sendable {
     let check: @Sendable () async throws(Missing) -> Void
     /// Checks that everything can be reached but the contents of assets, without which records go on.
     let checkRecords: @Sendable () async throws(Missing) -> Void
+    /// Whether saves are refused because the database has no room.
+    let hasNoRoom: @Sendable () -> Bool
     /// What is amiss as the server starts, and no reason not to.
     let warnings: [String]
     /// Lets go of it.
@@ -42,6 +44,7 @@ struct ServedStorages: Sendable {
         incoming = directory.appendingPathComponent("incoming", isDirectory: true)
         check = { () async throws(Missing) in try await Self.check(cloud, access) }
         checkRecords = check
+        hasNoRoom = { false }
         warnings = []
         close = {}
     }
@@ -82,6 +85,7 @@ struct ServedStorages: Sendable {
             try await checkRecords()
             try await Missing.throwing(.assets) { try await opened.checkAssets() }
         }
+        hasNoRoom = { database.isFull }
         close = { await opened.close() }
     }
 

@@ -10,6 +10,8 @@ struct ServerPages: Sendable {
     let readiness: Readiness
     /// As ``readiness``, but for the contents of assets.
     let recordsReadiness: Readiness
+    /// Whether saves are refused because the database has no room. It is read all the same, so the server stays ready.
+    let hasNoRoom: @Sendable () -> Bool
     /// What who asks for the figures has to show; `nil` shows them to nobody.
     let metricsToken: String?
 
@@ -19,7 +21,8 @@ struct ServerPages: Sendable {
             Operation("ready", .get, "/ready", body: .none) { call in
                 let asked = call.query["without"] == "assets" ? recordsReadiness : readiness
                 guard let missing = await asked.missing() else {
-                    return Reply(body: .text("ready\n", type: Self.text))
+                    let text = hasNoRoom() ? "ready, but the database has no room: saves are refused, it is read" : "ready"
+                    return Reply(body: .text("\(text)\n", type: Self.text))
                 }
                 return Reply(
                     status: .serviceUnavailable, headers: [.retryAfter: "1"], body: .text("\(missing.part)\n", type: Self.text))

@@ -68,6 +68,50 @@ struct PostgresWritersTests {
         #expect(found.1 == 120)
     }
 
+    /// A body that holds its owner's lock for as long as it is told.
+    private func hold(_ owner: String, in zone: StoredZone.ID, isHeld: LockedValue<Bool>, mayEnd: LockedValue<Bool>) async throws {
+        try await one.write(owners: [owner]) { rows throws(CloudError) in
+            try rows.save([Self.record("held", in: zone, at: 1)])
+            try rows.setLastChange(1, of: owner)
+            // What was sent is done when this is answered.
+            _ = try rows.lastChange(of: owner)
+            isHeld.withLock { $0 = true }
+            for _ in 0..<20_000 where !mayEnd.withLock({ $0 }) { usleep(1000) }
+        }
+    }
+
+    @Test func `a write of one owner ends while another owner's goes on, and a second one of that owner waits for it`()
+        async throws
+    {
+        let (anna, ben) = (try await makeZone(of: "_anna"), try await makeZone(of: "_ben"))
+        let (isHeld, mayEnd, hasWaited) = (LockedValue(false), LockedValue(false), LockedValue(false))
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            group.addTask { try await hold("_ben", in: ben, isHeld: isHeld, mayEnd: mayEnd) }
+            #expect(try await eventually { isHeld.withLock { $0 } })
+            group.addTask {
+                try await other.write(owners: ["_ben"]) { rows throws(CloudError) in
+                    try rows.save([Self.record("second", in: ben, at: 2)])
+                    try rows.setLastChange(2, of: "_ben")
+                    _ = try rows.lastChange(of: "_ben")
+                    hasWaited.withLock { $0 = true }
+                }
+            }
+            var change: Int64 = 0
+            for storage in [one, other, one, other] {
+                change += 1
+                try await storage.write(owners: ["_anna"]) { [change] rows throws(CloudError) in
+                    try rows.save([Self.record("beside \(change)", in: anna, at: change)])
+                    try rows.setLastChange(change, of: "_anna")
+                }
+            }
+            #expect(!mayEnd.withLock { $0 } && !hasWaited.withLock { $0 })
+            mayEnd.withLock { $0 = true }
+            try await group.waitForAll()
+        }
+        #expect(hasWaited.withLock { $0 })
+        #expect(try await one.read { rows throws(CloudError) in try rows.lastChange(of: "_ben") } == 2)
+    }
+
     /// In the public database nothing is locked before it is read: each writer adds to what a record holds.
     @Test func `writers of the public database on two servers lose no change of a record`() async throws {
         let zone = try await makeZone(of: "")
