@@ -3,15 +3,17 @@
 A server that answers 503 has done nothing of the request (Formats/http.md), so it may be sent again as it is.
 """
 
+import atexit
 import email.utils
 import os
+import pathlib
 import time
 
 import requests
 
 # Seconds that a request may be put off in all: an outage lasts 30 at the most.
 PATIENCE = 60
-# The environment's variable by which drivers are told that the cloud fails over.
+# The environment's variable by which drivers are told that the cloud fails over: a file, into which they write how many answers were 503.
 VARIABLE = "TIDEMARK_FAILS_OVER"
 count, longest = 0, 0.0
 
@@ -50,6 +52,12 @@ def install():
             longest = max(longest, time.monotonic() - began)
 
     requests.adapters.HTTPAdapter.send = patient
+    atexit.register(lambda: pathlib.Path(os.environ[VARIABLE]).write_text(str(count)))
+
+
+def was_needed(path):
+    """Whether a driver that has ended was put off."""
+    return path.exists() and int(path.read_text()) > 0
 
 
 def report():

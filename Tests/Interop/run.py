@@ -139,10 +139,12 @@ def run(name, options):
         given |= {"pids": place.pids, "folders": list(map(str, place.folders)), "variables": place.cloud.added, "isProxied": options.place == "cluster"}
         credentials = start_server.enter(server, place.cloud, given)
         if options.fail_over:
-            os.environ[patience.VARIABLE] = "1"
+            os.environ[patience.VARIABLE] = str(folder / "put-off")
         wrong = [] if drive(name, credentials, options, folder, place.fail_over if options.fail_over else None) else [f"{name} has failed"]
         if options.fail_over:
             print(place.failed_over(), flush=True)
+            if not patience.was_needed(folder / "put-off"):
+                wrong.append(f"{name} has not noticed that the cloud failed over: no answer was 503")
         fallen = place.fell()
         codes = place.stop()
         ended = fallen or [f"a server ended with {code}" for code in codes if code != 0]
