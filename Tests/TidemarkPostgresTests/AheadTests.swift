@@ -135,4 +135,33 @@ struct AheadTests {
         try await write(3)
         #expect(trips.value == 0)
     }
+
+    @Test("A batch of 200 saves takes no more statements than one of two")
+    func takesFewStatements() async throws {
+        let seen = Shared(0)
+        let records = try await RecordsFixture {
+            // So that each statement is seen, and not only when it is prepared.
+            $0.preparesStatements = false
+            $0.observesStatement = { _ in seen.change { $0 += 1 } }
+        }
+        let subject = try await EmbeddedCloudSubject(postgres: records, name: "batches")
+        let database = try await subject.database(.private, account: "anna@example.org")
+        let zone = CloudZoneID("Journal")
+        try await database.modifyZones(saving: [zone], deleting: [])
+        func statements(saving count: Int, _ name: String) async throws -> Int {
+            let operations = (0..<count).map {
+                RecordOperation(
+                    .create, CloudRecord(CloudRecordID("\(name) \($0)", in: zone), type: "Note", fields: ["text": .string(name)]))
+            }
+            let before = seen.value
+            let outcomes = try await database.modify(ModifyRecordsRequest(zone: zone, operations: operations, isAtomic: true))
+            #expect(outcomes.count == count)
+            return seen.value - before
+        }
+        // The first one makes the type.
+        _ = try await statements(saving: 1, "first")
+        let few = try await statements(saving: 2, "few")
+        let many = try await statements(saving: 200, "many")
+        #expect(many == few && many <= 24, "\(few) statements of 2 saves, \(many) of 200")
+    }
 }
