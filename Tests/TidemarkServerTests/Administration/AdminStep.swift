@@ -20,7 +20,8 @@ enum AdminStep: Sendable {
         "@share": ("links list \(zone) --json", "share"), "@link": ("links list \(zone) --json", "link"),
     ]
 
-    /// The commands that don't work on both kinds of places, each with a test of its own.
+    /// The commands that don't do the same on both kinds of places, each with a test of its own: a database is backed up and restored by its own
+    /// programs, and a move goes from one kind to the other.
     static let ofOnePlace: Set = ["backup", "restore", "move"]
 
     /// All steps, in their order.
