@@ -143,8 +143,7 @@ extension AdministeredPlace {
         for outcome in try await database.modify(ModifyRecordsRequest(zone: zone, operations: operations)) {
             guard case .saved = outcome else { throw CloudError(.internalError, "\(outcome)") }
         }
-        let share = try await database.createShare(
-            in: zone, coverage: .zone, title: "Summer trip", publicPermission: .none)
+        let share = try await database.createShare(in: zone, coverage: .zone, title: "Summer trip", publicPermission: .none)
         let ben = UserLookUp.emailAddress("ben@example.org")
         let invited = try await database.changeShare(share.id, [.invite(ben, role: .privateUser, permission: .readWrite)])
         let participant = try #require(invited.participants.first { $0.identity.lookUp == ben })
