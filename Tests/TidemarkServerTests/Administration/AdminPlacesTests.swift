@@ -12,14 +12,13 @@ struct AdminPlacesTests {
 
     init() throws { (scratch, tool) = (try Scratch(), try Tool()) }
 
-    /// The options that name a new place.
-    private func places() throws -> [[String]] {
+    /// New places: a directory and a database.
+    private func places() throws -> [AdministeredPlace] {
         let assets = scratch["assets"]
         try FileManager.default.createDirectory(at: assets, withIntermediateDirectories: true)
         let server = try PostgresServer.shared()
         return [
-            ["--data", scratch["cloud"].path],
-            ["--database", server.address(try server.makeDatabase()), "--assets", assets.path],
+            .directory(scratch["cloud"]), .database(address: server.address(try server.makeDatabase()), assets: assets),
         ]
     }
 
@@ -32,6 +31,8 @@ struct AdminPlacesTests {
             #"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?Z? *"#,
             // Tokens, change tags, and times of records in what was before and after a change.
             #"[A-Za-z0-9_-]{40,}"#, #"[A-Za-z0-9_-]{22}"#, #"\d{13,}"#,
+            // A directory names the file of a content, a database its digest and its owner.
+            #"the content of [^"\n]*? is missing"#,
         ] {
             text = text.replacingOccurrences(of: pattern, with: "•", options: .regularExpression)
         }
@@ -45,103 +46,134 @@ struct AdminPlacesTests {
             ["admin"] + words.split(separator: " ").map(String.init) + place, input: input, environment: environment)
     }
 
+    /// A word of the table as an argument.
+    ///
+    /// - Parameters:
+    ///   - answers: The last answers of commands over the place.
+    ///   - export: The path that `@export` stands for.
+    private func argument(_ word: String, _ answers: [String: String], _ export: URL) throws -> String {
+        switch word {
+        case "@export": return export.path
+        case "@public-key", "@schema": return scratch[word].path
+        default: break
+        }
+        guard let (command, member) = AdminStep.identifiers[word] else { return word.replacing("~", with: " ") }
+        let line = try #require(answers[command]?.split(separator: "\n").first, "'\(command)' has shown nothing")
+        let object = try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any]
+        return try #require(object?[member] as? String, "\(line)")
+    }
+
+    /// The files of an exported account, without what differs from run to run; empty where there is no such folder.
+    private func archive(_ folder: URL) throws -> String {
+        guard FileManager.default.fileExists(atPath: folder.path) else { return "" }
+        return try FileManager.default.subpathsOfDirectory(atPath: folder.path).sorted().map { path in
+            let file = folder.appendingPathComponent(path)
+            guard try file.resourceValues(forKeys: [.isDirectoryKey]).isDirectory != true else { return path }
+            let contents = try Data(contentsOf: file)
+            return "\(path): \(compared(String(decoding: contents, as: UTF8.self)))"
+        }.joined(separator: "\n")
+    }
+
+    /// Runs all steps over a place, and returns what each command has said.
+    ///
+    /// - Parameter name: Names the folders of exports.
+    private func runSteps(over place: AdministeredPlace, _ name: String, password: URL) async throws -> [String] {
+        var (said, answers): ([String], [String: String]) = ([], [:])
+        for (index, step) in AdminStep.all.enumerated() {
+            guard case .command(let words, let status) = step else {
+                if case .change(let change) = step { try await place.make(change) }
+                continue
+            }
+            let export = scratch["export-\(name)-\(index)"]
+            let arguments = try words.split(separator: " ").map { try argument(String($0), answers, export) }
+            let result = try await tool.run(
+                ["admin"] + arguments + place.options, input: words.contains("--password-stdin") ? password : nil)
+            #expect(result.status == status, "\(words) \(place): \(result.status) \(result.output)\(result.errors)")
+            answers[words] = result.output
+            var output = result.output
+            if words.contains("@export") {
+                // Times have as many decimals as they need.
+                output = output.replacing(export.path, with: "folder")
+                    .replacing(#/"bytes":\d+|[\d.]+ (?:bytes|kB)/#, with: "bytes")
+                output += try archive(export)
+            }
+            let errors = status == 0 ? "" : String(result.errors.count(where: { $0 == "\n" }))
+            said.append("\(words): \(compared(output))\(errors)")
+        }
+        return said
+    }
+
     @Test func `each command says the same of a directory and of a database`() async throws {
         let password = try scratch.write("correct horse\n", to: "password")
-        let key = try scratch.write(
+        try scratch.write(
             """
             -----BEGIN PUBLIC KEY-----
             MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEaxfR8uEsQkf4vOblY6RA8ncDfYEt
             6zOg9KE5RdiYwpZP40Li/hp/m47n60p8D54WK84zV2sxXs7LtkBoN79R9Q==
             -----END PUBLIC KEY-----
 
-            """, to: "public.pem")
-        let commands: [(words: String, status: Int32)] = [
-            ("container list", 66), ("account list", 66), ("container add journal", 0), ("container add journal --json", 0),
-            ("container list --json", 0),
-            ("account add anna@example.org --password-stdin --json", 0), ("account add anna@example.org --no-password", 73),
-            ("account add ben@example.org --name Ben --no-password", 0), ("account list --json", 0), ("account list", 0),
-            ("account set anna@example.org --quota 1GB --phone +491234567 --discoverable on --json", 0),
-            ("account set carl@example.org --quota 1GB", 66), ("account show anna@example.org --json", 0),
-            ("account password ben@example.org --password-stdin --json", 0), ("account password ben@example.org --remove", 0),
-            ("account recount --json", 0), ("account recount", 0),
-            ("token add --container journal --name Web --callback https://journal.example.org/in --json", 0),
-            ("token add --container other --name Web --callback https://journal.example.org/in", 66), ("token list --json", 0),
-            ("token revoke zz", 66),
-            ("key add --container journal --name Importer --public-key \(key.path) --json", 0), ("key list --json", 0),
-            ("key revoke 00000000zz", 66), ("session list --json", 0), ("session end --all --json", 0), ("session end abc", 66),
-            ("account identities anna@example.org --json", 0), ("account identities anna@example.org", 0),
-            ("account identities anna@example.org --disconnect ab", 66),
-            ("schema show --container journal --json", 0), ("schema show --container other", 66),
-            ("schema export --container journal", 0), ("schema export --container other", 66),
-            ("schema index --container journal --type None --field title --queryable", 66),
-            ("schema freeze --container journal --json", 0), ("schema freeze --container journal --off", 0),
-            ("schema add --container journal --type Trip --field days --kind int64 --json", 0),
-            ("schema add --container journal --type Trip --field days --kind string", 64),
-            ("schema import none.json --container journal", 66), ("schema diff --container journal --json", 0),
-            ("schema diff --container journal", 0), ("schema deploy --container journal --dry-run", 0),
-            ("schema deploy --container journal --json", 0), ("schema remove --container journal --type None", 66),
-            ("records set oslo title=Oslo --type City --container journal", 0),
-            ("records list --type City --container journal", 64),
-            ("schema index --container journal --type City --field recordName --queryable", 0),
-            ("records list --type City --container journal", 0),
-            ("records list --type City --container journal --sort -title", 64),
-            ("records set oslo title=Christiania --container journal", 0), ("zones --container journal --json", 0),
-            ("zones --container journal --scope private --account anna@example.org --json", 0),
-            ("shares --container journal --scope private --account anna@example.org", 0), ("usage --json", 0),
-            ("usage --container journal", 0),
-            ("links list --container journal --scope private --account anna@example.org", 0),
-            ("links list --container journal --scope private --account anna@example.org --zone Trips --json", 66),
-            ("links revoke abc --share none --container journal --scope private --account anna@example.org --zone Trips", 66),
-            ("permissions ben@example.org --container journal --scope private --account anna@example.org --json", 0),
-            ("permissions nobody@example.org --container journal", 0), ("permissions ben@example.org --container other", 66),
-            ("records delete oslo --container journal --json", 0),
-            ("records show oslo --container journal", 66),
-            ("records set bergen title=Bergen --type Place --container journal", 0), ("schema reset --container journal", 64),
-            ("schema reset --container journal --yes --json", 0), ("schema reset --container other --yes", 66),
-            ("schema show --container journal --json", 0), ("records show bergen --container journal", 66),
-            ("operator add anna@example.org --json", 0),
-            ("operator add ben@example.org --role developer --container journal", 0), ("operator list --json", 0),
-            ("operator remove ben@example.org --json", 0), ("operator remove ben@example.org", 66),
-            ("verify --json", 0), ("verify", 0), ("resync --json", 0), ("resync", 0), ("audit --json", 0),
-            ("audit --container journal", 0),
-            ("audit --account anna@example.org", 0),
-            ("secrets rotate --json", 0), ("secrets rotate --grace-days 3", 0),
-            ("account remove ben@example.org --json", 0), ("account remove anna@example.org --with-data --yes", 77),
-            ("operator remove anna@example.org", 64), ("operator remove anna@example.org --yes --json", 0),
-            ("account remove anna@example.org --with-data --yes --json", 0),
-            ("container remove journal --json", 0), ("container list", 0),
-        ]
-        var said: [[String]] = []
-        for place in try places() {
-            var lines: [String] = []
-            for (words, status) in commands {
-                let result = try await run(words, place, input: words.contains("--password-stdin") ? password : nil)
-                #expect(result.status == status, "\(words) \(place): \(result.status) \(result.errors)")
-                lines.append(
-                    "\(words): \(compared(result.output))\(status == 0 ? "" : String(result.errors.count(where: { $0 == "\n" })))"
-                )
-            }
-            let folder = scratch["export-\(said.count)"]
-            #expect(try await run("account add dora@example.org --no-password", place, input: nil).status == 0)
-            let exported = try await run("account export dora@example.org --to \(folder.path)", place, input: nil)
-            #expect(exported.status == 0, "\(exported.errors)")
-            // A time has as many decimals as it needs.
-            lines.append(
-                compared(exported.output.replacing(folder.path, with: "folder")).replacing(#/\d+ bytes/#, with: "bytes"))
-            lines.append("\(try FileManager.default.subpathsOfDirectory(atPath: folder.path).sorted())")
-            said.append(lines)
-        }
-        for (one, other) in zip(said[0], said[1]) { #expect(one == other) }
-        // What a database's own programs do is said, and nothing is made.
-        for words in ["backup \(scratch["backup"].path)", "restore \(scratch["cloud"].path)"] {
-            let refused = try await run(words, try places()[1], input: nil)
+            """, to: "@public-key")
+        try scratch.write(
+            """
+            {"types":[
+              {"name":"Trip","fields":[{"name":"days","type":"int64"},{"name":"title","type":"string"}]},
+              {"name":"Junk","fields":[{"name":"note","type":"string"},{"name":"number","type":"double"}]}]}
+
+            """, to: "@schema")
+        let places = try places()
+        let ofDirectory = try await runSteps(over: places[0], "directory", password: password)
+        let ofDatabase = try await runSteps(over: places[1], "database", password: password)
+        #expect(ofDirectory.count == ofDatabase.count)
+        for (one, other) in zip(ofDirectory, ofDatabase) { #expect(one == other) }
+    }
+
+    @Test func `backing up and restoring a database is left to its own programs, and the refusal names them`() async throws {
+        let place = try places()[1]
+        for (words, program) in [
+            ("backup \(scratch["backup"].path)", "pg_basebackup"), ("restore \(scratch["cloud"].path)", "PostgreSQL's own means"),
+        ] {
+            let refused = try await run(words, place.options, input: nil)
             #expect(refused.status == 64 && refused.errors.contains("'tidemark admin move'"), "\(words): \(refused.errors)")
+            #expect(refused.errors.contains(program), "\(words): \(refused.errors)")
         }
         #expect(!FileManager.default.fileExists(atPath: scratch["backup"].path))
     }
 
+    /// A command with its subcommands, as the parser prints it.
+    private struct CommandHelp: Decodable {
+        struct Dump: Decodable { let command: CommandHelp }
+
+        let commandName: String
+        let subcommands: [CommandHelp]?
+
+        /// The commands below this one that have no subcommands, each by its words.
+        func leaves(behind path: [String] = []) -> [String] {
+            // The parser adds the command that shows help.
+            (subcommands ?? []).filter { $0.commandName != "help" }.flatMap { command in
+                let path = path + [command.commandName]
+                return command.subcommands?.isEmpty ?? true ? [path.joined(separator: " ")] : command.leaves(behind: path)
+            }
+        }
+    }
+
+    @Test func `each command of the tool is among those that are run over both places, and succeeds there`() async throws {
+        let help = try await tool.run(["admin", "--experimental-dump-help"])
+        try #require(help.status == 0, "\(help.errors)")
+        let dump = try JSONDecoder().decode(CommandHelp.Dump.self, from: Data(help.output.utf8))
+        #expect(dump.command.commandName == "admin")
+        let leaves = dump.command.leaves()
+        #expect(leaves.count > 40, "\(leaves)")
+        #expect(AdminStep.ofOnePlace.isSubset(of: leaves), "\(leaves)")
+        let succeeding = AdminStep.all.compactMap(\.succeedingCommand)
+        for leaf in leaves where !AdminStep.ofOnePlace.contains(leaf) {
+            #expect(
+                succeeding.contains { "\($0) ".hasPrefix("\(leaf) ") },
+                "AdminStep has no command that begins with '\(leaf)' and succeeds")
+        }
+    }
+
     @Test func `a cloud can be named by the environment or a file, and by the command line before both`() async throws {
-        let places = try places()
+        let places = try places().map(\.options)
         for place in places {
             let made = try await run("container add \(place[0] == "--data" ? "of-data" : "of-database")", place, input: nil)
             #expect(made.status == 0 && made.errors.hasPrefix("note: made a cloud"), "\(made.errors)")
@@ -163,7 +195,7 @@ struct AdminPlacesTests {
     }
 
     @Test func `a place that can't be used is named with what helps`() async throws {
-        let address = try places()[1][1]
+        let address = try places()[1].options[1]
         let wrong: [([String], Int32, String)] = [
             ([], 64, "say which cloud"),
             (["--data", "x", "--database", address, "--assets", scratch.url.path], 64, "name two clouds"),
@@ -178,5 +210,39 @@ struct AdminPlacesTests {
             #expect(result.status == status && result.errors.contains(reason), "\(options): \(result.status) \(result.errors)")
             #expect(!result.errors.contains("secret") && !result.errors.contains("Fatal"))
         }
+    }
+    @Test func `an address with a password is refused by each option that takes one, and not repeated`() async throws {
+        let places = try places()
+        let (cloud, database) = (places[0].options[1], places[1].options)
+        let (address, assets) = (database[1], ["--assets", database[3]])
+        #expect(try await run("container add journal", places[0].options, input: nil).status == 0)
+        func expectRefusal(_ arguments: [String], _ environment: [String: String] = [:]) async throws {
+            let result = try await tool.run(arguments, killingAfter: .seconds(60), environment: environment)
+            #expect(
+                result.status == 64 && result.errors.contains("contains a password"),
+                "\(arguments) \(environment): \(result.status) \(result.errors)")
+            #expect(!result.errors.contains("secret") && !result.output.contains("secret"), "\(arguments) \(environment)")
+        }
+        let (add, serve) = (["admin", "container", "add", "journal"], ["serve", "--port", "0"])
+        for wrong in [
+            "postgresql://a:secret@b/c", "postgresql://b/c?user=a&password=secret", "host=b user=a password=secret dbname=c",
+            "host=b sslpassword=secret dbname=c",
+        ] {
+            for program in [add, serve] {
+                try await expectRefusal(program + ["--database", wrong] + assets)
+                try await expectRefusal(
+                    program + ["--database", wrong, "--database-pooler", "--database-direct", address] + assets)
+                try await expectRefusal(
+                    program + ["--database", address, "--database-pooler", "--database-direct", wrong] + assets)
+                try await expectRefusal(program, ["TIDEMARK_DATABASE": wrong, "TIDEMARK_ASSETS": database[3]])
+            }
+            try await expectRefusal(add + ["--database", wrong, "--database-pooler"] + assets)
+            try await expectRefusal(["admin", "move", "--from", cloud, "--to", wrong] + assets)
+            try await expectRefusal(["admin", "move", "--from", wrong, "--to", scratch["new"].path] + assets)
+        }
+        // Nothing is made, and the cloud that was to be moved is as it was.
+        #expect(!FileManager.default.fileExists(atPath: scratch["new"].path))
+        #expect(try await run("container list", database, input: nil).status == 66)
+        #expect(try await run("container list", places[0].options, input: nil).output == "journal\n")
     }
 }
