@@ -17,13 +17,19 @@ final class PostgresMoveSide: MoveTarget {
 
     /// Opens a database, and brings its tables to their newest version.
     init(_ place: ServerConfiguration.Database) async throws(ServerError) {
-        do {
+        let database: PostgresDatabase
+        do throws(PostgresError) {
             var configuration = PostgresConfiguration(try PostgresAddress(place.address))
             configuration.connections = place.connections
             configuration.preparesStatements = !place.isBehindPooler
             configuration.applicationName = "tidemark-move"
             configuration.statementTimeout = .seconds(600)
             database = PostgresDatabase(configuration)
+        } catch {
+            throw ServerError(storing: error)
+        }
+        self.database = database
+        do {
             try await database.check()
             assetPlace = try AssetPlace(place.assets)
             try await PostgresMigrations(PostgresCloudTables.migrations).run(on: database)
@@ -33,6 +39,7 @@ final class PostgresMoveSide: MoveTarget {
             try await assetPlace.tie(to: database)
             try await assetPlace.check()
         } catch {
+            await database.close()
             throw ServerError(storing: error)
         }
     }

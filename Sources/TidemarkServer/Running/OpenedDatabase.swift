@@ -55,25 +55,35 @@ package struct OpenedDatabase: Sendable {
         guard !serves || !place.isBehindPooler || place.listenAddress != nil else {
             throw ServerError(.options, ServerConfiguration.Database.needsListenAddress)
         }
-        do {
+        let database: PostgresDatabase
+        let listening: PostgresConfiguration
+        do throws(PostgresError) {
             var configuration = PostgresConfiguration(try PostgresAddress(place.address))
             configuration.connections = place.connections
             configuration.preparesStatements = !place.isBehindPooler
+            listening =
+                if let address = place.listenAddress { PostgresConfiguration(try PostgresAddress(address)) } else { configuration }
             database = PostgresDatabase(configuration, metrics: metrics)
+        } catch {
+            throw ServerError(storing: error)
+        }
+        self.database = database
+        // What was opened is closed where the rest can't be.
+        var opened: PostgresListener?
+        do {
             try await database.check()
             isNew = try await !Self.hasCloud(database)
             try await Self.checkIsWhole(database)
             guard makes || !isNew else {
-                await database.close()
                 throw ServerError(
                     .noData,
-                    "there is no cloud in the \(configuration.address.name); check the address, or begin one with 'tidemark admin container add'"
+                    "there is no cloud in the \(database.configuration.address.name); check the address, or begin one with 'tidemark admin container add'"
                 )
             }
             // Through a pooler nobody can listen. A program that administers only notifies the servers.
             listener = try PostgresListener(
-                place.listenAddress.map { PostgresConfiguration(try PostgresAddress($0)) } ?? configuration,
-                listens: place.listenAddress != nil || !place.isBehindPooler, metrics: metrics)
+                listening, listens: place.listenAddress != nil || !place.isBehindPooler, metrics: metrics)
+            opened = listener
             let assets = try AssetPlace(place.assets, reads: place.assetReads, metrics: bucketMetrics)
             checkAssets = assets.check
             warnings = try await serves ? assets.warnings() : []
@@ -81,6 +91,8 @@ package struct OpenedDatabase: Sendable {
             if makes { try await assets.tie(to: database) } else { try await assets.know(database) }
             credentials = try await PostgresCredentialStorage.open(database, listener: listener)
         } catch {
+            await opened?.close()
+            await database.close()
             throw ServerError(storing: error)
         }
     }
