@@ -33,6 +33,7 @@ import requests  # noqa: E402
 import signals  # noqa: E402
 import start_server  # noqa: E402
 import steps  # noqa: E402
+from runner.measuring import Failure  # noqa: E402
 from runner.postgres import Postgres  # noqa: E402
 from steps import check, equal, only  # noqa: E402
 
@@ -271,6 +272,8 @@ def main():
         if options.json:
             options.json.write_text(json.dumps(proof.counts, indent=1))
         fell = proof.server.process.poll()
+    except (seaweed.clusters.ClusterError, Failure) as error:
+        sys.exit(f"bucket: {error}")
     finally:
         if proof:
             proof.end()
