@@ -68,10 +68,11 @@ public final class SeaweedServer: Sendable {
             done
             """
         shell = try LeashedShell(script, [program, folder.path])
-        // The bucket can be made when all is up.
+        // The bucket can be made when all is up. One that was made too late for an answer is there (409).
         let make = """
-            exec curl -s -f -o /dev/null --max-time 5 --aws-sigv4 aws:amz:us-east-1:s3 --user '\(Self.keyID):\(Self.secret)' \
-            -X PUT http://127.0.0.1:\(port)/journal
+            status=$(curl -s -o /dev/null -w '%{http_code}' --max-time 5 --aws-sigv4 aws:amz:us-east-1:s3 \
+            --user '\(Self.keyID):\(Self.secret)' -X PUT http://127.0.0.1:\(port)/journal)
+            [ "$status" = 200 ] || [ "$status" = 409 ]
             """
         for _ in 0..<120 {
             if try LeashedShell.run(make, []) == 0 { return }
