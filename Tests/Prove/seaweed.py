@@ -6,6 +6,7 @@ import pathlib
 import shutil
 import subprocess
 import sys
+import xml.etree.ElementTree
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent.parent / "Deployment" / "Cluster"))
 import cluster as clusters  # noqa: E402
@@ -24,6 +25,22 @@ class Bucket(clusters.Cluster):
         self.add("s3", 20)
         if self.user:
             shutil.chown(self["s3"].directory, self.user)
+
+    def get(self, key, query=""):
+        """An object, or what the bucket says of itself."""
+        address = f"{self.bucket_endpoint}/{BUCKET}{'/' if key else ''}{key}{query}"
+        # The credentials come on the standard input: the list of processes shows arguments to everybody.
+        return subprocess.run(
+            ["curl", "-sS", "--fail", "--max-time", "60", "--aws-sigv4", "aws:amz:us-east-1:s3", "-K", "-", address],
+            input=f"user = \"{self.secrets['access']}:{self.secrets['secret']}\"\n".encode(), stdout=subprocess.PIPE, check=True).stdout
+
+    def keys(self):
+        """The keys of all objects, of which there are less than a page has."""
+        listed = xml.etree.ElementTree.fromstring(self.get("", "?list-type=2"))
+        found = [element.text for element in listed.iter() if element.tag.rpartition("}")[2] == "Key"]
+        if len(found) >= 1_000:
+            raise AssertionError("the bucket has more objects than a page of its list")
+        return found
 
 
 def start_bucket(folder):

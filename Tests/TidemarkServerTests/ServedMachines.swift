@@ -17,11 +17,16 @@ final class ServedMachines: Sendable {
 
     let scratch: Scratch
     let tool: Tool
+    /// The options that say where the cloud is, and the environment that its commands need.
+    private let place: [String]
+    private let environment: [String: String]
     private let servers: LockedValue<[RunningTool]>
     private let urls: [String]
 
-    private init(_ scratch: Scratch, _ tool: Tool, _ servers: [(RunningTool, String)]) {
-        (self.scratch, self.tool) = (scratch, tool)
+    private init(
+        _ scratch: Scratch, _ tool: Tool, _ servers: [(RunningTool, String)], place: [String], environment: [String: String] = [:]
+    ) {
+        (self.scratch, self.tool, self.place, self.environment) = (scratch, tool, place, environment)
         self.servers = LockedValue(servers.map(\.0))
         urls = servers.map(\.1)
     }
@@ -55,19 +60,31 @@ final class ServedMachines: Sendable {
             let result = try await tool.run(["admin"] + words + ["--data", cloud], input: input)
             try #require(result.status == 0, "\(words): \(result.errors)")
         }
-        return ServedMachines(scratch, tool, [try await server(["--data", cloud], scratch["port"])])
+        let place = ["--data", cloud]
+        return ServedMachines(scratch, tool, [try await server(place, scratch["port"])], place: place)
     }
 
-    /// Several servers, each a process, over one database; the contents of assets are in a directory that they share.
-    static func started(people: [String], servers count: Int, over postgres: PostgresServer) async throws -> ServedMachines {
+    /// Several servers, each a process, over one database.
+    ///
+    /// - Parameter bucket: Has the contents of assets, in a folder of its own; by default they are in a directory that the servers share.
+    static func started(
+        people: [String], servers count: Int, over postgres: PostgresServer, _ bucket: SeaweedServer? = nil
+    ) async throws -> ServedMachines {
         let (scratch, tool) = (try Scratch(), try Tool())
         try scratch.write(password + "\n", to: "password")
-        let assets = scratch["assets"]
-        try FileManager.default.createDirectory(at: assets, withIntermediateDirectories: true)
         let address = postgres.address(try postgres.makeDatabase())
+        var place = ["--database", address]
+        if let bucket {
+            place += ["--assets", "s3://journal/several/\(UUID().uuidString)", "--s3-endpoint", bucket.endpoint]
+        } else {
+            let assets = scratch["assets"]
+            try FileManager.default.createDirectory(at: assets, withIntermediateDirectories: true)
+            place += ["--assets", assets.path]
+        }
+        let environment = bucket == nil ? [:] : SeaweedServer.environment
         var servers: [(RunningTool, String)] = []
         for number in 0..<count {
-            servers.append(try await server(["--database", address, "--assets", assets.path], scratch["port\(number)"]))
+            servers.append(try await server(place, scratch["port\(number)"], environment: environment))
         }
         let database = PostgresDatabase(PostgresConfiguration(try PostgresAddress(address)))
         let accounts = Accounts(try await PostgresAccountStorage.open(database))
@@ -80,17 +97,17 @@ final class ServedMachines: Sendable {
             try await credentials.setPassword(password, of: account.id)
         }
         await database.close()
-        return ServedMachines(scratch, tool, servers)
+        return ServedMachines(scratch, tool, servers, place: place, environment: environment)
     }
 
     private static func server(
-        _ options: [String], _ portFile: URL, port fixed: String = "0"
+        _ options: [String], _ portFile: URL, port fixed: String = "0", environment: [String: String] = [:]
     ) async throws -> (RunningTool, String) {
         let server = try Tool(named: "tidemark-server").start(
             options + [
                 "--port", fixed, "--port-file", portFile.path, "--request-rate", "0", "--sign-in-attempts", "0", "--log-level",
                 "error",
-            ])
+            ], environment: environment)
         _ = try await eventually { port(portFile) != nil }
         let listening = try #require(port(portFile), "the server does not listen")
         return (server, "http://127.0.0.1:\(listening)")
@@ -132,6 +149,13 @@ final class ServedMachines: Sendable {
     /// What who runs the server does with an account.
     func administer(_ person: String, _ option: String, _ value: String) async throws {
         try await run("admin", "account", "set", "\(person)@example.org", option, value, "--data", scratch["cloud"].path)
+    }
+
+    /// Runs a command of who runs the servers, where the cloud is.
+    ///
+    /// - Parameter environment: What differs from what the servers have.
+    func runAdmin(_ words: String..., environment: [String: String] = [:]) async throws -> Tool.Result {
+        try await tool.run(["admin"] + words + place, environment: self.environment.merging(environment) { $1 })
     }
 
     /// Imports records with captions, every so many of them with a picture of its own.

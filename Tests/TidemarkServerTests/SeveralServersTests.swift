@@ -4,11 +4,51 @@ import TestServers
 import TestSupport
 import Testing
 
-/// Goal: servers over one database are one cloud. Method: two built servers and the built tool, as processes, over a PostgreSQL server.
+/// Goal: servers over one database are one cloud. Method: two built servers and the built tool, as processes, over a PostgreSQL server, and over a
+/// directory or a bucket of SeaweedFS.
 @Suite(.enabled(if: PostgresServer.isInstalled, "\(PostgresServer.whyNot)"), .timeLimit(.minutes(30)))
 struct SeveralServersTests {
     @Test func `two machines of different servers share a journal with its pictures`() async throws {
         let place = try await ServedMachines.started(people: ["anna", "ben"], servers: 2, over: .shared())
+        try await shareJournal(place)
+    }
+
+    @Test(.enabled(if: SeaweedServer.isInstalled, "\(SeaweedServer.whyNot)"))
+    func `two machines of different servers share a journal whose pictures are in a bucket, and commands read them`() async throws {
+        let bucket = try await SeaweedServer.started()
+        let place = try await ServedMachines.started(people: ["anna", "ben"], servers: 2, over: .shared(), bucket)
+        try await shareJournal(place)
+        let verified = try await place.runAdmin("verify", "--json")
+        let report = try verified.json()
+        #expect(verified.status == 0 && report["assets"] as? Int == 60, "\(verified.output)\(verified.errors)")
+        let pictures = try Set(place.pictures("laptop").values)
+        #expect(pictures.count == 60)
+        #expect(report["bytes"] as? Int == pictures.reduce(0) { $0 + $1.count }, "\(verified.output)")
+        let folder = place.scratch["export"]
+        let exported = try await place.runAdmin("account", "export", "anna@example.org", "--to", folder.path, "--json")
+        let summary = try exported.json()
+        #expect(exported.status == 0 && summary["assets"] as? Int == 60, "\(exported.output)\(exported.errors)")
+        #expect(summary["problems"] as? [String] == [], "\(exported.output)")
+        let files = try FileManager.default.subpathsOfDirectory(atPath: folder.path).filter {
+            $0.contains("/assets/") && $0.hasSuffix(".png")
+        }
+        #expect(try Set(files.map { try Data(contentsOf: folder.appendingPathComponent($0)) }) == pictures)
+
+        // A bucket that refuses a command is no bucket without the contents.
+        let wrong = ["AWS_SECRET_ACCESS_KEY": "wrong"]
+        let refused = try await place.runAdmin("verify", environment: wrong)
+        #expect(refused.status == 75 && refused.errors.contains("refuses the keys"), "\(refused.status) \(refused.errors)")
+        #expect(!refused.output.contains("missing") && !refused.errors.contains(SeaweedServer.secret), "\(refused.output)")
+        let half = place.scratch["half"]
+        let unexported = try await place.runAdmin(
+            "account", "export", "anna@example.org", "--to", half.path, environment: wrong)
+        #expect(unexported.status == 75 && unexported.errors.contains("refuses the keys"), "\(unexported.errors)")
+        // A part of it could be taken for all.
+        #expect(!FileManager.default.fileExists(atPath: half.path))
+    }
+
+    /// Lets two machines of Anna, at different servers, sync a journal with 60 pictures, and Ben accept a share of one record.
+    private func shareJournal(_ place: ServedMachines) async throws {
         try await place.signIn("laptop", as: "anna", at: 0)
         try await place.signIn("phone", as: "anna", at: 1)
         try await place.importRecords("laptop", count: 300, pictureEvery: 5)
