@@ -118,6 +118,45 @@ struct SeveralServersTests {
             "\(half.errors)")
     }
 
+    @Test func `a server does not start over a database of a newer version, or one that takes no writes, and says which`()
+        async throws
+    {
+        let (scratch, tool, postgres) = (try Scratch(), try Tool(named: "tidemark-server"), try PostgresServer.shared())
+        let refused: [(change: (String) -> String, reason: String)] = [
+            (
+                { _ in "INSERT INTO tidemark_migrations (component, number, name, oldest_user) VALUES ('records', 99, 'of later', 99)" },
+                "newer version"
+            ),
+            ({ "ALTER DATABASE \"\($0)\" SET default_transaction_read_only = on" }, "read-only"),
+        ]
+        for (change, reason) in refused {
+            let name = try postgres.makeDatabase()
+            try FileManager.default.createDirectory(at: scratch[name], withIntermediateDirectories: true)
+            let place = ["--database", postgres.address(name), "--assets", scratch[name].path]
+            let made = try await Tool().run(["admin", "container", "add", "iCloud.org.example.journal"] + place)
+            #expect(made.status == 0, "\(made.errors)")
+            try postgres.sql(change(name), in: name)
+            let result = try await tool.run(place + ["--port", "0"])
+            #expect(result.status == 69 && result.errors.contains(reason), "\(reason): \(result.status) \(result.errors)")
+        }
+    }
+
+    @Test(.enabled(if: SeaweedServer.isInstalled, "\(SeaweedServer.whyNot)"))
+    func `a server does not start with a bucket that is not there, or refuses its keys, and says which`() async throws {
+        let (tool, bucket) = (try Tool(named: "tidemark-server"), try await SeaweedServer.started())
+        let address = try PostgresServer.shared().address(try PostgresServer.shared().makeDatabase())
+        let wrong: [(bucket: String, secret: String, reason: String)] = [
+            ("nowhere", SeaweedServer.secret, "nowhere"), ("journal", "another", "refuses the keys"),
+        ]
+        for (name, secret, reason) in wrong {
+            let result = try await tool.run(
+                ["--database", address, "--assets", "s3://\(name)", "--s3-endpoint", bucket.endpoint, "--port", "0"],
+                environment: SeaweedServer.environment.merging(["AWS_SECRET_ACCESS_KEY": secret]) { $1 })
+            #expect(result.status == 69 && result.errors.contains(reason), "\(name): \(result.status) \(result.errors)")
+            #expect(!result.errors.contains(SeaweedServer.secret))
+        }
+    }
+
     @Test(.enabled(if: PgBouncer.isInstalled, "\(PgBouncer.whyNot)"))
     func `commands that administer pass a pooler without another address`() async throws {
         let (scratch, postgres, tool) = (try Scratch(), try PostgresServer.shared(), try Tool())
