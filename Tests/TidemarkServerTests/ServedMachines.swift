@@ -36,9 +36,9 @@ final class ServedMachines: Sendable {
     }
 
     /// Starts a server at the address of the first one, which was stopped.
-    func serve(_ options: [String]) async throws {
+    func serve(_ options: [String], environment: [String: String] = [:]) async throws {
         let port = try #require(urls[0].split(separator: ":").last.map(String.init))
-        let (server, _) = try await Self.server(options, scratch["port-\(UUID().uuidString)"], port: port)
+        let (server, _) = try await Self.server(options, scratch["port-\(UUID().uuidString)"], port: port, environment: environment)
         servers.withLock { $0.append(server) }
     }
 
@@ -84,13 +84,13 @@ final class ServedMachines: Sendable {
     }
 
     private static func server(
-        _ options: [String], _ portFile: URL, port fixed: String = "0"
+        _ options: [String], _ portFile: URL, port fixed: String = "0", environment: [String: String] = [:]
     ) async throws -> (RunningTool, String) {
         let server = try Tool(named: "tidemark-server").start(
             options + [
                 "--port", fixed, "--port-file", portFile.path, "--request-rate", "0", "--sign-in-attempts", "0", "--log-level",
                 "error",
-            ])
+            ], environment: environment)
         _ = try await eventually { port(portFile) != nil }
         let listening = try #require(port(portFile), "the server does not listen")
         return (server, "http://127.0.0.1:\(listening)")
