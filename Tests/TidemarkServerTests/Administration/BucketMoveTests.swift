@@ -149,4 +149,27 @@ struct BucketMoveTests {
         let verified = try await place.tool.run(["admin", "verify", "--data", place.scratch["back"].path])
         #expect(verified.status == 1 && verified.output.contains("1 problem"), "\(verified.output)")
     }
+
+    @Test func `contents that are damaged in a bucket are named by a move and by a verification`() async throws {
+        defer { bucket.end() }
+        let place = try await served(records: 20, pictureEvery: 5)
+        await place.stop()
+        let database = try MovedDatabase(over: bucket, prefix: "moved")
+        #expect(try await database.move(place.tool, place.scratch["cloud"].path, database.address).status == 0)
+        let keys = contents
+        #expect(keys.count == 4)
+        var damaged = try #require(bucket.content(keys[0]))
+        damaged[damaged.count / 2] ^= 1
+        bucket.replace(keys[0], damaged)
+        bucket.replace(keys[1], try #require(bucket.content(keys[1])).dropLast())
+        let verified = try await place.tool.run(["admin", "verify"] + database.options, environment: database.environment)
+        #expect(verified.status == 1 && verified.output.contains("2 problems"), "\(verified.output)\(verified.errors)")
+        let returned = try await database.move(place.tool, database.address, place.scratch["back"].path)
+        #expect(returned.status == 1, "\(returned.errors)")
+        let problems = try #require(try returned.json()["problems"] as? [String])
+        for key in keys.prefix(2) {
+            #expect(problems.contains { $0.contains(key.suffix(64)) && $0.contains("is damaged") }, "\(problems)")
+        }
+        #expect(try returned.json()["assets"] as? Int == 4 && problems.count == 2)
+    }
 }
