@@ -103,11 +103,23 @@ struct MoveComparisonTests {
         }
 
         /// Changes the source by a command.
-        func administer(_ words: String...) async throws {
+        @discardableResult
+        func administer(_ words: String...) async throws -> Tool.Result {
             let place = isIntoDatabase ? ["--data", directory.path] : database.options
             let result = try await tool.run(["admin"] + words + place)
             #expect(result.status == 0, "\(words): \(result.errors)")
             if !isIntoDatabase { try database.eventuallyUnused() }
+            return result
+        }
+
+        /// Adds an API token to the source.
+        ///
+        /// - Returns: Its identifier.
+        func addToken() async throws -> String {
+            let made = try await administer(
+                "token", "add", "--container", "iCloud.org.example.journal", "--name", "Web", "--callback", "http://127.0.0.1:9/",
+                "--json")
+            return try #require(try made.json()["id"] as? String)
         }
     }
 
@@ -186,6 +198,25 @@ struct MoveComparisonTests {
             }
             // The target is not what the source is now.
             try await trial.expectFailure(.busy, "has changed since the move began")
+        }
+    }
+
+    @Test func `an account that changes in the source after the first part of a move is told`() async throws {
+        try await withTrials { trial in
+            try await trial.runFirstPart()
+            // It was moved by then, and there are as many as before.
+            try await trial.administer("account", "set", "anna@example.org", "--quota", "500MB")
+            try await trial.expectFailure(.busy, "has changed since the move began; empty ")
+        }
+    }
+
+    @Test func `an API token that is revoked in the source after the first part of a move is told`() async throws {
+        try await withTrials { trial in
+            let token = try await trial.addToken()
+            try await trial.runFirstPart()
+            // Otherwise it would open the cloud again.
+            try await trial.administer("token", "revoke", token)
+            try await trial.expectFailure(.busy, "has changed since the move began; empty ")
         }
     }
 }
