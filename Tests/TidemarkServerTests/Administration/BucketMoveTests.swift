@@ -50,7 +50,8 @@ struct BucketMoveTests {
 
         let into = try await database.move(place.tool, cloud, database.address)
         #expect(into.status == 0, "\(into.errors)")
-        #expect(try into.json()["records"] as? Int == 41 && into.json()["assets"] as? Int == 11)
+        let moved = try into.json()
+        #expect(moved["records"] as? Int == 41 && moved["assets"] as? Int == 11)
         #expect(contents.count == 11 && bucket.keys == contents && bucket.uploadCount == 0, "\(bucket.keys)")
         let again = try await database.move(place.tool, cloud, database.address)
         #expect(again.status == 0 && again.output == into.output, "\(again.errors)")
@@ -60,7 +61,9 @@ struct BucketMoveTests {
         try await place.serve(database.options, environment: database.environment)
         try await place.sync("phone")
         #expect(try await place.records("phone") == place.records("laptop"))
-        #expect(try place.pictures("phone").count == 11 && place.pictures("phone") == place.pictures("laptop"))
+        let fetched = try place.pictures("phone")
+        #expect(fetched.count == 11)
+        #expect(try fetched == place.pictures("laptop"))
         // One that has come over the bucket.
         try await importContent(Picture.png(1_001), as: "late", place)
         try await place.sync("laptop")
@@ -70,7 +73,8 @@ struct BucketMoveTests {
 
         let returned = try await database.move(place.tool, database.address, back)
         #expect(returned.status == 0, "\(returned.errors)")
-        #expect(try returned.json()["records"] as? Int == 42 && returned.json()["assets"] as? Int == 12)
+        let movedBack = try returned.json()
+        #expect(movedBack["records"] as? Int == 42 && movedBack["assets"] as? Int == 12)
         #expect(contents.count == 12, "the source has changed")
         let verifiedBack = try await place.tool.run(["admin", "verify", "--data", back])
         #expect(verifiedBack.status == 0, "\(verifiedBack.output)")
@@ -79,7 +83,9 @@ struct BucketMoveTests {
         try await place.sync("phone", "watch")
         for machine in ["phone", "watch"] {
             #expect(try await place.records(machine) == place.records("laptop"))
-            #expect(try place.pictures(machine).count == 12 && place.pictures(machine) == place.pictures("laptop"))
+            let fetched = try place.pictures(machine)
+            #expect(fetched.count == 12)
+            #expect(try fetched == place.pictures("laptop"))
         }
         try await place.checkAtRest("laptop", "phone", "watch")
         await place.stop()
@@ -161,15 +167,17 @@ struct BucketMoveTests {
         var damaged = try #require(bucket.content(keys[0]))
         damaged[damaged.count / 2] ^= 1
         bucket.replace(keys[0], damaged)
-        bucket.replace(keys[1], try #require(bucket.content(keys[1])).dropLast())
+        let whole = try #require(bucket.content(keys[1]))
+        bucket.replace(keys[1], whole.dropLast())
         let verified = try await place.tool.run(["admin", "verify"] + database.options, environment: database.environment)
         #expect(verified.status == 1 && verified.output.contains("2 problems"), "\(verified.output)\(verified.errors)")
         let returned = try await database.move(place.tool, database.address, place.scratch["back"].path)
         #expect(returned.status == 1, "\(returned.errors)")
-        let problems = try #require(try returned.json()["problems"] as? [String])
+        let report = try returned.json()
+        let problems = try #require(report["problems"] as? [String])
         for key in keys.prefix(2) {
             #expect(problems.contains { $0.contains(key.suffix(64)) && $0.contains("is damaged") }, "\(problems)")
         }
-        #expect(try returned.json()["assets"] as? Int == 4 && problems.count == 2)
+        #expect(report["assets"] as? Int == 4 && problems.count == 2)
     }
 }

@@ -100,6 +100,7 @@ struct MoveComparisonTests {
             }
             let administered = try await tool.run(["admin", "account", "list"] + database.options)
             #expect(administered.status == 69 && administered.errors.contains("is being moved into"), "\(administered.errors)")
+            try database.eventuallyUnused()
         }
 
         /// Changes the source by a command.
