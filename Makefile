@@ -279,8 +279,9 @@ prove-cluster: build server ## Kills servers (KILLS, 100) and primaries (PRIMARI
 		--server-kills $(or $(KILLS),100) --primary-kills $(or $(PRIMARIES),20) --cuts $(or $(CUTS),20)
 
 .PHONY: prove-cloud-move
-prove-cloud-move: build server ## Moves a cloud of RECORDS (1000000) into PostgreSQL and back, in moves that are killed, with devices in the middle of a sync; KILLS (3) each
-	Tests/Prove/move-cloud.py --tidemark $(CLI) --server .build/release/tidemark-server --kills $(or $(KILLS),3) $(if $(RECORDS),--records $(RECORDS))
+prove-cloud-move: build server ## Moves a cloud of RECORDS (1000000) into PostgreSQL and a bucket (ASSETS=directory: a shared directory) and back, in moves that are killed, with devices in the middle of a sync; KILLS (3) each
+	Tests/Prove/move-cloud.py --tidemark $(CLI) --server .build/release/tidemark-server --kills $(or $(KILLS),3) $(if $(RECORDS),--records $(RECORDS)) \
+		$(if $(filter directory,$(ASSETS)),,--bucket)
 
 # The environment of the console's tests has the library for requests that it needs.
 .PHONY: prove-bucket

@@ -2,6 +2,7 @@
 
 import argparse
 import hashlib
+import os
 import pathlib
 import random
 import signal
@@ -32,8 +33,9 @@ def draw(options):
     return seed, random.Random(seed)
 
 
-def start(command):
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+def start(command, environment=None):
+    """Starts a process, with what is added to its environment."""
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ | (environment or {}))
 
 
 def wait_for(process, given=None, within=None):
@@ -48,9 +50,9 @@ def wait_for(process, given=None, within=None):
         raise
 
 
-def kill_after(command, delay):
+def kill_after(command, delay, environment=None):
     """Whether the process was killed; one that came to its end before must have done so well."""
-    process = start(command)
+    process = start(command, environment)
     try:
         _, errors = wait_for(process, within=delay)
     except subprocess.TimeoutExpired:
@@ -64,9 +66,9 @@ def kill_after(command, delay):
     return False
 
 
-def finish(command):
+def finish(command, environment=None):
     """What a process that is left alone prints."""
-    process = start(command)
+    process = start(command, environment)
     output, errors = wait_for(process)
     if process.returncode != 0:
         fail(f"{command[1:3]}, left alone, ended with {process.returncode}: {errors}")

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Moves a large cloud from a directory into PostgreSQL and back, in moves that are killed, with devices in the middle of a sync.
+"""Moves a large cloud from a directory into PostgreSQL and a bucket and back, in moves that are killed, with devices in the middle of a sync.
 
 A device sends all records and pictures; a second one is killed while it fetches. The cloud moves into a database, in a move that is killed several
 times. The second device goes on over the database, a third begins there and is killed, and the first edits. The cloud moves back, again with kills,
 and the third goes on. In the end all devices have the same records, `tidemark verify` and `tidemark admin verify` find nothing, and a move back that
-follows at once has the very rows of the directory that it came from: every table is read by another program than ours.
+follows at once has the very rows and contents of the directory that it came from: every table is read, and each content compared with its SHA-256, by
+another program than ours. With --bucket the contents are in a bucket of SeaweedFS, otherwise in a directory as servers share it.
 """
 
 import hashlib
@@ -18,6 +19,7 @@ import tempfile
 import time
 
 import killing
+import seaweed
 from killing import fail, finish, kill_after
 
 TOP = pathlib.Path(__file__).resolve().parent.parent
@@ -106,20 +108,55 @@ def differences(before, after):
     return told
 
 
+def contents_of(directory):
+    """The contents of a cloud's assets, by their places in its directory, and their sizes; each is what its name says."""
+    found = {}
+    for path in sorted(directory.glob("containers/*/*/assets/*/??/*")):
+        if hashlib.sha256(path.read_bytes()).hexdigest() != path.name:
+            fail(f"{path} is not the content of its name")
+        found[str(path.relative_to(directory))] = path.stat().st_size
+    return found
+
+
+def check_contents(directory, wanted, what):
+    """Makes sure that a cloud's directory has the very contents that were in another one."""
+    found = contents_of(directory)
+    if found != wanted:
+        fail(f"the contents of {what} differ: {len(wanted)} were there, then {len(found)}; of these {len(wanted.items() & found.items())} are equal")
+    return f"{len(found):,} contents with {sum(found.values()):,} bytes"
+
+
+class Contents:
+    """Where the contents of assets are that belong to the database: a directory, or a bucket of SeaweedFS."""
+
+    def __init__(self, folder, is_bucket):
+        if is_bucket:
+            self.bucket = seaweed.start_bucket(folder)
+            self.words = ["--assets", f"s3://{seaweed.BUCKET}/moved", "--s3-endpoint", self.bucket.bucket_endpoint]
+            self.environment = self.bucket.environment
+        else:
+            (folder / "assets").mkdir()
+            self.bucket, self.words, self.environment = None, ["--assets", str(folder / "assets")], {}
+
+    def end(self):
+        if self.bucket:
+            self.bucket.end(kills=True)
+
+
 class Moves:
-    def __init__(self, options, drawn, assets):
-        self.options, self.drawn, self.assets, self.kills = options, drawn, assets, 0
+    def __init__(self, options, drawn, contents):
+        self.options, self.drawn, self.contents, self.kills = options, drawn, contents, 0
 
     def move(self, source, target):
         """Kills the move some times, at moments of the time that it takes, and lets it end; its summary."""
-        command = [self.options.tidemark, "admin", "move", "--from", source, "--to", target, "--assets", self.assets, "--json"]
+        command = [self.options.tidemark, "admin", "move", "--from", source, "--to", target, *self.contents.words, "--json"]
         command = list(map(str, command))
         began, killed, whole = time.monotonic(), 0, self.options.records / 8_000
         while killed < self.options.kills:
-            if not kill_after(command, self.drawn.uniform(0.1, 0.5) * whole + 0.3):
+            if not kill_after(command, self.drawn.uniform(0.1, 0.5) * whole + 0.3, self.contents.environment):
                 break
             killed += 1
-        summary = json.loads(finish(command))
+        summary = json.loads(finish(command, self.contents.environment))
         self.kills += killed
         if summary["problems"]:
             fail(f"the move of {source} to {target} told of {summary['problems']}")
@@ -151,16 +188,16 @@ def wait_until_unused(postgres):
     fail("the server's connections stay")
 
 
-def run(options, folder, drawn, postgres, servers):
-    cloud, assets = start_server.Cloud(options.tidemark, folder), folder / "assets"
-    assets.mkdir()
+def run(options, folder, drawn, postgres, contents, servers):
+    cloud = start_server.Cloud(options.tidemark, folder)
     cloud.add_container(start_server.CONTAINER)
     account = cloud.add_account("anna")
-    moves = Moves(options, drawn, assets)
+    moves = Moves(options, drawn, contents)
     first, second, third = (Device(options.tidemark, folder, name) for name in ("first", "second", "third"))
 
     def serve(place, port=0):
-        servers.append(start_server.Server(options.server, folder, place, *start_server.UNLIMITED, "--log-level", "warning", port=port))
+        servers.append(start_server.Server(
+            options.server, folder, place, *start_server.UNLIMITED, "--log-level", "warning", port=port, environment=contents.environment))
         return servers[-1]
 
     server = serve(cloud.data)
@@ -180,7 +217,9 @@ def run(options, folder, drawn, postgres, servers):
     port = server.port
     server.stop()
 
-    before = rows_of(cloud.data)
+    before, sent = rows_of(cloud.data), contents_of(cloud.data)
+    if len(sent) != options.pictures:
+        fail(f"the cloud has {len(sent)} contents of {options.pictures}")
     database = moves.move(cloud.data, postgres.address)
     wait_until_unused(postgres)
     # Back at once: the very same rows.
@@ -192,10 +231,11 @@ def run(options, folder, drawn, postgres, servers):
     print(f"digests of the rows are equal ({database['digest'][:16]}…); tables of both directories that differ: {'; '.join(told) or 'none'}", flush=True)
     if told:
         fail("the directories differ")
+    print(f"both directories have {check_contents(unchanged, sent, 'both directories')}, each of its SHA-256", flush=True)
     shutil.rmtree(unchanged)
 
     wait_until_unused(postgres)
-    place = ["--database", postgres.address, "--assets", str(assets)]
+    place = ["--database", postgres.address, *contents.words]
     server = serve(place, port)
     finish(second.sync_words())
     first.run("records set", "Destination:r1", "caption=over the database")
@@ -219,24 +259,30 @@ def run(options, folder, drawn, postgres, servers):
         device.run("verify")
     server.stop()
     finish([options.tidemark, "admin", "verify", "--data", back])
+    print(f"the directory has {check_contents(back, sent, 'the directory')}, each of its SHA-256", flush=True)
     print(f"{moves.kills} kills of moves, 2 of devices: three devices have the same {next(iter(digests))}; nothing is damaged", flush=True)
 
 
 def main():
     parser = killing.parser(__doc__, 3, 1_000_000, 500)
     parser.add_argument("--server", required=True, type=lambda path: pathlib.Path(path).resolve(), help="the server")
+    parser.add_argument("--bucket", action="store_true", help="have the contents of assets in a bucket of SeaweedFS (a directory)")
     options = parser.parse_args()
     signals.end_in_order()
     _, drawn = killing.draw(options)
     folder = pathlib.Path(tempfile.mkdtemp(prefix="tidemark-move-", dir=options.folder))
+    # The user of the database and of the bucket passes through it.
     folder.chmod(0o755)
-    postgres, servers = None, []
+    postgres, contents, servers = None, None, []
     try:
         postgres = Postgres(folder / "postgres")
-        run(options, folder, drawn, postgres, servers)
+        contents = Contents(folder, options.bucket)
+        run(options, folder, drawn, postgres, contents, servers)
     finally:
         for server in servers:
             server.stop()
+        if contents:
+            contents.end()
         if postgres:
             postgres.stop()
         shutil.rmtree(folder, ignore_errors=True)

@@ -10,27 +10,6 @@ import TidemarkIdentity
 /// built tool and server as processes, machines that sync before and after, a move that is killed again and again, places that are wrong.
 @Suite(.enabled(if: PostgresServer.isInstalled, "\(PostgresServer.whyNot)"), .timeLimit(.minutes(30)))
 struct AdminMoveTests {
-    private struct Database {
-        let name, address: String
-        let assets: URL
-        var options: [String] { ["--database", address, "--assets", assets.path] }
-    }
-
-    private func database(_ scratch: Scratch) throws -> Database {
-        let assets = scratch["assets-\(UUID().uuidString)"]
-        try FileManager.default.createDirectory(at: assets, withIntermediateDirectories: true)
-        let server = try PostgresServer.shared()
-        let name = try server.makeDatabase()
-        return Database(name: name, address: server.address(name), assets: assets)
-    }
-
-    private func move(
-        _ tool: Tool, _ from: String, _ to: String, _ assets: URL, killingAfter delay: Duration? = nil
-    ) async throws -> Tool.Result {
-        try await tool.run(
-            ["admin", "move", "--from", from, "--to", to, "--assets", assets.path, "--json"], killingAfter: delay)
-    }
-
     /// The files of a folder with their contents.
     private func contents(_ folder: URL) throws -> [String: Data] {
         var contents: [String: Data] = [:]
@@ -73,9 +52,9 @@ struct AdminMoveTests {
         let account = try #require(try await EmbeddedCloud(at: cloud).account("anna@example.org")).id
         #expect(try await CredentialStore(at: cloud).connect(key, label: "Anna ä", to: account) == .connected)
 
-        let database = try database(place.scratch)
+        let database = try MovedDatabase(in: place.scratch)
         let before = try contents(cloud)
-        let into = try await move(place.tool, cloud.path, database.address, database.assets)
+        let into = try await database.move(place.tool, cloud.path, database.address)
         #expect(into.status == 0, "\(into.errors)")
         #expect(into.errors == "")
         #expect(try contents(cloud) == before, "the source has changed")
@@ -84,7 +63,7 @@ struct AdminMoveTests {
             moved["accounts"] as? Int == 2 && moved["assets"] as? Int == 24 && (moved["problems"] as? [String])?.isEmpty == true)
         #expect(try #require(moved["records"] as? Int) >= 120)
         // Once more, it compares.
-        let again = try await move(place.tool, cloud.path, database.address, database.assets)
+        let again = try await database.move(place.tool, cloud.path, database.address)
         #expect(again.status == 0 && again.output == into.output, "\(again.errors)")
 
         try await place.serve(database.options)
@@ -104,12 +83,12 @@ struct AdminMoveTests {
         try await place.importRecords("tablet", count: 10, pictureEvery: 2)
         try await place.run("share", "create", place.path("tablet"), "r9")
         try await place.sync("tablet")
-        let served = try await move(place.tool, database.address, place.scratch["back"].path, database.assets)
+        let served = try await database.move(place.tool, database.address, place.scratch["back"].path)
         #expect(served.status == 75 && served.errors.contains("is in use"), "\(served.status) \(served.errors)")
         await place.stop()
-        try await eventuallyUnused(database)
+        try database.eventuallyUnused()
 
-        let back = try await move(place.tool, database.address, place.scratch["back"].path, database.assets)
+        let back = try await database.move(place.tool, database.address, place.scratch["back"].path)
         #expect(back.status == 0, "\(back.errors)")
         let identities = try await CredentialStore(at: place.scratch["back"]).identities(of: account)
         #expect(identities.map(\.key) == [key] && identities.first?.label == "Anna ä")
@@ -132,33 +111,10 @@ struct AdminMoveTests {
         await place.stop()
 
         // Both sides are equal again, by another database.
-        let other = try self.database(place.scratch)
-        let twice = try await move(place.tool, place.scratch["back"].path, other.address, other.assets)
-        let twiceBack = try await move(place.tool, other.address, place.scratch["back-2"].path, other.assets)
+        let other = try MovedDatabase(in: place.scratch)
+        let twice = try await other.move(place.tool, place.scratch["back"].path, other.address)
+        let twiceBack = try await other.move(place.tool, other.address, place.scratch["back-2"].path)
         #expect(try twice.json()["digest"] as? String == twiceBack.json()["digest"] as? String && twice.status == 0)
-    }
-
-    /// The server's connections end some moments after it was killed.
-    private func eventuallyUnused(_ database: Database) async throws {
-        try PostgresServer.shared().sql(
-            """
-            DO $$ BEGIN
-                FOR i IN 1..200 LOOP
-                    EXIT WHEN NOT EXISTS (SELECT FROM pg_stat_activity WHERE datname = '\(database.name)' AND application_name = 'tidemark');
-                    PERFORM pg_sleep(0.05), pg_stat_clear_snapshot();
-                END LOOP;
-            END $$
-            """)
-    }
-
-    /// Whether a part of a cloud is in the database.
-    private func hasBegun(_ database: Database) -> Bool {
-        do {
-            try PostgresServer.shared().sql("SELECT 1 / count(*) FROM tidemark_moves WHERE NOT is_done", in: database.name)
-            return true
-        } catch {
-            return false
-        }
     }
 
     @Test func `a move that is killed again and again goes on, into a database and back`() async throws {
@@ -167,12 +123,12 @@ struct AdminMoveTests {
         try await place.importRecords("laptop", count: 3_000, pictureEvery: 10)
         try await place.sync("laptop")
         await place.stop()
-        let database = try database(place.scratch)
+        let database = try MovedDatabase(in: place.scratch)
         var (digests, isTried): (Set<String>, Bool) = ([], false)
         for (from, to) in [(place.scratch["cloud"].path, database.address), (database.address, place.scratch["back"].path)] {
             var (kills, delay) = (0, Duration.milliseconds(50))
             while true {
-                let result = try await move(place.tool, from, to, database.assets, killingAfter: delay)
+                let result = try await database.move(place.tool, from, to, killingAfter: delay)
                 if result.signal == nil {
                     #expect(result.status == 0, "\(result.errors)")
                     let report = try result.json()
@@ -184,7 +140,7 @@ struct AdminMoveTests {
                 // A fast machine is killed often enough as well, and a slow one not too often.
                 delay = kills < 8 ? delay + .milliseconds(10) : delay * 5 / 4
                 // What is there in part is not served.
-                if !isTried, to == database.address, hasBegun(database) {
+                if !isTried, to == database.address, database.hasBegun {
                     isTried = true
                     let served = try await Tool(named: "tidemark-server").run(
                         database.options + ["--port", "0"], killingAfter: .seconds(20))
@@ -194,7 +150,7 @@ struct AdminMoveTests {
                     #expect(administered.status == 69, "\(administered.errors)")
                 }
                 #expect(!FileManager.default.fileExists(atPath: place.scratch["back"].path))
-                try await eventuallyUnused(database)
+                try database.eventuallyUnused()
             }
             #expect(kills > 3, "\(kills) kills")
         }
@@ -216,8 +172,8 @@ struct AdminMoveTests {
         damaged[damaged.count / 2] ^= 1
         try damaged.write(to: assets[0])
         try FileManager.default.removeItem(at: assets[1])
-        let database = try database(place.scratch)
-        let result = try await move(place.tool, place.scratch["cloud"].path, database.address, database.assets)
+        let database = try MovedDatabase(in: place.scratch)
+        let result = try await database.move(place.tool, place.scratch["cloud"].path, database.address)
         #expect(result.status == 1)
         let problems = try #require(try result.json()["problems"] as? [String])
         #expect(problems.count == 2)
@@ -234,9 +190,9 @@ struct AdminMoveTests {
     @Test func `a place that is wrong, occupied or in use is refused, and nothing changes`() async throws {
         let place = try await ServedMachines.started(people: ["anna"])
         let (cloud, tool) = (place.scratch["cloud"].path, place.tool)
-        let (database, other) = (try database(place.scratch), try database(place.scratch))
+        let (database, other) = (try MovedDatabase(in: place.scratch), try MovedDatabase(in: place.scratch))
         func expect(_ from: String, _ to: String, _ status: Int32, _ reason: String) async throws {
-            let result = try await move(tool, from, to, database.assets)
+            let result = try await database.move(tool, from, to)
             #expect(result.status == status && result.errors.contains(reason), "\(from) \(to): \(result.status) \(result.errors)")
             #expect(result.output == "")
         }
@@ -252,19 +208,19 @@ struct AdminMoveTests {
         let made = try await tool.run(["admin", "container", "add", "other"] + database.options)
         #expect(made.status == 0, "\(made.errors)")
         try await expect(cloud, database.address, 73, "holds another cloud")
-        #expect(try await move(tool, cloud, other.address, other.assets).status == 0)
+        #expect(try await other.move(tool, cloud, other.address).status == 0)
         for folder in ["cloud-2", "files"] {
             try FileManager.default.createDirectory(at: place.scratch[folder], withIntermediateDirectories: true)
         }
         try place.scratch.write("mine", to: "files/file")
         #expect(try await tool.run(["admin", "container", "add", "other", "--data", place.scratch["cloud-2"].path]).status == 0)
-        let result = try await move(tool, other.address, place.scratch["cloud-2"].path, other.assets)
+        let result = try await other.move(tool, other.address, place.scratch["cloud-2"].path)
         #expect(result.status == 73 && result.errors.contains("holds another cloud"), "\(result.errors)")
-        let files = try await move(tool, other.address, place.scratch["files"].path, other.assets)
+        let files = try await other.move(tool, other.address, place.scratch["files"].path)
         #expect(files.status == 73 && files.errors.contains("holds other files"), "\(files.errors)")
         // A cloud that has changed since it was moved.
         #expect(try await tool.run(["admin", "account", "add", "eva@example.org", "--no-password"] + other.options).status == 0)
-        let changed = try await move(tool, cloud, other.address, other.assets)
+        let changed = try await other.move(tool, cloud, other.address)
         #expect(changed.status == 73 && changed.errors.contains("has changed since it was moved"), "\(changed.errors)")
     }
 }

@@ -1,5 +1,4 @@
 import Foundation
-import TestServers
 import TidemarkModel
 
 /// Addresses with a signature, as servers of S3 check them.
@@ -25,10 +24,8 @@ extension StubBucket.Arrival {
             method, PercentCoding.encoded(path, keepsSlashes: true), pairs.joined(separator: "&"),
             "host:\(headers["host"] ?? "")", "", "host", "UNSIGNED-PAYLOAD",
         ]
-        let text = [
-            Self.algorithm, time, scope.joined(separator: "/"),
-            Self.digest(canonical.joined(separator: "\n")),
-        ]
+        let digest = StubBucket.digest(Data(canonical.joined(separator: "\n").utf8))
+        let text = [Self.algorithm, time, scope.joined(separator: "/"), digest]
         var key = Array("AWS4\(SeaweedServer.secret)".utf8)
         for part in scope + [text.joined(separator: "\n")] { key = HMACSHA256.code(of: Array(part.utf8), key: key) }
         guard Hexadecimal.text(key) == signature else { return "SignatureDoesNotMatch" }
@@ -40,10 +37,13 @@ extension StubBucket.Arrival {
     private static func text(_ time: Date) -> String {
         Timestamp.text(microseconds: Int64(time.timeIntervalSince1970) * 1_000_000).filter { $0 != "-" && $0 != ":" }
     }
+}
 
-    private static func digest(_ text: String) -> String {
+extension StubBucket {
+    /// SHA-256 in hexadecimal digits.
+    static func digest(_ bytes: some ContiguousBytes) -> String {
         var hash = SHA256Context()
-        Array(text.utf8).withUnsafeBytes { hash.update($0) }
+        bytes.withUnsafeBytes { hash.update($0) }
         return Hexadecimal.text(hash.finish())
     }
 }

@@ -1,11 +1,12 @@
 import Foundation
-import TidemarkCloud
 import TidemarkModel
 
 /// A server that speaks as much of S3 as the storage asks for, keeps objects in memory, and fails as it is told to.
-final class StubBucket: Sendable {
+///
+/// It has the bucket `journal` and the keys of ``SeaweedServer``. Other processes reach it as well, while that of the tests runs.
+public final class StubBucket: Sendable {
     /// How a request fails.
-    enum Fault: Sendable {
+    public enum Fault: Sendable {
         /// It is answered with a status and not done.
         case status(Int, code: String, retryAfter: Int? = nil)
         /// It is done, and the connection closed before the answer.
@@ -25,10 +26,10 @@ final class StubBucket: Sendable {
     }
 
     /// A request that has come.
-    struct Arrival: Sendable {
-        let method, path, query: String
-        let headers: [String: String]
-        let bodyCount: Int
+    public struct Arrival: Sendable {
+        public let method, path, query: String
+        public let headers: [String: String]
+        public let bodyCount: Int
     }
 
     private struct Object {
@@ -47,13 +48,13 @@ final class StubBucket: Sendable {
         var problems: [String] = []
     }
 
-    let port: Int
+    public let port: Int
     private let listening: Int32
     private let state = LockedValue(State())
     /// Keys of a page of a list: few, so that there are several.
     private static let pageSize = 3
 
-    init() throws {
+    public init() throws {
         #if canImport(Glibc)
             listening = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
         #else
@@ -82,39 +83,43 @@ final class StubBucket: Sendable {
         }
     }
 
-    func end() {
+    public func end() {
         shutdown(listening, Int32(SHUT_RDWR))
         close(listening)
     }
 
-    var endpoint: String { "http://127.0.0.1:\(port)" }
-    var arrivals: [Arrival] { state.withLock { $0.arrivals } }
+    /// Where requests go to.
+    public var endpoint: String { "http://127.0.0.1:\(port)" }
+    public var arrivals: [Arrival] { state.withLock { $0.arrivals } }
     /// What requests had that they should not have.
-    var problems: [String] { state.withLock { $0.problems } }
-    var keys: [String] { state.withLock { $0.objects.keys.sorted() } }
-    var uploadCount: Int { state.withLock { $0.uploads.count } }
+    public var problems: [String] { state.withLock { $0.problems } }
+    public var keys: [String] { state.withLock { $0.objects.keys.sorted() } }
+    public var uploadCount: Int { state.withLock { $0.uploads.count } }
 
     /// Has the next requests that fit fail.
-    func fail(_ fault: Fault, times: Int = 1, where fits: @escaping @Sendable (Arrival) -> Bool = { _ in true }) {
+    public func fail(_ fault: Fault, times: Int = 1, where fits: @escaping @Sendable (Arrival) -> Bool = { _ in true }) {
         state.withLock { state in for _ in 0..<times { state.faults.append((fits, fault)) } }
     }
 
     /// Has no later request fail.
-    func forgetFaults() { state.withLock { $0.faults = [] } }
+    public func forgetFaults() { state.withLock { $0.faults = [] } }
 
     /// Makes everything older.
-    func age(by time: TimeInterval) {
+    public func age(by time: TimeInterval) {
         state.withLock { state in
             for key in state.objects.keys { state.objects[key]?.modified -= time }
             for id in state.uploads.keys { state.uploads[id]?.begun -= time }
         }
     }
 
-    func replace(_ key: String, _ content: Data) {
+    /// Returns an object; `nil` where there is none.
+    public func content(_ key: String) -> Data? { state.withLock { $0.objects[key]?.content } }
+
+    public func replace(_ key: String, _ content: Data) {
         state.withLock { $0.objects[key] = Object(content: content, modified: Date()) }
     }
 
-    func remove(_ key: String) { state.withLock { $0.objects[key] = nil } }
+    public func remove(_ key: String) { state.withLock { $0.objects[key] = nil } }
 
     // Serving
 
@@ -219,14 +224,12 @@ final class StubBucket: Sendable {
         guard arrival.signature == nil else { return }
         func note(_ problem: String) { state.withLock { $0.problems.append("\(arrival.method) \(arrival.path): \(problem)") } }
         if arrival.headers["authorization"]?.hasPrefix("AWS4-HMAC-SHA256 Credential=AKTEST/") != true { note("no signature") }
-        if arrival.headers["x-amz-content-sha256"] != AssetDigest.asset(of: Data(body)).digest {
-            note("another digest of the body")
-        }
+        if arrival.headers["x-amz-content-sha256"] != Self.digest(body) { note("another digest of the body") }
         if arrival.headers["authorization"]?.contains("x-amz-content-sha256") != true { note("the digest is not signed") }
         let names = arrival.query.split(separator: "&").map { $0.prefix { $0 != "=" } }
         if names != names.sorted() { note("the query is not in order") }
         if let sum = arrival.headers["x-amz-checksum-sha256"],
-            Data(base64Encoded: sum).map({ Hexadecimal.text($0) }) != AssetDigest.asset(of: Data(body)).digest
+            Data(base64Encoded: sum).map({ Hexadecimal.text($0) }) != Self.digest(body)
         {
             note("another checksum")
         }
@@ -310,7 +313,7 @@ final class StubBucket: Sendable {
             case "GET", "HEAD":
                 guard let object = state.objects[key] else { return Self.error(404, "NoSuchKey") }
                 let date = HTTPDate.text(second: Int64(object.modified.timeIntervalSince1970))
-                let tag = "\"\(AssetDigest.asset(of: object.content).digest.prefix(32))\""
+                let tag = "\"\(Self.digest(object.content).prefix(32))\""
                 var answer = Answer(
                     status: 200, headers: [("Last-Modified", date), ("ETag", tag)], body: Array(object.content))
                 for (name, value) in query where name.hasPrefix("response-") {
