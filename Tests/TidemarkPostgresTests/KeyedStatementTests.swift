@@ -117,7 +117,8 @@ struct KeyedStatementTests {
         let seen = Shared<Set<String>>([])
         let observe: @Sendable (inout PostgresConfiguration) -> Void = { configuration in
             configuration.observesStatement = { sql in
-                seen.change { $0.insert(sql.split(whereSeparator: \.isWhitespace).joined(separator: " ")) }
+                let text = sql.split(whereSeparator: \.isWhitespace).joined(separator: " ")
+                seen.change { _ = $0.insert(text) }
             }
         }
         try await withThrowingTaskGroup(of: Void.self) { group in
