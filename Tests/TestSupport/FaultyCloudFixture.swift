@@ -5,7 +5,8 @@ import TidemarkCloudEngine
 import TidemarkEmbeddedCloud
 import TidemarkModel
 
-/// An embedded cloud in a folder of a test's own, or a cloud that is stored elsewhere, and what is done there that no client can ask for.
+/// An embedded cloud in a folder of a test's own, or one that is stored elsewhere, and what is done there that no client can
+/// ask for.
 public final class FaultyCloudFixture: Sendable {
     public static let container = "iCloud.org.example.journal"
 

@@ -53,7 +53,7 @@ struct KeyedStatementTests {
         "DELETE FROM console_sessions WHERE expires <= $1",
     ]
     /// The beginnings of such statements.
-    private static let beginnings = [
+    private static let beginnings: [String] = [
         // What is over goes, at the most a hundred rows at a time, found by an index of times.
         "DELETE FROM signed_requests WHERE (second, key, mark) IN ( SELECT second, key, mark FROM signed_requests",
         "DELETE FROM sessions WHERE id IN ( SELECT id FROM sessions WHERE kept <",
@@ -61,8 +61,9 @@ struct KeyedStatementTests {
         "DELETE FROM notifications WHERE (account, token, number) IN ( SELECT account, token, number FROM notifications",
         // Lists for operators.
         "SELECT id, account, container, environment, kind, began, kept, device, used, address, system FROM sessions WHERE kept",
-        "SELECT id, account, began, expires, used, confirmed, device, address, kind FROM console_sessions WHERE expires > $1 O",
-        // The first request for a name in a container writes the names of all accounts, and no other does.
+        "SELECT id, account, began, expires, used, confirmed, device, address, kind FROM console_sessions "
+            + "WHERE expires > $1 ORDER BY began, id",
+        // A new account gets its names in all containers. The first request for a name in a container writes those of all accounts.
         "INSERT INTO account_names (container, name, account) SELECT c.name,",
     ]
 
@@ -138,7 +139,7 @@ struct KeyedStatementTests {
                 }
                 try await run(SignInRateStorageContract.checks) { fixture in
                     _ = try await PostgresCredentialStorage.open(fixture.database)
-                    return { PostgresSignInRates(try fixture.other(observe)) }
+                    return SignInRateStorageContract.Subject(fixture, observe)
                 }
             }
             group.addTask {

@@ -49,12 +49,7 @@ struct StorageTests {
     func `attempts to sign in`(_ check: StorageCheck<SignInRateStorageContract.Subject>) async throws {
         let fixture = try await Fixture()
         _ = try await PostgresCredentialStorage.open(fixture.database)
-        try await check.run(
-            .init {
-                PostgresSignInRates(try fixture.other())
-            } pass: { seconds in
-                try await fixture.sql("UPDATE sign_in_rates SET at = at - \(seconds), full_at = full_at - \(seconds)")
-            })
+        try await check.run(.init(fixture))
         await fixture.database.close()
     }
 
@@ -79,5 +74,16 @@ struct StorageTests {
             })
         for listener in listeners.value { await listener.close() }
         await fixture.database.close()
+    }
+}
+
+extension SignInRateStorageContract.Subject {
+    /// Servers that count in a database, whose tables are there.
+    init(_ fixture: Fixture, _ change: @escaping @Sendable (inout PostgresConfiguration) -> Void = { _ in }) {
+        self.init {
+            PostgresSignInRates(try fixture.other(change))
+        } pass: { seconds in
+            try await fixture.sql("UPDATE sign_in_rates SET at = at - \(seconds), full_at = full_at - \(seconds)")
+        }
     }
 }

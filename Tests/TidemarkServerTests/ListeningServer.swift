@@ -7,7 +7,7 @@ import TidemarkIdentity
 
 @testable import TidemarkServer
 
-/// The real server over a cloud's directory, in this process, on any port that is free, until nobody has it any more.
+/// The real server over a cloud's directory or a database, in this process, on any port that is free, until nobody has it any more.
 final class ListeningServer: Sendable {
     let address: ServerAddress
     private let running: Task<Void, Never>
