@@ -5,7 +5,8 @@ import TidemarkCloudEngine
 import TidemarkEmbeddedCloud
 import TidemarkModel
 
-/// An embedded cloud in a folder of a test's own, and what is done there that no client can ask for.
+/// An embedded cloud in a folder of a test's own, or one that is stored elsewhere, and what is done there that no client can
+/// ask for.
 public final class FaultyCloudFixture: Sendable {
     public static let container = "iCloud.org.example.journal"
 
@@ -28,6 +29,14 @@ public final class FaultyCloudFixture: Sendable {
         cloud = try EmbeddedCloud(
             at: directory, now: { Int64((Date().timeIntervalSince1970 * 1e6).rounded()) }, observing: observe, storage: storage,
             assets: assets)
+    }
+
+    /// - Parameters:
+    ///   - cloud: A cloud that is stored elsewhere, whose container is open in both environments.
+    ///   - scratch: A folder that is there for as long as the cloud.
+    package init(over cloud: EmbeddedCloud, in scratch: Scratch) {
+        (self.cloud, self.scratch) = (cloud, scratch)
+        directory = cloud.directory
     }
 
     /// The identifier of the account of an address, which is made if need be.

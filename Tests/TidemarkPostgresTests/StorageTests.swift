@@ -44,4 +44,46 @@ struct StorageTests {
         for listener in listeners.value { await listener.close() }
         await fixture.database.close()
     }
+
+    @Test(arguments: SignInRateStorageContract.checks)
+    func `attempts to sign in`(_ check: StorageCheck<SignInRateStorageContract.Subject>) async throws {
+        let fixture = try await Fixture()
+        _ = try await PostgresCredentialStorage.open(fixture.database)
+        try await check.run(.init(fixture))
+        await fixture.database.close()
+    }
+
+    @Test(arguments: ChangeSignalContract.checks)
+    func `signals of changes`(_ check: StorageCheck<ChangeSignalContract.Subject>) async throws {
+        let fixture = try await Fixture()
+        let address = try PostgresAddress(fixture.server.address(fixture.name))
+        let listeners = Shared<[PostgresListener]>([])
+        @Sendable func signal(_ topic: String) async throws -> PostgresChangeSignal {
+            // Nothing but signals wakes whoever listens, once there is a connection.
+            let listener = try PostgresListener(PostgresConfiguration(address), pace: .seconds(600))
+            listeners.change { $0.append(listener) }
+            _ = listener.changes(of: topic)
+            #expect(try await eventually { listener.isConnected })
+            return PostgresChangeSignal(listener, topic: topic)
+        }
+        try await check.run(
+            .init {
+                try await signal("journal/development")
+            } other: {
+                try await signal("journal/production")
+            })
+        for listener in listeners.value { await listener.close() }
+        await fixture.database.close()
+    }
+}
+
+extension SignInRateStorageContract.Subject {
+    /// Servers that count in a database, whose tables are there.
+    init(_ fixture: Fixture, _ change: @escaping @Sendable (inout PostgresConfiguration) -> Void = { _ in }) {
+        self.init {
+            PostgresSignInRates(try fixture.other(change))
+        } pass: { seconds in
+            try await fixture.sql("UPDATE sign_in_rates SET at = at - \(seconds), full_at = full_at - \(seconds)")
+        }
+    }
 }

@@ -7,7 +7,7 @@ import TidemarkIdentity
 
 @testable import TidemarkServer
 
-/// The real server over a cloud's directory, in this process, on any port that is free, until nobody has it any more.
+/// The real server over a cloud's directory or a database, in this process, on any port that is free, until nobody has it any more.
 final class ListeningServer: Sendable {
     let address: ServerAddress
     private let running: Task<Void, Never>
@@ -20,14 +20,33 @@ final class ListeningServer: Sendable {
     ) async throws -> ListeningServer {
         var configuration = ServerConfiguration(directory: directory, port: 0, tls: tls)
         if let limits { configuration.limits = limits }
+        return try await started(withTLS: tls != nil) { logger, listening in
+            if let cloud { return try CloudServer(configuration, over: cloud, logger: logger, onListening: listening) }
+            return try CloudServer(configuration, logger: logger, onListening: listening)
+        }
+    }
+
+    /// Starts the server over storages that are open. Whoever has opened them closes them.
+    ///
+    /// - Parameter directory: A folder of this server alone.
+    static func started(
+        over storages: ServedStorages, in directory: URL, metrics: ServerMetrics
+    ) async throws -> ListeningServer {
+        let configuration = ServerConfiguration(directory: directory, port: 0)
+        let served = try ServedCloud(storages, metrics: metrics)
+        return try await started { logger, listening in
+            try CloudServer(
+                configuration, cloud: served.cloud, access: storages.access, operations: served.operations, metrics: metrics,
+                storages: storages, dispatcher: served.dispatcher, logger: logger, onListening: listening)
+        }
+    }
+
+    /// - Parameter make: Makes the server. What it is given is told the port.
+    private static func started(
+        withTLS hasTLS: Bool = false, _ make: (Logger, @escaping @Sendable (Int) -> Void) throws -> CloudServer
+    ) async throws -> ListeningServer {
         let (ports, port) = AsyncStream.makeStream(of: Int.self)
-        let logger = Logger(label: "tests") { _ in SwiftLogNoOpLogHandler() }
-        let server =
-            if let cloud {
-                try CloudServer(configuration, over: cloud, logger: logger) { port.yield($0) }
-            } else {
-                try CloudServer(configuration, logger: logger) { port.yield($0) }
-            }
+        let server = try make(Logger(label: "tests") { _ in SwiftLogNoOpLogHandler() }) { port.yield($0) }
         let running = Task {
             do { try await server.run() } catch { Issue.record("the server has ended: \(error)") }
             port.finish()
@@ -37,9 +56,12 @@ final class ListeningServer: Sendable {
             listening = port
             break
         }
-        let place = tls == nil ? "http://127.0.0.1" : "https://localhost"
+        let place = hasTLS ? "https://localhost" : "http://127.0.0.1"
         return ListeningServer(try ServerAddress("\(place):\(try #require(listening))"), running)
     }
+
+    /// Ends the server, without waiting for it.
+    func stop() { running.cancel() }
 
     deinit { running.cancel() }
 }

@@ -17,8 +17,18 @@ final class ServedCloudSubject: CloudContract.Subject {
 
     var address: ServerAddress { server.address }
 
-    private init(_ fixture: FaultyCloudFixture, _ access: CredentialStore, _ server: ListeningServer, _ apiToken: String) {
+    /// - Parameter apiToken: One of the container in development.
+    init(_ fixture: FaultyCloudFixture, _ access: CredentialStore, _ server: ListeningServer, _ apiToken: String) {
         (self.fixture, self.access, self.server, self.apiToken) = (fixture, access, server, apiToken)
+    }
+
+    /// Adds the container of the checks to what is served, and returns an API token of it.
+    static func apiToken(_ access: CredentialStore) async throws -> String {
+        try await access.addContainer(FaultyCloudFixture.container)
+        return try await access.addAPIToken(
+            container: FaultyCloudFixture.container, environment: .development, name: "tests",
+            callback: .popup(origin: "https://app.example.org")
+        ).text
     }
 
     /// - Parameter assets: Makes the storage of assets over that of the cloud's directory.
@@ -27,13 +37,10 @@ final class ServedCloudSubject: CloudContract.Subject {
     ) async throws -> ServedCloudSubject {
         let fixture = try FaultyCloudFixture(observing: nil, assets: assets)
         let access = try CredentialStore(at: fixture.directory)
-        try await access.addContainer(FaultyCloudFixture.container)
-        let token = try await access.addAPIToken(
-            container: FaultyCloudFixture.container, environment: .development, name: "tests",
-            callback: .popup(origin: "https://app.example.org"))
+        let token = try await apiToken(access)
         let server = try await ListeningServer.started(
             over: fixture.directory, limits: limits, cloud: assets == nil ? nil : fixture.cloud)
-        return ServedCloudSubject(fixture, access, server, token.text)
+        return ServedCloudSubject(fixture, access, server, token)
     }
 
     /// The cloud as an account sees it that has signed in.

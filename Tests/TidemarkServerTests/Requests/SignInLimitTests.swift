@@ -29,6 +29,12 @@ import TidemarkModel
         return (scratch, access, cloud)
     }
 
+    @Test(arguments: SignInRateStorageContract.checks)
+    func `a process counts attempts`(_ check: StorageCheck<SignInRateStorageContract.Subject>) async throws {
+        let rates = ProcessSignInRates()
+        try await check.run(.init { rates })
+    }
+
     @Test func `an account is counted by the address that attempts come from`() async throws {
         let limits = SignInLimits(perMinute: 3)
         for _ in 0..<3 { #expect(try await limits.wait(for: "anna", from: "a", at: 0) == nil) }
