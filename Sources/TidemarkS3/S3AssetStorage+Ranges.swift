@@ -53,6 +53,25 @@ extension S3AssetStorage {
         return part
     }
 
+    package func isDamaged(_ asset: CloudAsset, owner: String) async -> Bool {
+        guard (try? asset.check()) != nil else { return false }
+        let key = key(asset, owner: owner)
+        do throws(CloudError) {
+            guard let head = try await client.head(key) else { return false }
+            guard head.size == asset.size else { return true }
+            var digest = AssetDigest()
+            for begin in stride(from: 0, to: asset.size, by: Int(Self.blockSize)) {
+                let block = begin..<min(begin + Self.blockSize, asset.size)
+                guard let bytes = try await client.get(key, block, of: asset.size) else { return false }
+                digest.update(bytes)
+            }
+            return digest.finish() != asset
+        } catch {
+            // A bucket that can't be asked tells nothing.
+            return false
+        }
+    }
+
     private func otherContent(_ asset: CloudAsset) -> CloudError {
         CloudError(
             .serviceUnavailable, "the \(configuration.name) has another content than that of the digest \(asset.digest)",

@@ -276,6 +276,13 @@ extension CloudEngine {
         return piece
     }
 
+    /// Whether the content of an asset that the caller may fetch is certainly another one.
+    package func isDamaged(
+        _ asset: CloudAsset, in id: CloudZoneID, _ assetStorage: any AssetStorage, _ caller: Caller
+    ) async throws(CloudError) -> Bool {
+        await assetStorage.isDamaged(asset, owner: try await owner(of: asset, in: id, caller))
+    }
+
     /// Returns the address by which a client can read an asset that the caller may fetch; `nil` where it is read through the server alone.
     package func signedURL(
         of asset: CloudAsset, in id: CloudZoneID, _ assetStorage: any AssetStorage, _ caller: Caller

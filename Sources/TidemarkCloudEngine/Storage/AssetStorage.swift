@@ -48,8 +48,11 @@ package protocol AssetStorage: Sendable {
 
     /// Reads at most `count` bytes of a whole content from an offset on; fewer at its end, and none behind it.
     ///
-    /// - Throws: `CloudError` `assetNotAvailable` where the content is missing.
+    /// - Throws: `CloudError` `assetNotAvailable` where the content is missing; where a storage compares contents with their digests before
+    ///   it hands them out, `serviceUnavailable` for one that is another. ``isDamaged(_:owner:)`` tells that from a storage that is away.
     func piece(of asset: CloudAsset, from offset: Int64, count: Int, owner: String) async throws(CloudError) -> Data
+    /// Returns whether what is stored as a content is certainly another one, or has another length. The whole of it is read.
+    func isDamaged(_ asset: CloudAsset, owner: String) async -> Bool
     /// Whether clients can read contents by addresses of ``signedURL(of:owner:)``, past the servers.
     var signsURLs: Bool { get }
     /// Returns an address by which whoever has it can read a content, whole or in parts, for some minutes at the most. It is no address of
@@ -116,6 +119,9 @@ extension AssetStorage {
     // A storage that no client can reach.
     package var signsURLs: Bool { false }
     package func signedURL(of asset: CloudAsset, owner: String) throws(CloudError) -> String? { nil }
+
+    // A storage whose pieces are those that it has: who reads them compares.
+    package func isDamaged(_ asset: CloudAsset, owner: String) async -> Bool { false }
 
     /// Calls ``received(_:owner:by:)`` for the owner's own upload.
     package func received(_ asset: CloudAsset, owner: String) async throws(CloudError) -> Int64 {

@@ -122,13 +122,21 @@ extension EmbeddedCloud {
     }
 
     /// Reads a part of an asset that a record of the account names.
+    ///
+    /// - Throws: `CloudError` `assetNotAvailable` where the content is missing or damaged, as far as the storage compares it.
     package func piece(
         of asset: CloudAsset, at offset: Int64, count: Int, for account: StoredAccount, _ place: StoredPlace
     ) async throws(CloudError) -> Data {
         let container = try await openedContainer(place.container, place.environment)
-        return try await container.engine.download(
-            asset, in: place.zone, from: offset, count: count, container.assetStorage,
-            caller(account, place.scope, in: place.container))
+        let (engine, assetStorage) = (container.engine, container.assetStorage)
+        let caller = caller(account, place.scope, in: place.container)
+        do throws(CloudError) {
+            return try await engine.download(asset, in: place.zone, from: offset, count: count, assetStorage, caller)
+        } catch {
+            guard error.code == .serviceUnavailable, try await engine.isDamaged(asset, in: place.zone, assetStorage, caller)
+            else { throw error }
+            throw CloudError(.assetNotAvailable, "the content of the digest \(asset.digest) is damaged")
+        }
     }
 
     /// Removes an account and all that is stored for it: its zones with records, shares and assets, its public records, and its part in the

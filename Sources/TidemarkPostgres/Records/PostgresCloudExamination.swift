@@ -52,7 +52,11 @@ extension PostgresCloudBackend {
                 digest.update(Array(piece))
                 offset += Int64(piece.count)
             } catch {
-                guard error.retryAfter == nil else { throw error }
+                guard error.retryAfter == nil else {
+                    guard await storage.isDamaged(asset, owner: owner) else { throw error }
+                    finding = "is damaged"
+                    break
+                }
                 finding = "is missing"
                 break
             }

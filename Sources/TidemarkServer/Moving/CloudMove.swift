@@ -129,9 +129,13 @@ private struct MoveRun {
         var what: String { "\(table.name)\(container.map { " of \($0.path)" } ?? "")" }
     }
 
+    /// The tables that belong to no container: accounts, credentials and subscriptions.
+    private static let commonParts = ([MovedTable.ofAccounts] + MovedTable.ofCredentials + MovedTable.ofSubscriptions).map {
+        Part(container: nil, table: $0)
+    }
+
     private static func parts(_ containers: [MovedContainer]) -> [Part] {
-        let ofCloud = [MovedTable.ofAccounts] + MovedTable.ofCredentials + MovedTable.ofSubscriptions
-        return ofCloud.map { Part(container: nil, table: $0) }
+        commonParts
             + containers.flatMap { container in MovedTable.ofContainers.map { Part(container: container, table: $0) } }
     }
 
@@ -166,7 +170,7 @@ private struct MoveRun {
                 throw MoveError(.occupied, "\(target.name) holds another cloud, or a part of one; name an empty place")
             }
             if state.isDone { return try await compare(with: target) }
-            guard state.stamp == stamp else {
+            guard state.stamp == stamp, try await hasCommonRows(of: state) else {
                 throw MoveError(
                     .changed, "\(source.name) has changed since the move began; empty \(target.name) and begin again")
             }
@@ -190,13 +194,22 @@ private struct MoveRun {
         }
         try await checkContainers(of: target, containers)
         try await source.checkIsUnused()
-        guard try await source.stamp() == stamp else {
+        guard try await source.stamp() == stamp, try await hasCommonRows(of: state) else {
             throw MoveError(.changed, "\(source.name) has changed meanwhile; empty \(target.name) and begin again")
         }
         try await target.finish(state)
         var report = try await report(sums, containers)
         report.problems = containers.flatMap { state.problems[$0.path] ?? [] }
         return report
+    }
+
+    /// Whether the source's accounts, credentials and subscriptions are those that were moved. The stamp tells how many there are, and not whether a
+    /// password, a token or a quota is another one since.
+    private func hasCommonRows(of state: MoveState) async throws -> Bool {
+        for part in Self.commonParts where state.complete.contains(part.key) {
+            guard try await sum(of: part, in: source, "comparing") == state.sums[part.key] else { return false }
+        }
+        return true
     }
 
     private func checkContainers(of target: any MoveSide, _ containers: [MovedContainer]) async throws {
@@ -299,8 +312,9 @@ private struct MoveRun {
                 piece = try await from.piece(
                     of: asset, from: offset, count: Int(min(pieceSize, asset.size - offset)), owner: owner)
             } catch {
-                guard error.code == .assetNotAvailable else { throw error }
-                return "\(label) is missing"
+                if error.code == .assetNotAvailable { return "\(label) is missing" }
+                guard await from.isDamaged(asset, owner: owner) else { throw error }
+                return "\(label) is damaged"
             }
             guard !piece.isEmpty || asset.size == 0 else { return "\(label) is damaged: it ends too early" }
             // What comes in one piece is looked at before it goes.
@@ -342,20 +356,22 @@ private struct MoveRun {
         of side: any MoveSide, _ containers: [MovedContainer], _ verb: String
     ) async throws -> [String: RowSum] {
         var sums: [String: RowSum] = [:]
-        for part in Self.parts(containers) {
-            var (sum, pace) = (RowSum(), Pace())
-            var place: MovedRow?
-            let total = try await side.count(of: part.table, in: part.container)
-            repeat {
-                let page = try await side.rows(of: part.table, in: part.container, after: place, limit: pace.limit)
-                for row in page.rows { sum.add(row) }
-                pace.count(page.rows)
-                progress(.init(what: "\(verb) \(part.what)", done: sum.count, total: max(total, sum.count)))
-                place = page.last
-            } while place != nil
-            sums[part.key] = sum
-        }
+        for part in Self.parts(containers) { sums[part.key] = try await sum(of: part, in: side, verb) }
         return sums
+    }
+
+    private func sum(of part: Part, in side: any MoveSide, _ verb: String) async throws -> RowSum {
+        var (sum, pace) = (RowSum(), Pace())
+        var place: MovedRow?
+        let total = try await side.count(of: part.table, in: part.container)
+        repeat {
+            let page = try await side.rows(of: part.table, in: part.container, after: place, limit: pace.limit)
+            for row in page.rows { sum.add(row) }
+            pace.count(page.rows)
+            progress(.init(what: "\(verb) \(part.what)", done: sum.count, total: max(total, sum.count)))
+            place = page.last
+        } while place != nil
+        return sum
     }
 
     private func report(_ sums: [String: RowSum], _ containers: [MovedContainer]) async throws -> CloudMove.Report {

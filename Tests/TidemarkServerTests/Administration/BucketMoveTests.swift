@@ -148,6 +148,10 @@ struct BucketMoveTests {
         #expect(try await database.move(place.tool, place.scratch["cloud"].path, database.address).status == 0)
         let key = try #require(contents.first)
         bucket.remove(key)
+        let exported = try await place.tool.run(
+            ["admin", "account", "export", "anna@example.org", "--to", place.scratch["export"].path, "--json"] + database.options,
+            environment: database.environment)
+        #expect(exported.status == 1, "\(exported.status) \(exported.output)\(exported.errors)")
         let returned = try await database.move(place.tool, database.address, place.scratch["back"].path)
         #expect(returned.status == 1, "\(returned.errors)")
         let problems = try #require(try returned.json()["problems"] as? [String])
@@ -156,7 +160,7 @@ struct BucketMoveTests {
         #expect(verified.status == 1 && verified.output.contains("1 problem"), "\(verified.output)")
     }
 
-    @Test func `contents that are damaged in a bucket are named by a move and by a verification`() async throws {
+    @Test func `contents that are damaged in a bucket are named by a move, a verification and the export of an account`() async throws {
         defer { bucket.end() }
         let place = try await served(records: 20, pictureEvery: 5)
         await place.stop()
@@ -171,6 +175,10 @@ struct BucketMoveTests {
         bucket.replace(keys[1], whole.dropLast())
         let verified = try await place.tool.run(["admin", "verify"] + database.options, environment: database.environment)
         #expect(verified.status == 1 && verified.output.contains("2 problems"), "\(verified.output)\(verified.errors)")
+        let exported = try await place.tool.run(
+            ["admin", "account", "export", "anna@example.org", "--to", place.scratch["export"].path, "--json"] + database.options,
+            environment: database.environment)
+        #expect(exported.status == 1, "\(exported.status) \(exported.output)\(exported.errors)")
         let returned = try await database.move(place.tool, database.address, place.scratch["back"].path)
         #expect(returned.status == 1, "\(returned.errors)")
         let report = try returned.json()
