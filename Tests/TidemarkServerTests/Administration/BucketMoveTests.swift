@@ -148,10 +148,6 @@ struct BucketMoveTests {
         #expect(try await database.move(place.tool, place.scratch["cloud"].path, database.address).status == 0)
         let key = try #require(contents.first)
         bucket.remove(key)
-        let exported = try await place.tool.run(
-            ["admin", "account", "export", "anna@example.org", "--to", place.scratch["export"].path, "--json"] + database.options,
-            environment: database.environment)
-        #expect(exported.status == 1, "\(exported.status) \(exported.output)\(exported.errors)")
         let returned = try await database.move(place.tool, database.address, place.scratch["back"].path)
         #expect(returned.status == 1, "\(returned.errors)")
         let problems = try #require(try returned.json()["problems"] as? [String])
