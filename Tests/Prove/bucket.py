@@ -176,9 +176,11 @@ class Proof:
                 with self.step(f"{title}, twice: an upload in pieces goes well"):
                     self.faulty.fail(fault, times=2, only=("PUT", "POST"))
                     equal(self.pieces(os.urandom(3 * PIECE)).status_code, 200)
+                    equal(self.faulty.left, 0, "faults that are left")
             with self.step(f"{title}, twice: a download goes well"):
                 self.faulty.fail(fault, times=2, only=("GET",))
                 equal(self.fetch(address, data), "whole")
+                equal(self.faulty.left, 0, "faults that are left")
             self.faulty.heal()
         for title, fault in {"half a content": faulty_bucket.half, "half a content that claims to be all": faulty_bucket.half_in_full, "an older content": faulty_bucket.old}.items():
             with self.step(f"{title}, once: a download goes well"):

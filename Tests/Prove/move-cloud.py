@@ -154,7 +154,7 @@ class Moves:
         began, killed, whole = time.monotonic(), 0, self.options.records / 8_000
         while killed < self.options.kills:
             if not kill_after(command, self.drawn.uniform(0.1, 0.5) * whole + 0.3, self.contents.environment):
-                break
+                fail(f"the move of {source} to {target} had ended before it was killed {self.options.kills} times; take more --records")
             killed += 1
         summary = json.loads(finish(command, self.contents.environment))
         self.kills += killed
