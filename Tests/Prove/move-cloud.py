@@ -153,7 +153,7 @@ class Moves:
         command = list(map(str, command))
         began, killed, whole = time.monotonic(), 0, self.options.records / 8_000
         while killed < self.options.kills:
-            if not kill_after(command, self.drawn.uniform(0.1, 0.5) * whole + 0.3, self.contents.environment):
+            if not kill_after(command, self.drawn.uniform(0.03, 0.15) * whole + 0.3, self.contents.environment):
                 fail(f"the move of {source} to {target} had ended before it was killed {self.options.kills} times; take more --records")
             killed += 1
         summary = json.loads(finish(command, self.contents.environment))
