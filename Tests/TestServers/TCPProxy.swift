@@ -36,7 +36,7 @@ public final class TCPProxy: Sendable {
     }
 
     /// How a connection ends at a piece of what its client sends.
-    private struct Cut {
+    private struct PlannedCut {
         let passesLast: Bool
         let action: (@Sendable () -> Void)?
     }
@@ -50,7 +50,7 @@ public final class TCPProxy: Sendable {
         var swallowed = 0
         /// Pieces of what clients send that pass before a connection is cut; `nil` for no end.
         var piecesLeft: Int?
-        var nextCut = Cut(passesLast: false, action: nil)
+        var nextCut = PlannedCut(passesLast: false, action: nil)
         var hasCut = false
         var pieces = 0
     }
@@ -95,7 +95,7 @@ public final class TCPProxy: Sendable {
     /// How many connections it has accepted.
     public var accepted: Int { state.withLock { $0.accepted } }
 
-    /// How many pieces of the server's answers it has swallowed.
+    /// How many pieces of the server's answers it has swallowed, or has passed garbage on for.
     public var swallowed: Int { state.withLock { $0.swallowed } }
 
     public func set(_ mode: Mode) { state.withLock { $0.mode = mode } }
@@ -114,7 +114,7 @@ public final class TCPProxy: Sendable {
     ///   - passesLast: Whether the server gets the piece; its answer is lost then.
     ///   - action: Is called before the connection is cut, on the proxy's thread; where the server gets the piece, after it has answered.
     public func cut(afterPieces count: Int, passingLast passesLast: Bool, doing action: (@Sendable () -> Void)? = nil) {
-        let cut = Cut(passesLast: passesLast, action: action)
+        let cut = PlannedCut(passesLast: passesLast, action: action)
         state.withLock { state in (state.piecesLeft, state.nextCut, state.hasCut) = (count, cut, false) }
     }
 
@@ -130,7 +130,7 @@ public final class TCPProxy: Sendable {
     /// Counts a piece of what a client sends.
     ///
     /// - Returns: `nil` where it is passed on as usual; otherwise the connection is cut.
-    private func cutAtPiece() -> Cut? {
+    private func cutAtPiece() -> PlannedCut? {
         state.withLock { state in
             state.pieces += 1
             guard let left = state.piecesLeft else { return nil }

@@ -11,7 +11,10 @@ enum HostileRows {
     static func record(_ name: String, in zone: StoredZone.ID, at change: Int64, bytes: Int = 100) -> StoredCloudRecord {
         let stamp = CloudRecord.Stamp(time: 1, userRecordName: "_anna")
         // Random, so that the server can't make it smaller.
-        let fields = Data((0..<bytes).map { _ in UInt8.random(in: .min ... .max) })
+        var fields = Data()
+        while fields.count < bytes {
+            withUnsafeBytes(of: UInt64.random(in: .min ... .max)) { fields.append(contentsOf: $0.prefix(bytes - fields.count)) }
+        }
         return StoredCloudRecord(
             zone: zone, name: name, type: "Note", fields: fields, parent: nil, changed: change, created: stamp, modified: stamp,
             isDeleted: false, dependsOn: ["target"], assets: [], indexed: [1: [.text(name)]])

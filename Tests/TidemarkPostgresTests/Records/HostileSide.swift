@@ -139,7 +139,7 @@ struct HostileSide: Sendable {
                 (token, moreComing) = (page.token, page.moreComing)
             }
             lines += try await database.shares(in: zone).map { "\($0.coverage) \($0.title ?? "")" }.sorted()
-            lines += try await database.shareAudit(in: zone, after: nil).map { "\($0.kind) \($0.value ?? "")" }
+            lines += try await database.shareAudit(in: zone, after: nil).map { "\($0.kind) \($0.value ?? "")" }.sorted()
         }
         let container = try await cloud.openedContainer(Self.container, .development)
         let (used, found, reserved) = try await container.engine.storage.read { rows throws(CloudError) in

@@ -17,7 +17,8 @@ struct PostgresFullDiskTests {
         let folder: URL
 
         /// Why a test is skipped where there can be none.
-        static let whyNot: Comment = "a small file system can't be mounted: that takes root with the right to mount (CAP_SYS_ADMIN)"
+        static let whyNot: Comment =
+            "a small file system can't be mounted: that takes root with the right to mount (CAP_SYS_ADMIN)"
         static let isPossible: Bool = {
             guard let disk = try? SmallDisk(megabytes: 1) else { return false }
             return FileManager.default.fileExists(atPath: disk.folder.path)
@@ -73,7 +74,7 @@ struct PostgresFullDiskTests {
     /// PostgreSQL ends all its sessions where it can't write its log, and may not start again before there is room. A service manager starts it
     /// then.
     @Test(.enabled(if: SmallDisk.isPossible, SmallDisk.whyNot))
-    func `a database whose log has no room loses nothing that it has acknowledged, and requests are done once when there is room`()
+    func `a database whose log has no room loses nothing that it has acknowledged, and requests go on when there is room`()
         async throws
     {
         let disk = try await apart { try SmallDisk(megabytes: 64) }
@@ -93,11 +94,11 @@ struct PostgresFullDiskTests {
         }
         #expect(acknowledged > 0 && acknowledged < 400, "\(acknowledged)")
         // Other requests, while there is no room. A small one may find some.
-        var open = [acknowledged]
+        var unanswered = [acknowledged]
         var errors = [error]
         for number in (acknowledged + 1)...(acknowledged + 3) {
             errors.append(await HostileRows.failure { try await save(number) })
-            open.append(number)
+            unanswered.append(number)
         }
         errors.append(await HostileRows.failure { _ = try await HostileRows.count(storage, zone) })
         for error in errors.compactMap({ $0 }) {
@@ -110,12 +111,12 @@ struct PostgresFullDiskTests {
         }
         // What was acknowledged is there; of the others some may be, without an answer.
         let found = try await HostileRows.count(storage, zone)
-        #expect((10 * acknowledged...10 * (acknowledged + open.count)).contains(found), "\(found)")
+        #expect((10 * acknowledged...10 * (acknowledged + unanswered.count)).contains(found), "\(found)")
         let names = (0..<acknowledged).map { "request \($0) 9" }
         let kept = try await storage.read { rows throws(CloudError) in try rows.records(names, in: zone).count }
         #expect(kept == acknowledged)
-        for number in open { try await save(number) }
-        #expect(try await HostileRows.count(storage, zone) == 10 * (acknowledged + open.count))
+        for number in unanswered { try await save(number) }
+        #expect(try await HostileRows.count(storage, zone) == 10 * (acknowledged + unanswered.count))
         await records.fixture.database.close()
     }
 }

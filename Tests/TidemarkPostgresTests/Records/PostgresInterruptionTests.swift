@@ -82,7 +82,11 @@ struct PostgresInterruptionTests {
         /// Has the database restart at a step of a request, if the request has so many.
         func restart(_ step: Int, _ isPassedOn: Bool, _ request: HostileRequest, _ number: Int) async throws -> Bool {
             proxy.cut(afterPieces: step, passingLast: isPassedOn) {
-                do { try server.restart() } catch { Issue.record(error) }
+                do {
+                    try server.restart()
+                } catch {
+                    Issue.record(error)
+                }
             }
             let isSentAgain = try await Self.compare(request, number, disturbed, calm)
             proxy.forgetCut()
