@@ -36,8 +36,10 @@ public final class PostgresServer: Sendable {
 
     /// Makes a cluster and starts its server.
     ///
-    /// - Parameter settings: Lines of `postgresql.conf`.
-    public init(settings: [String] = []) throws {
+    /// - Parameters:
+    ///   - settings: Lines of `postgresql.conf`.
+    ///   - log: An empty folder of the server's user for the write-ahead log, in files of 1 MB; `nil` for one beside the tables.
+    public init(settings: [String] = [], log: URL? = nil) throws {
         guard let programs = Self.programs else { throw Failure(description: Self.whyNot) }
         // Short: a Unix socket's path has 107 bytes at the most.
         folder = FileManager.default.temporaryDirectory.appendingPathComponent("tidemark-pg-\(UUID().uuidString.prefix(8))")
@@ -47,8 +49,8 @@ public final class PostgresServer: Sendable {
             guard chown(folder.path, user.id, user.group) == 0 else { throw Failure(description: "chown: errno \(errno)") }
         }
         let made = try LeashedShell.run(
-            "exec \(Self.asUser) \"$1/initdb\" --no-sync -A trust -U tidemark -E UTF8 --locale=C -D \"$2/data\" >\"$2/initdb.log\" 2>&1",
-            [programs.path, folder.path])
+            "exec \(Self.asUser) \"$1/initdb\" --no-sync -A trust -U tidemark -E UTF8 --locale=C -D \"$2/data\" ${3:+-X \"$3\" --wal-segsize=1} >\"$2/initdb.log\" 2>&1",
+            [programs.path, folder.path] + [log?.path].compactMap { $0 })
         guard made == 0 else {
             let log = (try? String(contentsOf: folder.appendingPathComponent("initdb.log"), encoding: .utf8)) ?? ""
             throw Failure(description: "initdb has failed (\(made)): \(log.suffix(500))")
@@ -146,6 +148,34 @@ public final class PostgresServer: Sendable {
             try FileManager.default.removeItem(at: signal)
         }
         try start()
+    }
+
+    /// Ends the server cleanly, copies its files for ``returnToCopy()``, and starts it again.
+    public func makeCopy() throws {
+        try shutDown()
+        try run("rm -rf \"$1/copy\" && cp -a \"$1/data\" \"$1/copy\"")
+        try start()
+    }
+
+    /// Has the server go on with its files as ``makeCopy()`` has copied them: what was written since is lost.
+    public func returnToCopy() throws {
+        stop()
+        try run("rm -rf \"$1/data\" && cp -a \"$1/copy\" \"$1/data\"")
+        try start()
+    }
+
+    /// Ends the server after a checkpoint: nothing has to be recovered when it starts.
+    private func shutDown() throws {
+        guard let programs = Self.programs else { return }
+        let status = try LeashedShell.run(
+            "exec \(Self.asUser) \"$1/pg_ctl\" stop -s -w -m fast -D \"$2/data\" >/dev/null 2>&1", [programs.path, folder.path])
+        guard status == 0 else { throw Failure(description: "the server has not ended (\(status))") }
+        stop()
+    }
+
+    private func run(_ script: String) throws {
+        let status = try LeashedShell.run(script, [folder.path])
+        guard status == 0 else { throw Failure(description: "'\(script)' has failed (\(status))") }
     }
 
     /// What the server has written to its log.

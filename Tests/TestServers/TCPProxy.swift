@@ -15,6 +15,30 @@ public final class TCPProxy: Sendable {
         case refuse
         /// Instead of the server's answers the client gets these bytes.
         case garbage([UInt8])
+        /// It is passed on with some bytes replaced, on either way.
+        case replace(sent: Replacement, answered: Replacement)
+    }
+
+    /// Bytes, and those that come in their place wherever a piece has them.
+    public struct Replacement: Sendable {
+        fileprivate let old, new: Data
+
+        public init(_ old: some Sequence<UInt8>, by new: some Sequence<UInt8>) { (self.old, self.new) = (Data(old), Data(new)) }
+
+        fileprivate func applied(to bytes: ArraySlice<UInt8>) -> [UInt8] {
+            var (rest, changed) = (Data(bytes), Data())
+            while let found = rest.range(of: old) {
+                changed += rest[..<found.lowerBound] + new
+                rest = Data(rest[found.upperBound...])
+            }
+            return Array(changed + rest)
+        }
+    }
+
+    /// How a connection ends at a piece of what its client sends.
+    private struct PlannedCut {
+        let passesLast: Bool
+        let action: (@Sendable () -> Void)?
     }
 
     /// Sockets are closed and shut down under its lock: a number that is closed may be another test's socket at once.
@@ -26,8 +50,9 @@ public final class TCPProxy: Sendable {
         var swallowed = 0
         /// Pieces of what clients send that pass before a connection is cut; `nil` for no end.
         var piecesLeft: Int?
-        var passesLast = false
+        var nextCut = PlannedCut(passesLast: false, action: nil)
         var hasCut = false
+        var pieces = 0
     }
 
     public let port: Int
@@ -70,7 +95,7 @@ public final class TCPProxy: Sendable {
     /// How many connections it has accepted.
     public var accepted: Int { state.withLock { $0.accepted } }
 
-    /// How many pieces of the server's answers it has swallowed.
+    /// How many pieces of the server's answers it has swallowed, or has passed garbage on for.
     public var swallowed: Int { state.withLock { $0.swallowed } }
 
     public func set(_ mode: Mode) { state.withLock { $0.mode = mode } }
@@ -87,24 +112,39 @@ public final class TCPProxy: Sendable {
     /// - Parameters:
     ///   - count: How many pieces of all connections pass before that one, from now on.
     ///   - passesLast: Whether the server gets the piece; its answer is lost then.
-    public func cut(afterPieces count: Int, passingLast passesLast: Bool) {
-        state.withLock { state in (state.piecesLeft, state.passesLast, state.hasCut) = (count, passesLast, false) }
+    ///   - action: Is called before the connection is cut, on the proxy's thread; where the server gets the piece, after it has answered.
+    public func cut(afterPieces count: Int, passingLast passesLast: Bool, doing action: (@Sendable () -> Void)? = nil) {
+        let cut = PlannedCut(passesLast: passesLast, action: action)
+        state.withLock { state in (state.piecesLeft, state.nextCut, state.hasCut) = (count, cut, false) }
     }
 
-    /// Whether ``cut(afterPieces:passingLast:)`` has cut a connection since it was called last.
+    /// Forgets a cut that has not come yet. ``hasCut`` stays as it is.
+    public func forgetCut() { state.withLock { $0.piecesLeft = nil } }
+
+    /// Whether ``cut(afterPieces:passingLast:doing:)`` has cut a connection since it was called last.
     public var hasCut: Bool { state.withLock { $0.hasCut } }
+
+    /// How many pieces clients have sent.
+    public var pieces: Int { state.withLock { $0.pieces } }
 
     /// Counts a piece of what a client sends.
     ///
-    /// - Returns: `nil` where it is passed on as usual; otherwise the connection is cut, and this is whether the server gets the piece.
-    private func endsAtPiece() -> Bool? {
+    /// - Returns: `nil` where it is passed on as usual; otherwise the connection is cut.
+    private func cutAtPiece() -> PlannedCut? {
         state.withLock { state in
+            state.pieces += 1
             guard let left = state.piecesLeft else { return nil }
             state.piecesLeft = left == 0 ? nil : left - 1
             guard left == 0 else { return nil }
             state.hasCut = true
-            return state.passesLast
+            return state.nextCut
         }
+    }
+
+    /// Waits until a server has something to say, for so many seconds at the most.
+    private static func waitForAnswer(_ server: Int32, seconds: Int32) {
+        var waiting = pollfd(fd: server, events: Int16(POLLIN), revents: 0)
+        _ = poll(&waiting, 1, seconds * 1000)
     }
 
     /// Closes all connections, and accepts no more.
@@ -166,15 +206,24 @@ public final class TCPProxy: Sendable {
                     isOpen = false
                     break
                 }
-                if from == 0, let passes = endsAtPiece() {
-                    if passes { _ = Self.send(buffer, count, to) }
+                if from == 0, let cut = cutAtPiece() {
+                    if cut.passesLast { _ = Self.send(buffer, count, to) }
+                    if let action = cut.action {
+                        if cut.passesLast { Self.waitForAnswer(server, seconds: 10) }
+                        action()
+                    }
                     isOpen = false
                     break
                 }
                 switch (mode, from) {
                 case (.swallowAnswers, 1): state.withLock { $0.swallowed += 1 }
                 case (.stall, _): continue
-                case (.garbage(let bytes), 1): isOpen = Self.send(bytes, bytes.count, to)
+                case (.garbage(let bytes), 1):
+                    state.withLock { $0.swallowed += 1 }
+                    isOpen = Self.send(bytes, bytes.count, to)
+                case (.replace(let sent, let answered), _):
+                    let bytes = (from == 0 ? sent : answered).applied(to: buffer[..<count])
+                    isOpen = Self.send(bytes, bytes.count, to)
                 default: isOpen = Self.send(buffer, count, to)
                 }
             }

@@ -54,9 +54,11 @@ struct PostgresCommitTests {
 
     /// Has the proxy swallow the next answer, and then cut the connections and pass bytes on again. It has a thread of its own: a test's
     /// task waits for those of other tests.
-    private static func cutAfterCommit(_ proxy: TCPProxy) {
+    ///
+    /// - Parameter mode: What the client gets in place of the answer.
+    private static func cutAfterCommit(_ proxy: TCPProxy, _ mode: TCPProxy.Mode = .swallowAnswers) {
         let before = proxy.swallowed
-        set(.swallowAnswers, proxy)
+        set(mode, proxy)
         Thread.detachNewThread {
             for _ in 0..<3000 where proxy.swallowed == before { usleep(10_000) }
             set(.pass, proxy)
@@ -72,6 +74,21 @@ struct PostgresCommitTests {
         async let answer: Void = Self.add(5, "token", on: storage, owners: owners) { [proxy] in
             runs.change { $0 += 1 }
             Self.cutAfterCommit(proxy)
+        }
+        try await answer
+        #expect(runs.value == 1)
+        #expect(try await used == 5)
+        proxy.end()
+    }
+
+    /// A server whose log has no room for what comes behind a COMMIT dies of it. It says why, and not what has become of the COMMIT.
+    @Test func `a write that is committed by a server that dies with a last word is answered by what it has kept`() async throws {
+        let word = Array("SPANIC\0VPANIC\0C53100\0Mcould not write to the log: No space left on device\0\0".utf8)
+        let message = [UInt8(ascii: "E"), 0, 0, 0, UInt8(4 + word.count)] + word
+        let runs = Shared(0)
+        async let answer: Void = Self.add(5, "token", on: storage) { [proxy] in
+            runs.change { $0 += 1 }
+            if runs.value == 1 { Self.cutAfterCommit(proxy, .garbage(message)) }
         }
         try await answer
         #expect(runs.value == 1)

@@ -1,77 +1,18 @@
 import Foundation
+import TestServers
 import TestSupport
 import Testing
 import TidemarkCloud
 import TidemarkModel
 import TidemarkTesting
 
-@testable import TestServers
 @testable import TidemarkCloudEngine
 @testable import TidemarkPostgres
 
-/// Goal: a database that is read-only, slow, full, of a newer version, or that restarts gives one clear error for as long as that lasts, leaves
+/// Goal: a database that is read-only, slow, of a newer version, or that restarts gives one clear error for as long as that lasts, leaves
 /// nothing half-written, and goes on afterwards. Method: servers of the tests' own, to which it happens.
 @Suite(.enabled(if: PostgresServer.isInstalled, "\(PostgresServer.whyNot)"), .timeLimit(.minutes(20)))
 struct PostgresHostileTests {
-    private static func record(_ name: String, in zone: StoredZone.ID, at change: Int64, bytes: Int = 100) -> StoredCloudRecord {
-        let stamp = CloudRecord.Stamp(time: 1, userRecordName: "_anna")
-        // Random, so that the server can't make it smaller.
-        let fields = Data((0..<bytes).map { _ in UInt8.random(in: .min ... .max) })
-        return StoredCloudRecord(
-            zone: zone, name: name, type: "Note", fields: fields, parent: nil, changed: change, created: stamp, modified: stamp,
-            isDeleted: false, dependsOn: ["target"], assets: [], indexed: [1: [.text(name)]])
-    }
-
-    private static func makeZone(_ storage: PostgresCloudStorage) async throws -> StoredZone.ID {
-        try await storage.write(owners: ["_anna"]) { rows throws(CloudError) in
-            try rows.save(StoredZone(place: .init(scope: .private, owner: "_anna", name: "Zone"), made: 0, changed: 0)).id
-        }
-    }
-
-    /// Saves records as a request does, and counts their bytes.
-    private static func save(
-        _ count: Int, _ prefix: String, on storage: PostgresCloudStorage, in zone: StoredZone.ID, bytes: Int = 100,
-        _ between: @escaping @Sendable () -> Void = {}
-    ) async throws {
-        try await storage.write(owners: ["_anna"]) { rows throws(CloudError) in
-            let names = (0..<count).map { "\(prefix) \($0)" }
-            _ = try rows.records(names, in: zone)
-            let last = try rows.lastChange(of: "_anna")
-            try rows.save(names.enumerated().map { Self.record($1, in: zone, at: last + Int64($0) + 1, bytes: bytes) })
-            // What has waited is sent.
-            _ = try rows.zone(zone)
-            between()
-            try rows.setLastChange(last + Int64(count), of: "_anna")
-            try rows.addUsed(Int64(count), by: "_anna")
-            try rows.keep(Data([1]), to: prefix, of: "_anna", at: 1)
-        }
-    }
-
-    /// Checks that all tables say the same, and returns how many records there are.
-    private static func count(_ storage: PostgresCloudStorage, _ zone: StoredZone.ID) async throws -> Int {
-        let (records, last, used, dependents) = try await storage.read { rows throws(CloudError) in
-            (
-                try rows.records(in: zone, after: 0, limit: 100_000), try rows.lastChange(of: "_anna"),
-                try rows.used(by: "_anna"), try rows.dependents(of: ["target"], in: zone, before: .max, limit: 100_000)
-            )
-        }
-        #expect(records.allSatisfy { $0.damage == nil })
-        #expect(records.map(\.changed) == (0..<records.count).map { Int64($0) + 1 })
-        #expect(last == Int64(records.count))
-        #expect(used == Int64(records.count))
-        #expect(dependents.count == records.count)
-        return records.count
-    }
-
-    private func failure(_ body: () async throws -> Void) async -> CloudError? {
-        do {
-            try await body()
-            return nil
-        } catch {
-            return error as? CloudError
-        }
-    }
-
     /// What a server's check of its database says.
     private func refusal(_ database: PostgresDatabase) async -> PostgresError? {
         do throws(PostgresError) {
@@ -117,7 +58,7 @@ struct PostgresHostileTests {
             $0.patience = .milliseconds(500)
         }
         let storage = try await records.storage(on: database)
-        let zone = try await Self.makeZone(storage)
+        let zone = try await HostileRows.makeZone(storage)
         // What is done in which database, what undoes it, and a part of the reason.
         let troubles: [(place: String, taken: String, given: String, reason: String)] = [
             (name, "ALTER ROLE guarded PASSWORD 'anders'", "ALTER ROLE guarded PASSWORD 'geheim'", "PGPASSFILE"),
@@ -138,8 +79,8 @@ struct PostgresHostileTests {
                 try server.sql(trouble.taken, in: trouble.place)
                 try Self.endSessions(of: name, on: server)
             }
-            let write = await failure { try await Self.save(1, "\(number) refused", on: storage, in: zone) }
-            let read = await failure { _ = try await storage.read { rows throws(CloudError) in try rows.zone(zone) } }
+            let write = await HostileRows.failure { try await HostileRows.save(1, "\(number) refused", on: storage, in: zone) }
+            let read = await HostileRows.failure { _ = try await storage.read { rows throws(CloudError) in try rows.zone(zone) } }
             for error in [write, read] {
                 let reason = error?.reason ?? "none"
                 #expect(error?.code == .serviceUnavailable && error?.retryAfter != nil, "\(trouble.taken): \(reason)")
@@ -148,10 +89,10 @@ struct PostgresHostileTests {
             }
             #expect(await refusal(database) != nil, "\(trouble.taken)")
             try await apart { try server.sql(trouble.given, in: trouble.place) }
-            try await Self.save(1, "\(number) done", on: storage, in: zone)
+            try await HostileRows.save(1, "\(number) done", on: storage, in: zone)
             #expect(await refusal(database) == nil)
         }
-        #expect(try await Self.count(storage, zone) == troubles.count)
+        #expect(try await HostileRows.count(storage, zone) == troubles.count)
         await database.close()
     }
 
@@ -162,10 +103,10 @@ struct PostgresHostileTests {
         let records = try await RecordsFixture(on: server) { $0.patience = .milliseconds(500) }
         let (name, database) = (records.fixture.name, records.fixture.database)
         let storage = try await records.storage()
-        let zone = try await Self.makeZone(storage)
+        let zone = try await HostileRows.makeZone(storage)
         var saved = 0
         for place in ["SYSTEM", "DATABASE \(name)"] {
-            try await Self.save(10, "before \(place)", on: storage, in: zone)
+            try await HostileRows.save(10, "before \(place)", on: storage, in: zone)
             saved += 10
             try await apart {
                 try server.sql("ALTER \(place) SET default_transaction_read_only = on")
@@ -174,10 +115,10 @@ struct PostgresHostileTests {
             }
             try await becomes(.readOnly, database)
             #expect(await refusal(database)?.message.contains("takes no writes: it is a standby, or read-only") == true)
-            let error = await failure { try await Self.save(10, "in \(place)", on: storage, in: zone) }
+            let error = await HostileRows.failure { try await HostileRows.save(10, "in \(place)", on: storage, in: zone) }
             #expect(error?.code == .serviceUnavailable && error?.retryAfter != nil, "\(place): \(error?.reason ?? "none")")
             #expect(error?.reason.contains("takes no writes") == true, "\(place): \(error?.reason ?? "none")")
-            #expect(try await Self.count(storage, zone) == saved)
+            #expect(try await HostileRows.count(storage, zone) == saved)
             try await apart {
                 try server.sql("ALTER \(place) RESET default_transaction_read_only")
                 try server.sql("SELECT pg_reload_conf()")
@@ -192,17 +133,17 @@ struct PostgresHostileTests {
         let server = try await apart { try PostgresServer() }
         let records = try await RecordsFixture(on: server) { $0.patience = .seconds(2) }
         let storage = try await records.storage()
-        let zone = try await Self.makeZone(storage)
-        try await Self.save(10, "a", on: storage, in: zone)
+        let zone = try await HostileRows.makeZone(storage)
+        try await HostileRows.save(10, "a", on: storage, in: zone)
         try await apart { try server.restart(asStandby: true) }
-        let error = await failure { try await Self.save(10, "b", on: storage, in: zone) }
+        let error = await HostileRows.failure { try await HostileRows.save(10, "b", on: storage, in: zone) }
         #expect(error?.code == .serviceUnavailable)
         #expect(error?.retryAfter != nil)
         #expect(error?.reason.contains("takes no writes: it is a standby, or read-only") == true, "\(error?.reason ?? "")")
-        #expect(try await Self.count(storage, zone) == 10)
+        #expect(try await HostileRows.count(storage, zone) == 10)
         try await apart { try server.restart() }
-        try await Self.save(10, "b", on: storage, in: zone)
-        #expect(try await Self.count(storage, zone) == 20)
+        try await HostileRows.save(10, "b", on: storage, in: zone)
+        #expect(try await HostileRows.count(storage, zone) == 20)
     }
 
     @Test func `a statement that takes too long is ended, and nothing of its request is written`() async throws {
@@ -212,21 +153,21 @@ struct PostgresHostileTests {
             $0.patience = .seconds(5)
         }
         let storage = try await records.storage()
-        let zone = try await Self.makeZone(storage)
-        try await Self.save(10, "a", on: storage, in: zone)
+        let zone = try await HostileRows.makeZone(storage)
+        try await HostileRows.save(10, "a", on: storage, in: zone)
         try await records.fixture.sql(
             """
             CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(15); RETURN NEW; END';
             CREATE TRIGGER slow BEFORE INSERT ON tidemark_dependencies FOR EACH STATEMENT EXECUTE FUNCTION slow()
             """)
-        let error = await failure { try await Self.save(10, "b", on: storage, in: zone) }
+        let error = await HostileRows.failure { try await HostileRows.save(10, "b", on: storage, in: zone) }
         #expect(error?.code == .serviceUnavailable)
         #expect(error?.retryAfter != nil)
         #expect(error?.reason.contains("has taken longer than 4.0 seconds") == true, "\(error?.reason ?? "")")
-        #expect(try await Self.count(storage, zone) == 10)
+        #expect(try await HostileRows.count(storage, zone) == 10)
         try await records.fixture.sql("DROP TRIGGER slow ON tidemark_dependencies")
-        try await Self.save(10, "b", on: storage, in: zone)
-        #expect(try await Self.count(storage, zone) == 20)
+        try await HostileRows.save(10, "b", on: storage, in: zone)
+        #expect(try await HostileRows.count(storage, zone) == 20)
     }
 
     @Test func `a database that restarts in the middle of a save and of a page of changes is waited for, and all is done once`()
@@ -235,15 +176,15 @@ struct PostgresHostileTests {
         let server = try await apart { try PostgresServer() }
         let records = try await RecordsFixture(on: server)
         let storage = try await records.storage()
-        let zone = try await Self.makeZone(storage)
-        try await Self.save(100, "a", on: storage, in: zone)
+        let zone = try await HostileRows.makeZone(storage)
+        try await HostileRows.save(100, "a", on: storage, in: zone)
         let runs = Shared(0)
-        try await Self.save(100, "b", on: storage, in: zone) {
+        try await HostileRows.save(100, "b", on: storage, in: zone) {
             runs.change { $0 += 1 }
             if runs.value == 1 { #expect(throws: Never.self) { try server.restart() } }
         }
         #expect(runs.value == 2)
-        #expect(try await Self.count(storage, zone) == 200)
+        #expect(try await HostileRows.count(storage, zone) == 200)
         runs.change { $0 = 0 }
         let page = try await storage.read { rows throws(CloudError) in
             let first = try rows.records(in: zone, after: 0, limit: 100)
@@ -256,12 +197,12 @@ struct PostgresHostileTests {
         // One that is down for longer than anybody waits.
         let impatient = try await records.storage(on: try records.fixture.other { $0.patience = .milliseconds(500) })
         server.stop()
-        let error = await failure { try await Self.save(1, "c", on: impatient, in: zone) }
+        let error = await HostileRows.failure { try await HostileRows.save(1, "c", on: impatient, in: zone) }
         #expect(error?.code == .serviceUnavailable)
         #expect(error?.retryAfter != nil)
         try await apart { try server.start() }
-        try await Self.save(100, "c", on: impatient, in: zone)
-        #expect(try await Self.count(storage, zone) == 300)
+        try await HostileRows.save(100, "c", on: impatient, in: zone)
+        #expect(try await HostileRows.count(storage, zone) == 300)
     }
 
     @Test(arguments: [true, false])
@@ -269,17 +210,17 @@ struct PostgresHostileTests {
         let proxy = try TCPProxy(to: try await apart { try PostgresServer.shared() }.port)
         let records = try await RecordsFixture()
         let storage = try await records.storage(on: try records.fixture.other(port: proxy.port))
-        let zone = try await Self.makeZone(storage)
+        let zone = try await HostileRows.makeZone(storage)
         var number = 0
         repeat {
             // The server does not get this piece of the request, or its answer does not come.
             proxy.cut(afterPieces: number, passingLast: isPassedOn)
-            try await Self.save(3, "request \(number)", on: storage, in: zone)
+            try await HostileRows.save(3, "request \(number)", on: storage, in: zone)
             number += 1
         } while proxy.hasCut
         // The last one came to its end without a cut. A request has its locks, what it reads, what it writes, and COMMIT.
         #expect(number >= 5, "\(number)")
-        #expect(try await Self.count(storage, zone) == 3 * number)
+        #expect(try await HostileRows.count(storage, zone) == 3 * number)
         proxy.end()
     }
 
@@ -287,12 +228,12 @@ struct PostgresHostileTests {
     @Test func `after a restart of its database a server is another writer`() async throws {
         let server = try await apart { try PostgresServer() }
         let storage = try await RecordsFixture(on: server).storage()
-        let zone = try await Self.makeZone(storage)
-        try await Self.save(1, "a", on: storage, in: zone)
-        try await Self.save(1, "b", on: storage, in: zone)
+        let zone = try await HostileRows.makeZone(storage)
+        try await HostileRows.save(1, "a", on: storage, in: zone)
+        try await HostileRows.save(1, "b", on: storage, in: zone)
         try await apart { try server.restart() }
-        try await Self.save(1, "c", on: storage, in: zone)
-        try await Self.save(1, "d", on: storage, in: zone)
+        try await HostileRows.save(1, "c", on: storage, in: zone)
+        try await HostileRows.save(1, "d", on: storage, in: zone)
         let writers = try await storage.read { rows throws(CloudError) in
             [
                 try rows.writerNonce(of: 1, in: "_anna"), try rows.writerNonce(of: 2, in: "_anna"),
@@ -307,13 +248,13 @@ struct PostgresHostileTests {
     @Test func `a database of a newer version is refused in one sentence, and is left as it is`() async throws {
         let records = try await RecordsFixture()
         let storage = try await records.storage()
-        let zone = try await Self.makeZone(storage)
-        try await Self.save(10, "a", on: storage, in: zone)
+        let zone = try await HostileRows.makeZone(storage)
+        try await HostileRows.save(10, "a", on: storage, in: zone)
         try await records.fixture.sql(
             "INSERT INTO tidemark_migrations (component, number, name, oldest_user) VALUES ('records', 99, 'of later', 99)")
         let database = try records.fixture.other()
         let listener = try PostgresListener(database.configuration)
-        let error = await failure {
+        let error = await HostileRows.failure {
             _ = try await PostgresCloudBackend(database, listener: listener) { _, _ in fatalError("no assets are asked for") }
         }
         #expect(error?.code == .serviceUnavailable)
@@ -321,67 +262,13 @@ struct PostgresHostileTests {
             error?.reason.contains("was migrated to version 99 of its records by a newer Tidemark") == true,
             "\(error?.reason ?? "")")
         // Nor does a server go on that has begun before.
-        let late = await failure { try await Self.save(10, "b", on: storage, in: zone) }
+        let late = await HostileRows.failure { try await HostileRows.save(10, "b", on: storage, in: zone) }
         #expect(late?.code == .serviceUnavailable)
         #expect(late?.retryAfter != nil)
-        #expect(try await Self.count(storage, zone) == 10)
+        #expect(try await HostileRows.count(storage, zone) == 10)
         try await records.fixture.sql("DELETE FROM tidemark_migrations WHERE number = 99")
-        try await Self.save(10, "b", on: storage, in: zone)
-        #expect(try await Self.count(storage, zone) == 20)
+        try await HostileRows.save(10, "b", on: storage, in: zone)
+        #expect(try await HostileRows.count(storage, zone) == 20)
         _ = try await PostgresCloudBackend(database, listener: listener) { _, _ in fatalError("no assets are asked for") }
-    }
-
-    /// A file system of a test's own, which is small.
-    private final class SmallDisk: Sendable {
-        let folder: URL
-
-        static let isPossible: Bool = {
-            guard let disk = try? SmallDisk(megabytes: 1) else { return false }
-            return FileManager.default.fileExists(atPath: disk.folder.path)
-        }()
-
-        init(megabytes: Int) throws {
-            folder = FileManager.default.temporaryDirectory.appendingPathComponent("tidemark-disk-\(UUID().uuidString.prefix(8))")
-            try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-            guard try LeashedShell.run("mount -t tmpfs -o size=\(megabytes)m tmpfs \"$1\" 2>/dev/null", [folder.path]) == 0 else {
-                throw PostgresServer.Failure(description: "no file system can be mounted")
-            }
-            if let user = getpwnam("postgres") { chown(folder.path, user.pointee.pw_uid, user.pointee.pw_gid) }
-        }
-
-        func resize(megabytes: Int) throws {
-            _ = try LeashedShell.run("mount -o remount,size=\(megabytes)m \"$1\"", [folder.path])
-        }
-
-        deinit {
-            _ = try? LeashedShell.run("umount -l \"$1\"", [folder.path])
-            try? FileManager.default.removeItem(at: folder)
-        }
-    }
-
-    @Test(.enabled(if: SmallDisk.isPossible, "only root may mount a small file system"))
-    func `a database whose disk is full says so, has all that it has acknowledged, and goes on when there is room`() async throws
-    {
-        let (disk, server) = try await apart { (try SmallDisk(megabytes: 24), try PostgresServer()) }
-        try await apart { try server.sql("CREATE TABLESPACE small LOCATION '\(disk.folder.path)'") }
-        let records = try await RecordsFixture(on: server, options: "TABLESPACE small") { $0.patience = .seconds(2) }
-        let storage = try await records.storage()
-        let zone = try await Self.makeZone(storage)
-        var (saved, error): (Int, CloudError?) = (0, nil)
-        while error == nil, saved < 1000 {
-            error = await failure { try await Self.save(10, "record \(saved)", on: storage, in: zone, bytes: 20_000) }
-            if error == nil { saved += 10 }
-        }
-        #expect(saved > 0)
-        #expect(error?.code == .serviceUnavailable)
-        #expect(error?.retryAfter == .seconds(60))
-        #expect(error?.reason.contains("has no room") == true, "\(error?.reason ?? "")")
-        // It goes on to be full, and to be read.
-        #expect(
-            await failure { try await Self.save(10, "more", on: storage, in: zone, bytes: 200_000) }?.code == .serviceUnavailable)
-        #expect(try await Self.count(storage, zone) == saved)
-        try await apart { try disk.resize(megabytes: 200) }
-        try await Self.save(10, "room", on: storage, in: zone, bytes: 20_000)
-        #expect(try await Self.count(storage, zone) == saved + 10)
     }
 }
