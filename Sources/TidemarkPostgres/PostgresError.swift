@@ -76,6 +76,10 @@ package struct PostgresError: Error, Sendable {
         }
     }
 
+    /// Whether a COMMIT that ended so may be done. A server that dies, such as with a full disk of its log, may have said something else before the
+    /// connection broke.
+    func leavesCommitOpen(isBroken: Bool) -> Bool { code == .connectionLost || (isBroken && !endsConnection) }
+
     /// Whether the connection is of no use any more.
     var endsConnection: Bool {
         switch code {

@@ -17,6 +17,8 @@ package final class PostgresCredentialStorage: CredentialStorage {
 
     /// What servers notify each other of changes by.
     private static let topic = "tidemark.credentials"
+    /// A count would come back where a database is put back and as much is changed as was lost.
+    private static let newRevision = "UPDATE credential_state SET revision = floor(random() * 9007199254740991)::int8"
 
     /// Brings the tables to their newest version, and opens them.
     ///
@@ -122,7 +124,7 @@ package final class PostgresCredentialStorage: CredentialStorage {
     ) async throws -> Answer {
         let (answer, hasChanged) = try await database.write { transaction in
             let result = try body(transaction)
-            if result.hasChanged { try transaction.enqueue("UPDATE credential_state SET revision = revision + 1") }
+            if result.hasChanged { try transaction.enqueue(Self.newRevision) }
             return result
         }
         guard hasChanged else { return answer }

@@ -11,7 +11,7 @@ enum PostgresCredentialTables {
             PostgresMigration(
                 1, "credentials", oldestUser: 1,
                 [
-                    // One row. The revision grows with each change of the secret, containers, tokens and keys.
+                    // One row. The revision is another one after each change of the secret, containers, tokens and keys.
                     """
                     CREATE TABLE credential_state (
                         is_only bool PRIMARY KEY CHECK (is_only), revision int8 NOT NULL, secret bytea NOT NULL, previous bytea,

@@ -170,7 +170,7 @@ package final class PostgresTransaction {
             let rows: [PostgresRows]
             do throws(PostgresError) {
                 rows = try connection.run(commands, within: limit)
-            } catch  where error.code == .connectionLost && !options.isReadOnly {
+            } catch  where !options.isReadOnly && error.leavesCommitOpen(isBroken: connection.isBroken) {
                 throw PostgresError(
                     .commitUnknown, "\(error.message). Whether the transaction is committed is not known: send the request again",
                     state: error.state)
