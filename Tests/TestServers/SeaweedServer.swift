@@ -15,7 +15,8 @@ public final class SeaweedServer: Sendable {
     /// Whether tests can start a server.
     public static let isInstalled = program != nil
     /// Why they can't, for the comment of a skipped test.
-    public static let whyNot = "SeaweedFS is not installed: Deployment/Cluster/weed.py installs it, or TIDEMARK_WEED names its program weed"
+    public static let whyNot =
+        "SeaweedFS is not installed: Deployment/Cluster/weed.py installs it, or TIDEMARK_WEED names its program weed"
 
     /// The server, with the bucket `journal`.
     public static func shared() throws -> SeaweedServer { try sharedServer.get() }

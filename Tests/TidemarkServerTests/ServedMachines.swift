@@ -43,7 +43,8 @@ final class ServedMachines: Sendable {
     /// Starts a server at the address of the first one, which was stopped.
     func serve(_ options: [String], environment: [String: String] = [:]) async throws {
         let port = try #require(urls[0].split(separator: ":").last.map(String.init))
-        let (server, _) = try await Self.server(options, scratch["port-\(UUID().uuidString)"], port: port, environment: environment)
+        let (server, _) = try await Self.server(
+            options, scratch["port-\(UUID().uuidString)"], port: port, environment: environment)
         servers.withLock { $0.append(server) }
     }
 

@@ -14,7 +14,8 @@ struct SeveralServersTests {
     }
 
     @Test(.enabled(if: SeaweedServer.isInstalled, "\(SeaweedServer.whyNot)"))
-    func `two machines of different servers share a journal whose pictures are in a bucket, and commands read them`() async throws {
+    func `two machines of different servers share a journal whose pictures are in a bucket, and commands read them`() async throws
+    {
         let bucket = try await SeaweedServer.started()
         let place = try await ServedMachines.started(people: ["anna", "ben"], servers: 2, over: .shared(), bucket)
         try await shareJournal(place)
@@ -124,7 +125,9 @@ struct SeveralServersTests {
         let (scratch, tool, postgres) = (try Scratch(), try Tool(named: "tidemark-server"), try PostgresServer.shared())
         let refused: [(change: (String) -> String, reason: String)] = [
             (
-                { _ in "INSERT INTO tidemark_migrations (component, number, name, oldest_user) VALUES ('records', 99, 'of later', 99)" },
+                { _ in
+                    "INSERT INTO tidemark_migrations (component, number, name, oldest_user) VALUES ('records', 99, 'of later', 99)"
+                },
                 "newer version"
             ),
             ({ "ALTER DATABASE \"\($0)\" SET default_transaction_read_only = on" }, "read-only"),

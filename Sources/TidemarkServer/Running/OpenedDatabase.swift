@@ -62,7 +62,9 @@ package struct OpenedDatabase: Sendable {
             configuration.connections = place.connections
             configuration.preparesStatements = !place.isBehindPooler
             listening =
-                if let address = place.listenAddress { PostgresConfiguration(try PostgresAddress(address)) } else { configuration }
+                if let address = place.listenAddress { PostgresConfiguration(try PostgresAddress(address)) } else {
+                    configuration
+                }
             database = PostgresDatabase(configuration, metrics: metrics)
         } catch {
             throw ServerError(storing: error)

@@ -69,7 +69,8 @@ struct PostgresWritersTests {
     }
 
     /// A body that holds its owner's lock for as long as it is told.
-    private func hold(_ owner: String, in zone: StoredZone.ID, isHeld: LockedValue<Bool>, mayEnd: LockedValue<Bool>) async throws {
+    private func hold(_ owner: String, in zone: StoredZone.ID, isHeld: LockedValue<Bool>, mayEnd: LockedValue<Bool>) async throws
+    {
         try await one.write(owners: [owner]) { rows throws(CloudError) in
             try rows.save([Self.record("held", in: zone, at: 1)])
             try rows.setLastChange(1, of: owner)

@@ -156,7 +156,9 @@ struct BucketMoveTests {
         #expect(verified.status == 1 && verified.output.contains("1 problem"), "\(verified.output)")
     }
 
-    @Test func `contents that are damaged in a bucket are named by a move, a verification and the export of an account`() async throws {
+    @Test func `contents that are damaged in a bucket are named by a move, a verification and the export of an account`()
+        async throws
+    {
         defer { bucket.end() }
         let place = try await served(records: 20, pictureEvery: 5)
         await place.stop()

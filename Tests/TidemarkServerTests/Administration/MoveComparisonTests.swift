@@ -85,7 +85,8 @@ struct MoveComparisonTests {
 
         /// Runs the move, which is to fail.
         func expectFailure(
-            _ code: ServerError.Code, _ reason: String, at step: String? = nil, _ action: @escaping @Sendable () throws -> Void = {}
+            _ code: ServerError.Code, _ reason: String, at step: String? = nil,
+            _ action: @escaping @Sendable () throws -> Void = {}
         ) async throws {
             let error = await #expect(throws: ServerError.self) { try await run(at: step, action) }
             #expect(error?.code == code && error?.message.contains(reason) == true, "\(isIntoDatabase): \(error?.message ?? "")")
@@ -160,7 +161,8 @@ struct MoveComparisonTests {
         }
     }
 
-    @Test func `a row that the target has lost before it is compared is told, with what there is and what was sent`() async throws {
+    @Test func `a row that the target has lost before it is compared is told, with what there is and what was sent`() async throws
+    {
         try await withTrials { trial in
             let lost = "(11 and 12 rows); empty the target and begin again"
             try await trial.expectFailure(.different, lost, at: "comparing ") {

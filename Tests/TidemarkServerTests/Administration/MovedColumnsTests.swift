@@ -124,7 +124,8 @@ struct MovedColumnsTests {
             found.formUnion(columns.map { "\(file.lastPathComponent) \($0)" })
             guard file.lastPathComponent == "records.sqlite" else { continue }
             // Of these, what goes are rows of certain names.
-            let documents = try await queue.read { db in try String.fetchAll(db, sql: "SELECT name FROM documents ORDER BY name") }
+            let documents = try await queue.read { db in try String.fetchAll(db, sql: "SELECT name FROM documents ORDER BY name")
+            }
             let counters = try await queue.read { db in try String.fetchAll(db, sql: "SELECT name FROM counters ORDER BY name") }
             #expect(documents == ["began", "key", "schema"], "a document that MovedContainer does not have")
             #expect(counters.filter { $0 != "change" && $0 != "schema" } == [], "a counter that MovedContainer does not have")
