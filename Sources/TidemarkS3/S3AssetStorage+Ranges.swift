@@ -1,5 +1,5 @@
 import Foundation
-import TidemarkCloud
+package import TidemarkCloud
 import TidemarkCloudEngine
 import TidemarkModel
 

@@ -101,7 +101,7 @@ package final class PostgresDatabase: Sendable {
     private func run<Answer: Sendable>(
         _ options: PostgresTransactionOptions, _ body: @escaping @Sendable (PostgresTransaction) throws -> Answer
     ) async -> Outcome<Answer> {
-        let (configuration, metrics, fullAt, clock) = (configuration, metrics, fullAt, clock)
+        let (configuration, metrics) = (configuration, metrics)
         return await useConnection { connection, reply in
             let transaction = PostgresTransaction(connection, configuration, options)
             defer { transaction.end() }
@@ -119,7 +119,7 @@ package final class PostgresDatabase: Sendable {
                 let failure = transaction.failure
                 if failure?.code == .commitUnknown { metrics.unknownCommit() }
                 if failure?.code == .lockTimeout { metrics.lockTimeout() }
-                if failure?.code == .full { fullAt.withLock { $0 = clock.now } }
+                if failure?.code == .full { self.fullAt.withLock { $0 = self.clock.now } }
                 // An error that the body has made of the failure is what the caller knows.
                 let isOwnFault = options.isReadOnly && failure?.code == .readOnly
                 return .failed(error, mayRunAgain: !isOwnFault && failure?.mayRunAgain ?? false)

@@ -138,10 +138,10 @@ public final class CloudServer: Service {
                 if let storages { return try await storages.checkRecords() }
                 try await ServedStorages.check(cloud, access)
             }, onChange: reporting("all that records need"))
+        let hasNoRoom: @Sendable () -> Bool = { storages?.hasNoRoom() ?? false }
         let pages = ServerPages(
             metrics: metrics, bodies: bodies, readiness: readiness, recordsReadiness: recordsReadiness,
-            hasNoRoom: storages?.hasNoRoom ?? { false },
-            metricsToken: configuration.metricsToken)
+            hasNoRoom: hasNoRoom, metricsToken: configuration.metricsToken)
         let history = RequestHistory()
         syncFailures = SyncFailureWriter(logger, write: { failures in try await access.record(failures) })
         responder = CloudResponder(

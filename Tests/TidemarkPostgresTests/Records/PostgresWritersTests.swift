@@ -69,15 +69,14 @@ struct PostgresWritersTests {
     }
 
     /// A body that holds its owner's lock for as long as it is told.
-    private func hold(_ owner: String, in zone: StoredZone.ID, isHeld: LockedValue<Bool>, mayEnd: LockedValue<Bool>) async throws
-    {
+    private func hold(_ owner: String, in zone: StoredZone.ID, isHeld: Shared<Bool>, mayEnd: Shared<Bool>) async throws {
         try await one.write(owners: [owner]) { rows throws(CloudError) in
             try rows.save([Self.record("held", in: zone, at: 1)])
             try rows.setLastChange(1, of: owner)
             // What was sent is done when this is answered.
             _ = try rows.lastChange(of: owner)
-            isHeld.withLock { $0 = true }
-            for _ in 0..<20_000 where !mayEnd.withLock({ $0 }) { usleep(1000) }
+            isHeld.change { $0 = true }
+            for _ in 0..<20_000 where !mayEnd.value { usleep(1000) }
         }
     }
 
@@ -85,16 +84,16 @@ struct PostgresWritersTests {
         async throws
     {
         let (anna, ben) = (try await makeZone(of: "_anna"), try await makeZone(of: "_ben"))
-        let (isHeld, mayEnd, hasWaited) = (LockedValue(false), LockedValue(false), LockedValue(false))
+        let (isHeld, mayEnd, hasWaited) = (Shared(false), Shared(false), Shared(false))
         try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask { try await hold("_ben", in: ben, isHeld: isHeld, mayEnd: mayEnd) }
-            #expect(try await eventually { isHeld.withLock { $0 } })
+            #expect(try await eventually { isHeld.value })
             group.addTask {
                 try await other.write(owners: ["_ben"]) { rows throws(CloudError) in
                     try rows.save([Self.record("second", in: ben, at: 2)])
                     try rows.setLastChange(2, of: "_ben")
                     _ = try rows.lastChange(of: "_ben")
-                    hasWaited.withLock { $0 = true }
+                    hasWaited.change { $0 = true }
                 }
             }
             var change: Int64 = 0
@@ -105,11 +104,11 @@ struct PostgresWritersTests {
                     try rows.setLastChange(change, of: "_anna")
                 }
             }
-            #expect(!mayEnd.withLock { $0 } && !hasWaited.withLock { $0 })
-            mayEnd.withLock { $0 = true }
+            #expect(!mayEnd.value && !hasWaited.value)
+            mayEnd.change { $0 = true }
             try await group.waitForAll()
         }
-        #expect(hasWaited.withLock { $0 })
+        #expect(hasWaited.value)
         #expect(try await one.read { rows throws(CloudError) in try rows.lastChange(of: "_ben") } == 2)
     }
 
