@@ -128,7 +128,7 @@ struct SeveralServersTests {
                 { _ in
                     "INSERT INTO tidemark_migrations (component, number, name, oldest_user) VALUES ('records', 99, 'of later', 99)"
                 },
-                "newer version"
+                "by a newer Tidemark"
             ),
             ({ "ALTER DATABASE \"\($0)\" SET default_transaction_read_only = on" }, "read-only"),
         ]

@@ -3,6 +3,7 @@ import TidemarkCloud
 import TidemarkCloudEngine
 import TidemarkEmbeddedCloud
 import TidemarkModel
+import TidemarkPostgres
 import TidemarkSQLite
 
 /// Copies a cloud from a directory into a database and a bucket, or back, so that devices notice nothing. Whatever ends it, it goes on where
@@ -73,6 +74,8 @@ package struct CloudMove: Sendable {
 
     /// - Parameter opened: Gets the places that were opened, which are to be closed.
     private func run(_ opened: inout [any MoveSide]) async throws -> Report {
+        // An address that can't be read is told before anything is opened.
+        if case .database(let place) = self.target { _ = try PostgresAddress(place.address) }
         let source: any MoveSide =
             switch self.source {
             case .directory(let directory): try SQLiteMoveSide(source: directory)

@@ -86,13 +86,16 @@ struct HostileRequest: Sendable {
         try await side.fill(CloudZoneID("Shares"), (0..<most).map { "root \($0)" })
     } send: { side, number, isSentAgain in
         let (zone, title) = (CloudZoneID("Shares"), "share \(number)")
+        var made: [CloudShare]
         do {
-            _ = try await side.own.createShare(
-                in: zone, coverage: .hierarchy(root: "root \(number)"), title: title, publicPermission: .readOnly)
+            made = [
+                try await side.own.createShare(
+                    in: zone, coverage: .hierarchy(root: "root \(number)"), title: title, publicPermission: .readOnly)
+            ]
         } catch let error as CloudError where isSentAgain && error.code == .alreadyShared {
-            // The first time has done it.
+            // The first time has done it. All shares are read, of which there are more each time.
+            made = try await side.own.shares(in: zone).filter { $0.title == title }
         }
-        let made = try await side.own.shares(in: zone).filter { $0.title == title }
         return "\(made.map { "\($0.coverage) \($0.publicPermission) \($0.participants.count)" })"
     }
 
