@@ -274,7 +274,8 @@ END
             "weed",
             [self.weed, "server", f"-dir={machine.directory}", f"-ip={machine.address}", f"-ip.bind={machine.address}", "-s3",
              *(f"-{part}.port={port}" for part, port in self.bucket_ports.items()), *bucket_options(self.weed), f"-s3.config={path}", "-master.volumeSizeLimitMB=256", "-volume.max=40"],
-            user=self.user)
+            # It writes logs of its own there.
+            user=self.user, environment={"TMPDIR": str(machine.directory)})
         self.say("SeaweedFS …")
         wait_until(
             "SeaweedFS", 90, lambda: fetch(f"{self.bucket_endpoint}/") in (200, 403), lambda: self.died(machine, "weed"),

@@ -56,7 +56,7 @@ public final class SeaweedServer: Sendable {
             for option in s3.port.iceberg=0 s3.port.lance=0 master.telemetry=false; do
                 if echo "$known" | grep -qE -e "^ +-${option%%=*}( |$)"; then options="$options -$option"; fi
             done
-            "$1" server -dir="$2/data" -ip=127.0.0.1 -ip.bind=127.0.0.1 -master.port=\(port + 1) -volume.port=\(port + 2) \
+            TMPDIR="$2" "$1" server -dir="$2/data" -ip=127.0.0.1 -ip.bind=127.0.0.1 -master.port=\(port + 1) -volume.port=\(port + 2) \
             -filer.port=\(port + 3) -s3 -s3.port=\(port) -s3.config="$2/s3.json" $options -master.volumeSizeLimitMB=64 \
             -volume.max=40 >"$2/weed.log" 2>&1 </dev/null &
             server=$!
