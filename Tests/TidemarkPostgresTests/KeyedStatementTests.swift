@@ -13,6 +13,7 @@ struct KeyedStatementTests {
         "accounts": [["id"], ["email"], ["phone"]],
         "account_containers": [["name"]],
         "account_names": [["container", "name"]],
+        "account_namings": [["container"]],
         "passwords": [["account"]],
         "known_addresses": [["account"]],
         "operators": [["account"]],
@@ -49,22 +50,22 @@ struct KeyedStatementTests {
         "SELECT FROM accounts LIMIT 1",
         // A sweep removes what is left of accounts that are gone.
         "SELECT account FROM subscriptions UNION SELECT account FROM devices",
-        // What is over goes.
-        "DELETE FROM console_sessions WHERE expires <= $1",
     ]
     /// The beginnings of such statements.
     private static let beginnings: [String] = [
         // What is over goes, at the most a hundred rows at a time, found by an index of times.
         "DELETE FROM signed_requests WHERE (second, key, mark) IN ( SELECT second, key, mark FROM signed_requests",
         "DELETE FROM sessions WHERE id IN ( SELECT id FROM sessions WHERE kept <",
+        "DELETE FROM console_sessions WHERE id IN ( SELECT id FROM console_sessions WHERE expires <=",
         "DELETE FROM sign_in_rates WHERE name IN ( SELECT name FROM sign_in_rates WHERE full_at <",
         "DELETE FROM notifications WHERE (account, token, number) IN ( SELECT account, token, number FROM notifications",
         // Lists for operators.
         "SELECT id, account, container, environment, kind, began, kept, device, used, address, system FROM sessions WHERE kept",
         "SELECT id, account, began, expires, used, confirmed, device, address, kind FROM console_sessions "
             + "WHERE expires > $1 ORDER BY began, id",
-        // A new account gets its names in all containers. The first request for a name in a container writes those of all accounts.
+        // A new account gets its names in all containers. The first request for a name in a container writes those of all accounts, in steps.
         "INSERT INTO account_names (container, name, account) SELECT c.name,",
+        "WITH made AS (INSERT INTO account_containers (name) VALUES", "WITH a AS MATERIALIZED (SELECT id FROM accounts WHERE id >",
     ]
 
     /// Says what a statement lacks; `nil` for one that names the rows of each table by a key. It has single spaces.

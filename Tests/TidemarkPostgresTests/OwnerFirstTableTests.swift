@@ -21,7 +21,7 @@ struct OwnerFirstTableTests {
         // The account is the owner, and its identifier is the key.
         "accounts",
         // Of whole containers: a name leads to the account, which is what is asked for.
-        "account_containers", "account_names",
+        "account_containers", "account_names", "account_namings",
         // Of the whole cloud, and in the memory of each server.
         "credential_state", "served_containers", "api_tokens", "server_keys",
         // A request has the identifier of its session and nothing else, and a sign-in that of an identity provider.

@@ -8,28 +8,33 @@ import TidemarkModel
 /// Nothing of an account is remembered: every request asks, and requests that ask at once are one statement (``PostgresLookUp``). So an
 /// account that is closed here can't be used anywhere from the commit on.
 package final class PostgresAccountStorage: AccountStorage {
-    private let database: PostgresDatabase
+    let database: PostgresDatabase
     private let byID: PostgresLookUp<Group, String, [String: StoredAccount]>
     /// Containers whose user record names are in the tables.
     private let named = LockedValue<Set<String>>([])
 
+    /// How long a request writes user record names of a container that have never been asked for, before its client is told to come again.
+    let namingPatience: Duration
+
     /// Brings the tables to their newest version, and opens them.
     ///
     /// - Throws: `CloudError` as `CloudError.init(postgres:)` makes of what the database says.
-    package static func open(_ database: PostgresDatabase) async throws(CloudError) -> PostgresAccountStorage {
+    package static func open(
+        _ database: PostgresDatabase, namingPatience: Duration = .seconds(5)
+    ) async throws(CloudError) -> PostgresAccountStorage {
         do {
             try await migrations.run(on: database)
         } catch {
             throw CloudError(postgres: error)
         }
-        return PostgresAccountStorage(database)
+        return PostgresAccountStorage(database, namingPatience)
     }
 
     /// There is one group of accounts.
     private enum Group { case all }
 
-    private init(_ database: PostgresDatabase) {
-        self.database = database
+    private init(_ database: PostgresDatabase, _ namingPatience: Duration) {
+        (self.database, self.namingPatience) = (database, namingPatience)
         byID = PostgresLookUp(database) { _, ids in
             PostgresCommand("SELECT \(Self.columns) FROM accounts WHERE id = ANY($1)", [ids])
         } found: { rows throws(PostgresError) in
@@ -150,28 +155,6 @@ package final class PostgresAccountStorage: AccountStorage {
                 """, container, name))
     }
 
-    /// Writes the user record names of a container, unless they are there.
-    ///
-    /// A name can't be led back to its account, so it is a row. From here on, each new account gets one with it: who adds an account and
-    /// who names a container hold the same lock, shared and alone.
-    private func name(_ container: String) async throws(CloudError) {
-        let isThere = try await database.rows("SELECT FROM account_containers WHERE name = $1", container)
-        guard isThere.isEmpty else { return }
-        let options = PostgresTransactionOptions(
-            .readCommitted, isReadOnly: false, lockTimeout: .seconds(60), statementTimeout: .seconds(600))
-        try await database.write(options) { transaction in
-            try transaction.enqueue("SELECT pg_advisory_xact_lock($1)", Self.namingLock)
-            let made = try transaction.query(
-                "INSERT INTO account_containers (name) VALUES ($1) ON CONFLICT DO NOTHING", container)
-            guard made.affected > 0 else { return }
-            try transaction.enqueue(
-                """
-                INSERT INTO account_names (container, name, account)
-                SELECT c.name, \(Self.userRecordName), a.id FROM account_containers AS c, accounts AS a WHERE c.name = $1
-                """, container)
-        }
-    }
-
     package func accounts() async throws(CloudError) -> [StoredAccount] {
         let rows = try await database.rows("SELECT \(Self.columns) FROM accounts ORDER BY email")
         return try CloudError.ofPostgres { try rows.map { try Self.account($0) } }
@@ -185,11 +168,8 @@ package final class PostgresAccountStorage: AccountStorage {
 
     private static let columns = "id, email, phone, name, quota, status, discoverable"
     /// `StoredAccount.userRecordName(of:in:)` of the account `a` in the container `c`.
-    private static let userRecordName =
+    static let userRecordName =
         "'_' || substr(encode(sha256(convert_to(a.id || ' ' || c.name, 'UTF8')), 'hex'), 1, 32)"
-    /// The number of the advisory lock: "tidename" in ASCII.
-    private static let namingLock: Int64 = 0x7469_6465_6e61_6d65
-
     private static func first(_ rows: PostgresRows) throws(CloudError) -> StoredAccount? {
         guard let row = rows.first else { return nil }
         return try CloudError.ofPostgres { try account(row) }
@@ -245,6 +225,16 @@ extension PostgresAccountStorage {
                         PRIMARY KEY (container, name))
                     """,
                     "CREATE INDEX account_names_by_account ON account_names (account)",
-                ])
+                ]),
+            PostgresMigration(
+                2, "names of accounts in steps", oldestUser: 1,
+                [
+                    // A container whose names are being written: those of the accounts up to an identifier are there.
+                    """
+                    CREATE TABLE account_namings (
+                        container text COLLATE "C" PRIMARY KEY REFERENCES account_containers (name),
+                        named_to text COLLATE "C" NOT NULL)
+                    """
+                ]),
         ], of: "accounts")
 }

@@ -67,7 +67,11 @@ extension PostgresCredentialStorage {
     ) throws {
         try keepKnown(session.address, to: "$1", session.account, at: session.began, transaction)
         try record(event, at: session.began, transaction)
-        try transaction.enqueue("DELETE FROM console_sessions WHERE expires <= $1", session.began)
+        try transaction.enqueue(
+            """
+            DELETE FROM console_sessions WHERE id IN (
+                SELECT id FROM console_sessions WHERE expires <= $1 ORDER BY expires LIMIT 100 FOR UPDATE SKIP LOCKED)
+            """, session.began)
         try transaction.enqueue(
             "INSERT INTO console_sessions (\(consoleColumns)) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
             Data(session.id), session.account, session.began, session.expires, session.used, session.confirmed,

@@ -55,6 +55,7 @@ struct MovedColumnsTests {
         "sync_failures": "the list of sync errors begins anew",
         "account_containers": "user record names are made again",
         "account_names": "user record names are made again",
+        "account_namings": "user record names are made again",
         "subscriptions.zone_owner": "it is made of the content",
         "subscriptions.zone": "it is made of the content",
         "subscriptions.record_type": "it is made of the content",

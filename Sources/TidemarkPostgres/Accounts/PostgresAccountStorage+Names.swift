@@ -1,0 +1,74 @@
+import TidemarkCloud
+import TidemarkModel
+
+/// User record names of accounts in a container.
+///
+/// A name can't be led back to its account, so it is a row. The first request for a name in a container writes those of all accounts, in steps: a
+/// transaction over millions of rows would keep new accounts waiting. A new account gets its names in all containers with it; who adds an account
+/// and who begins with a container hold the same lock, shared and alone, for a moment.
+extension PostgresAccountStorage {
+    /// The number of the advisory lock: "tidename" in ASCII.
+    static let namingLock: Int64 = 0x7469_6465_6e61_6d65
+    /// Accounts that are named in one transaction.
+    private static let namedAtOnce: Int64 = 2_000
+
+    /// Writes the user record names of a container, as far as they are missing.
+    ///
+    /// - Throws: `CloudError` `serviceUnavailable`, with `retryAfter`, where it takes longer than ``namingPatience``. The next request goes on.
+    func name(_ container: String) async throws(CloudError) {
+        let found = try await database.rows(
+            """
+            SELECT n.named_to FROM account_containers AS c LEFT JOIN account_namings AS n ON n.container = c.name WHERE c.name = $1
+            """, container)
+        let isComplete = try CloudError.ofPostgres { try found.first.map { try $0.value(0, as: String?.self) == nil } }
+        if isComplete == true { return }
+        if isComplete == nil { try await begin(container) }
+        let clock = ContinuousClock()
+        let end = clock.now + namingPatience
+        while try await !nameSome(container) {
+            guard clock.now < end else {
+                throw CloudError(
+                    .serviceUnavailable,
+                    forClients: "the names of accounts in this container are being written, for the first time",
+                    retryAfter: .seconds(1))
+            }
+        }
+    }
+
+    /// From here on each new account gets its name in the container.
+    private func begin(_ container: String) async throws(CloudError) {
+        try await database.write { transaction in
+            try transaction.enqueue("SELECT pg_advisory_xact_lock($1)", Self.namingLock)
+            try transaction.enqueue(
+                """
+                WITH made AS (INSERT INTO account_containers (name) VALUES ($1) ON CONFLICT DO NOTHING RETURNING name)
+                INSERT INTO account_namings (container, named_to) SELECT name, '' FROM made
+                """, container)
+        }
+    }
+
+    /// Names the next accounts. One server does so at a time, and the others wait for it.
+    ///
+    /// - Returns: Whether all have names.
+    private func nameSome(_ container: String) async throws(CloudError) -> Bool {
+        try await database.write { transaction in
+            let naming = try transaction.query("SELECT named_to FROM account_namings WHERE container = $1 FOR UPDATE", container)
+            guard let row = naming.first else { return true }
+            let named = try transaction.query(
+                """
+                WITH a AS MATERIALIZED (SELECT id FROM accounts WHERE id > $2 ORDER BY id LIMIT $3 FOR KEY SHARE), made AS (
+                    INSERT INTO account_names (container, name, account)
+                    SELECT c.name, \(Self.userRecordName), a.id FROM account_containers AS c, a WHERE c.name = $1
+                    ON CONFLICT DO NOTHING)
+                SELECT count(*), max(id) FROM a
+                """, container, try row.value(0, as: String.self), Self.namedAtOnce)
+            let count: Int64 = try named[0].value(0)
+            guard count == Self.namedAtOnce, let last: String = try named[0].value(1, as: String?.self) else {
+                try transaction.enqueue("DELETE FROM account_namings WHERE container = $1", container)
+                return true
+            }
+            try transaction.enqueue("UPDATE account_namings SET named_to = $2 WHERE container = $1", container, last)
+            return false
+        }
+    }
+}
