@@ -13,6 +13,17 @@ struct PostgresContractTests {
         try await check.run(try await EmbeddedCloudSubject(postgres: fixture, name: name))
     }
 
+    @Test(arguments: CloudContract.checks)
+    func `a cloud whose transactions are each rolled back once, and run again, fulfils the contract`(
+        check: CloudContract.Check
+    ) async throws {
+        let (fixture, name) = try await SharedRecords.shared.next()
+        let development = RepeatingCloudStorage(try await fixture.storage(of: name, .development))
+        let production = RepeatingCloudStorage(try await fixture.storage(of: name, .production))
+        try await check.run(
+            try EmbeddedCloudSubject { _, environment in environment == .development ? development : production })
+    }
+
     @Test(arguments: [1, 50, 5_000])
     func `the pages of sorted queries are what sorting gives, in PostgreSQL`(frequent: Int) async throws {
         let (fixture, name) = try await SharedRecords.shared.next()

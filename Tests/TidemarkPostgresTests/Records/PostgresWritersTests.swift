@@ -112,6 +112,35 @@ struct PostgresWritersTests {
         #expect(try await one.read { rows throws(CloudError) in try rows.lastChange(of: "_ben") } == 2)
     }
 
+    @Test func `writers of the same two owners, named in either order, wait for each other and never end in a deadlock`()
+        async throws
+    {
+        _ = (try await makeZone(of: "_anna"), try await makeZone(of: "_ben"))
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for writer in 0..<6 {
+                let storage = writer % 2 == 0 ? one : other
+                let owners: WrittenOwners = writer % 3 == 0 ? ["_anna", "_ben"] : ["_ben", "_anna"]
+                group.addTask {
+                    for _ in 0..<20 {
+                        try await storage.write(owners: owners) { rows throws(CloudError) in
+                            for owner in ["_anna", "_ben"] {
+                                try rows.setLastChange(try rows.lastChange(of: owner) + 1, of: owner)
+                            }
+                        }
+                    }
+                }
+            }
+            try await group.waitForAll()
+        }
+        for owner in ["_anna", "_ben"] {
+            #expect(try await one.read { rows throws(CloudError) in try rows.lastChange(of: owner) } == 120)
+        }
+        let deadlocks = try await records.fixture.database.read { transaction in
+            try transaction.query("SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()")
+        }
+        #expect(try deadlocks[0].value(0, as: Int64.self) == 0)
+    }
+
     /// In the public database nothing is locked before it is read: each writer adds to what a record holds.
     @Test func `writers of the public database on two servers lose no change of a record`() async throws {
         let zone = try await makeZone(of: "")
