@@ -5,7 +5,7 @@ One server runs over PostgreSQL and a bucket of SeaweedFS, with a proxy between 
 403, cuts connections, hands out half a content and an older one: once or twice, which nobody is to notice, and for longer than the
 server tries again. Then clients get 503 with Retry-After, /ready says which part is missing, records go on, and no client takes half a content or a
 wrong one for a whole. Nothing is half-written then: `tidemark admin verify` finds no problem, and each object is the content that its name says. When
-the bucket is well again, so is the server. What an asset asks of the bucket is counted.
+the bucket is well again, so is the server. What an asset asks of the bucket is counted. At last a server sends clients to the bucket itself.
 
 With --short, all of these go wrong in fewer steps, as CI has it: with contents of 20 MB nothing is counted, and of the faults that pass one comes to an
 upload in pieces.
@@ -49,13 +49,13 @@ SAVE, TIMES = 5, 10
 
 class Proof:
     def __init__(self, options, folder):
-        self.is_short = options.short
-        self.step = steps.Steps("bucket", least=44 if self.is_short else 50)
+        self.options, self.folder, self.is_short = options, folder, options.short
+        self.step = steps.Steps("bucket", least=47 if self.is_short else 53)
         self.database = Postgres(folder / "postgresql")
         self.bucket = seaweed.start_bucket(folder)
         self.faulty = FaultyBucket(self.bucket.bucket_endpoint)
         place = ["--database", self.database.address, "--assets", f"s3://{seaweed.BUCKET}", "--s3-endpoint", self.faulty.url]
-        environment = self.bucket.environment
+        environment, self.place = self.bucket.environment, place
         self.cloud = start_server.Cloud(options.tidemark, folder, place, environment)
         given = start_server.fill(self.cloud)
         self.server = start_server.Server(
@@ -200,6 +200,36 @@ class Proof:
         self.faulty.heal()
         for title, fault in (faults | {"403": faulty_bucket.denied}).items():
             self.outage(title, fault, address, data)
+        self.read_signed(address, data)
+
+    def read_signed(self, address, data):
+        """A second server over the same cloud sends clients to the bucket, with addresses that it signs."""
+        folder = self.folder / "signed"
+        folder.mkdir()
+        server = start_server.Server(
+            self.options.server, folder, self.place, "--data", str(folder / "data"), *start_server.UNLIMITED, "--log-level", "warning",
+            "--asset-reads", "signed", "--s3-public-endpoint", self.bucket.bucket_endpoint, environment=self.bucket.environment)
+        try:
+            address = address.replace(self.client.url, f"http://127.0.0.1:{server.port}")
+            with self.step("a signed address: the client is sent to the bucket, and none of its bytes pass the server"):
+                answer = requests.get(address, allow_redirects=False, timeout=LONGEST)
+                equal(answer.status_code, 307, answer.text[:200])
+                signed = answer.headers["Location"]
+                check(signed.startswith(self.bucket.bucket_endpoint + "/"), signed)
+                asked = self.faulty.counted(lambda: equal(requests.get(address, timeout=LONGEST).content, data))
+                equal(asked.get("GET", 0), 0, "contents that the server has read")
+                equal(requests.get(address, headers={"Range": "bytes=1000-1999"}, timeout=LONGEST).content, data[1000:2000])
+            with self.step("a signed address is good for its content alone, and for reading"):
+                other = signed.replace(hashlib.sha256(data).hexdigest(), hashlib.sha256(b"another").hexdigest())
+                check(other != signed, "the address does not name the content")
+                equal(requests.get(other, timeout=LONGEST).status_code, 403)
+                equal(requests.put(signed, data=b"x", timeout=LONGEST).status_code, 403)
+                equal(requests.get(signed.split("?")[0], timeout=LONGEST).status_code, 403)
+            with self.step("a signed address: who may not read the record is not sent there"):
+                broken = requests.get(address[:-20] + address[-20:].swapcase(), allow_redirects=False, timeout=LONGEST)
+                check(broken.status_code in (400, 401, 403, 404), f"{broken.status_code} {broken.headers.get('Location')}")
+        finally:
+            server.stop()
 
     def count(self):
         """What an asset asks of the bucket."""
