@@ -186,6 +186,8 @@ extension StorageHistory {
                 }
             }
             actions += [databaseChanges(account, .private), databaseChanges(account, .shared), shares(account)]
+            // The public database has no feed.
+            actions.append(lookUp(account, .public, "what the public database has") { _ in .default })
         }
         return actions + [audit("anna"), audit("ben"), usage()]
     }

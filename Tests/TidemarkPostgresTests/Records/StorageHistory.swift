@@ -392,13 +392,18 @@ final class StorageHistory {
     }
 
     private func lookup() -> Action {
-        let (account, wanted) = (pick(Self.accounts), names + ["a\u{0}b", "A\u{30a}", "\u{c5}"])
+        let account = pick(Self.accounts)
         let owner = number(0..<2) == 0 ? account : pick(["anna", "ben"])
-        return Action(kind: "looks up", name: "\(account) looks up what \(owner) has") { side in
-            let isOwn = owner == account
-            let database = try side.database(account, isOwn ? .private : .shared)
-            let zone = isOwn ? CloudZoneID("Journal") : CloudZoneID("Journal", owner: side.users[owner]!)
-            return try await database.lookup(wanted, in: zone, desiredKeys: nil).map { result in
+        return lookUp(account, owner == account ? .private : .shared, "what \(owner) has") { side in
+            owner == account ? CloudZoneID("Journal") : CloudZoneID("Journal", owner: side.users[owner]!)
+        }
+    }
+
+    func lookUp(_ account: String, _ scope: DatabaseScope, _ what: String, in zone: @escaping (Side) -> CloudZoneID) -> Action {
+        let wanted = names + ["a\u{0}b", "A\u{30a}", "\u{c5}"]
+        return Action(kind: "looks up", name: "\(account) looks up \(what)") { side in
+            let database = try side.database(account, scope)
+            return try await database.lookup(wanted, in: zone(side), desiredKeys: nil).map { result in
                 switch result {
                 case .success(let record): self.describe(record, database)
                 case .failure(let error): error.code.rawValue
