@@ -290,7 +290,7 @@ prove-bucket: build server $(CONSOLE)/made ## Has the bucket of a server go wron
 	$(CONSOLE)/bin/python Tests/Prove/bucket.py --tidemark $(CLI) --server .build/release/tidemark-server
 
 .PHONY: test-bucket
-test-bucket: deps $(CONSOLE)/made ## The same in fewer steps, with the programs of the tests
+test-bucket: deps $(CONSOLE)/made ## Has the bucket of a server go wrong, in fewer steps than prove-bucket, with the programs of the tests
 	@.ci/install-missing tests
 	swift build $(DEBUG) --product tidemark
 	swift build $(DEBUG) --product tidemark-server

@@ -469,8 +469,6 @@ listen statistics
             leftovers.remove_sockets(self.directory)
 
 
-
-
 def add_account(cluster, tidemark, directory):
     """Makes a container and an account in the cloud, unless they are there; says what they are."""
     password = directory / "password"

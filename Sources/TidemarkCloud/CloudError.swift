@@ -91,6 +91,8 @@ public struct CloudError: Error, Sendable {
     package var containerIsServed = true
     /// With ``Code/serviceUnavailable``, of what has the contents of assets: whether it has refused nothing, but could not be asked, or has failed.
     package var isOutOfReach = false
+    /// Whether what came of a stored content was another one, or of another length: it is damaged where it is stored, or was on its way.
+    package var isOtherContent = false
     /// What a server tells clients in place of ``reason``; `nil` where the code decides it.
     package var publicReason: String?
 

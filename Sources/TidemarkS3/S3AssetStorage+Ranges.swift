@@ -59,23 +59,39 @@ extension S3AssetStorage {
         do throws(CloudError) {
             guard let head = try await client.head(key) else { return false }
             guard head.size == asset.size else { return true }
-            var digest = AssetDigest()
-            for begin in stride(from: 0, to: asset.size, by: Int(Self.blockSize)) {
-                let block = begin..<min(begin + Self.blockSize, asset.size)
-                guard let bytes = try await client.get(key, block, of: asset.size) else { return false }
-                digest.update(bytes)
-            }
-            return digest.finish() != asset
+            // A larger one is compared by nobody.
+            guard asset.size <= configuration.comparedSizeMax else { return false }
+            // What is damaged on its way is another one each time.
+            guard let first = try await whole(asset, key), first.content != asset else { return false }
+            return try await whole(asset, key).map { $0 == first } ?? false
         } catch {
             // A bucket that can't be asked tells nothing.
             return false
         }
     }
 
+    /// Reads a content as a whole.
+    ///
+    /// - Returns: What it is, and its tag; `nil` where it is not there, or was replaced meanwhile.
+    private func whole(_ asset: CloudAsset, _ key: String) async throws(CloudError) -> (content: CloudAsset, tag: String?)? {
+        var digest = AssetDigest()
+        var tag: String?
+        for begin in stride(from: 0, to: asset.size, by: Int(Self.blockSize)) {
+            let block = begin..<min(begin + Self.blockSize, asset.size)
+            guard let answer = try await client.read(key, block, of: asset.size) else { return nil }
+            guard begin == 0 || answer.tag == tag else { return nil }
+            tag = answer.tag
+            digest.update(answer.bytes)
+        }
+        return (digest.finish(), tag)
+    }
+
     private func otherContent(_ asset: CloudAsset) -> CloudError {
-        CloudError(
+        var error = CloudError(
             .serviceUnavailable, "the \(configuration.name) has another content than that of the digest \(asset.digest)",
             retryAfter: .seconds(60))
+        error.isOtherContent = true
+        return error
     }
 }
 

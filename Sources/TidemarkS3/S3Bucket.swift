@@ -51,9 +51,11 @@ extension S3Client {
         switch answer.status.code {
         case 404 where S3Answer(answer.body)?.errorCode != "NoSuchBucket": return nil
         case 404, 416:
-            throw CloudError(
+            var error = CloudError(
                 .serviceUnavailable, "the \(configuration.name) is not there, or an object in it is cut off",
                 retryAfter: .seconds(60))
+            error.isOtherContent = answer.status.code == 416
+            throw error
         default: return (answer.body, answer.headers.first(name: "ETag"))
         }
     }

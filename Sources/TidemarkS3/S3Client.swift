@@ -180,7 +180,9 @@ final class S3Client: Sendable {
             // Some requests have a status before they are done, and the error in the body.
             if let error { return .again(failure("has failed: \(error.prefix(60))", .serviceUnavailable)) }
             guard isAnswer(answer) else {
-                return .again(failure("has answered something else than was asked for", .serviceUnavailable))
+                var other = failure("has answered something else than was asked for", .serviceUnavailable)
+                other.isOtherContent = true
+                return .again(other)
             }
             return .done(answer)
         }

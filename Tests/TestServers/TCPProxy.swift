@@ -215,7 +215,10 @@ public final class TCPProxy: Sendable {
                     isOpen = false
                     break
                 }
-                switch (mode, from) {
+                // It may have been changed while this waited. What is stalled was not to be read.
+                var current = self.mode
+                if case .stall = current { current = mode }
+                switch (current, from) {
                 case (.swallowAnswers, 1): state.withLock { $0.swallowed += 1 }
                 case (.stall, _): continue
                 case (.garbage(let bytes), 1):

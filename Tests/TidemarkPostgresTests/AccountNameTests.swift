@@ -41,7 +41,7 @@ struct AccountNameTests {
                 #expect(error.code == .serviceUnavailable && error.retryAfter == .seconds(1), "\(error)")
                 refusals += 1
                 try #require(refusals < 10)
-                // Who comes or goes meanwhile is found, or not.
+                // An account that is added meanwhile is found, and one that is removed is not.
                 let id = "new\(refusals)"
                 _ = try await storage.add(
                     StoredAccount(id: id, email: "\(id)@example.org", name: nil, quota: 1, status: .available))
@@ -71,6 +71,41 @@ struct AccountNameTests {
                 }
             }
             #expect(try await group.reduce(into: Set<String?>()) { $0.insert($1) } == ["a4000", "a4001", "a4002", "a4003"])
+        }
+    }
+
+    @Test func `requests that wait for the names leave the connections to others`() async throws {
+        let fixture = try await Self.filled()
+        let few = try await PostgresAccountStorage.open(fixture.database, namingPatience: .zero)
+        await #expect(throws: CloudError.self) {
+            try await few.account(userRecordName: Self.name(of: "a1"), in: Self.container)
+        }
+        let (holder, asked) = (try fixture.other(), try fixture.other { $0.connections = 2 })
+        let storage = try await PostgresAccountStorage.open(asked, namingPatience: .milliseconds(500))
+        let (isHeld, mayEnd) = (Shared(false), Shared(false))
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            group.addTask {
+                try await holder.transaction { transaction in
+                    try transaction.query("SELECT named_to FROM account_namings FOR UPDATE")
+                    isHeld.change { $0 = true }
+                    for _ in 0..<20_000 where !mayEnd.value { usleep(1000) }
+                }
+            }
+            #expect(try await eventually { isHeld.value })
+            try await withThrowingTaskGroup(of: Void.self) { asking in
+                for _ in 0..<8 {
+                    asking.addTask {
+                        let error = await #expect(throws: CloudError.self) {
+                            try await storage.account(userRecordName: Self.name(of: "a1"), in: Self.container)
+                        }
+                        #expect(error?.code == .serviceUnavailable && error?.retryAfter == .seconds(1), "\(error?.reason ?? "")")
+                    }
+                }
+                for _ in 0..<20 { #expect(try await storage.account(id: "a2")?.id == "a2") }
+                try await asking.waitForAll()
+            }
+            mayEnd.change { $0 = true }
+            try await group.waitForAll()
         }
     }
 

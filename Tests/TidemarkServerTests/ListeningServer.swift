@@ -7,7 +7,7 @@ import TidemarkIdentity
 
 @testable import TidemarkServer
 
-/// The real server over a cloud's directory or a database, in this process, on any port that is free, until nobody has it any more.
+/// The real server over a cloud's directory or a database, in this process, on any port that is free, for as long as there is a reference to it.
 final class ListeningServer: Sendable {
     let address: ServerAddress
     private let running: Task<Void, Never>

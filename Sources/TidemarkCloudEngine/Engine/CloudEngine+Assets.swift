@@ -276,11 +276,12 @@ extension CloudEngine {
         return piece
     }
 
-    /// Whether the content of an asset that the caller may fetch is certainly another one.
+    /// Whether the content of an asset that the caller may fetch, and that could not be read, is damaged where it is stored.
     package func isDamaged(
-        _ asset: CloudAsset, in id: CloudZoneID, _ assetStorage: any AssetStorage, _ caller: Caller
+        _ asset: CloudAsset, in id: CloudZoneID, after error: CloudError, _ assetStorage: any AssetStorage, _ caller: Caller
     ) async throws(CloudError) -> Bool {
-        await assetStorage.isDamaged(asset, owner: try await owner(of: asset, in: id, caller))
+        guard error.isOtherContent else { return false }
+        return await assetStorage.isDamaged(asset, owner: try await owner(of: asset, in: id, caller), after: error)
     }
 
     /// Returns the address by which a client can read an asset that the caller may fetch; `nil` where it is read through the server alone.

@@ -51,7 +51,7 @@ package protocol AssetStorage: Sendable {
     /// - Throws: `CloudError` `assetNotAvailable` where the content is missing; where a storage compares contents with their digests before
     ///   it hands them out, `serviceUnavailable` for one that is another. ``isDamaged(_:owner:)`` tells that from a storage that is away.
     func piece(of asset: CloudAsset, from offset: Int64, count: Int, owner: String) async throws(CloudError) -> Data
-    /// Returns whether what is stored as a content is certainly another one, or has another length. The whole of it is read.
+    /// Returns whether what is stored as a content is certainly another one, or has another length. The whole of it is read, twice.
     func isDamaged(_ asset: CloudAsset, owner: String) async -> Bool
     /// Whether clients can read contents by addresses of ``signedURL(of:owner:)``, past the servers.
     var signsURLs: Bool { get }
@@ -120,8 +120,13 @@ extension AssetStorage {
     package var signsURLs: Bool { false }
     package func signedURL(of asset: CloudAsset, owner: String) throws(CloudError) -> String? { nil }
 
-    // A storage whose pieces are those that it has: who reads them compares.
+    // A storage whose pieces are what it has: its callers compare them.
     package func isDamaged(_ asset: CloudAsset, owner: String) async -> Bool { false }
+
+    /// Returns whether a content that could not be read is damaged where it is stored; otherwise its storage may be away for a while.
+    package func isDamaged(_ asset: CloudAsset, owner: String, after error: CloudError) async -> Bool {
+        error.isOtherContent ? await isDamaged(asset, owner: owner) : false
+    }
 
     /// Calls ``received(_:owner:by:)`` for the owner's own upload.
     package func received(_ asset: CloudAsset, owner: String) async throws(CloudError) -> Int64 {

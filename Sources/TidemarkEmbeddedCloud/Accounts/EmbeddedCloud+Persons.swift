@@ -133,8 +133,7 @@ extension EmbeddedCloud {
         do throws(CloudError) {
             return try await engine.download(asset, in: place.zone, from: offset, count: count, assetStorage, caller)
         } catch {
-            guard error.code == .serviceUnavailable, try await engine.isDamaged(asset, in: place.zone, assetStorage, caller)
-            else { throw error }
+            guard try await engine.isDamaged(asset, in: place.zone, after: error, assetStorage, caller) else { throw error }
             throw CloudError(.assetNotAvailable, "the content of the digest \(asset.digest) is damaged")
         }
     }

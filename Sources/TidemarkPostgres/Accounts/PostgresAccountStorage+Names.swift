@@ -4,13 +4,22 @@ import TidemarkModel
 /// User record names of accounts in a container.
 ///
 /// A name can't be led back to its account, so it is a row. The first request for a name in a container writes those of all accounts, in steps: a
-/// transaction over millions of rows would keep new accounts waiting. A new account gets its names in all containers with it; who adds an account
-/// and who begins with a container hold the same lock, shared and alone, for a moment.
+/// transaction over millions of rows would keep new accounts waiting. A new account gets its names in all containers with it. Adding an account
+/// and beginning with a container take the same lock: the first shares it, the second has it alone, for a moment.
 extension PostgresAccountStorage {
     /// The number of the advisory lock: "tidename" in ASCII.
     static let namingLock: Int64 = 0x7469_6465_6e61_6d65
     /// Accounts that are named in one transaction.
     private static let namedAtOnce: Int64 = 2_000
+
+    /// How long a request waits for another one that writes names.
+    private static let pause = Duration.milliseconds(50)
+
+    private enum Naming: Sendable {
+        case complete, incomplete
+        /// Another request is at it, here or at another server.
+        case busy
+    }
 
     /// Writes the user record names of a container, as far as they are missing.
     ///
@@ -25,8 +34,13 @@ extension PostgresAccountStorage {
         if isComplete == nil { try await begin(container) }
         let clock = ContinuousClock()
         let end = clock.now + namingPatience
-        while try await !nameSome(container) {
-            guard clock.now < end else {
+        while true {
+            let naming = try await nameSome(container)
+            if naming == .complete { return }
+            var mayGoOn = clock.now < end
+            // Without a connection: others need it.
+            if naming == .busy, mayGoOn { mayGoOn = (try? await clock.sleep(for: Self.pause)) != nil }
+            guard mayGoOn else {
                 throw CloudError(
                     .serviceUnavailable,
                     forClients: "the names of accounts in this container are being written, for the first time",
@@ -47,13 +61,15 @@ extension PostgresAccountStorage {
         }
     }
 
-    /// Names the next accounts. One server does so at a time, and the others wait for it.
-    ///
-    /// - Returns: Whether all have names.
-    private func nameSome(_ container: String) async throws(CloudError) -> Bool {
+    /// Names the next accounts, unless another request does.
+    private func nameSome(_ container: String) async throws(CloudError) -> Naming {
         try await database.write { transaction in
-            let naming = try transaction.query("SELECT named_to FROM account_namings WHERE container = $1 FOR UPDATE", container)
-            guard let row = naming.first else { return true }
+            let naming = try transaction.query(
+                "SELECT named_to FROM account_namings WHERE container = $1 FOR UPDATE SKIP LOCKED", container)
+            guard let row = naming.first else {
+                let others = try transaction.query("SELECT FROM account_namings WHERE container = $1", container)
+                return others.isEmpty ? .complete : .busy
+            }
             let named = try transaction.query(
                 """
                 WITH a AS MATERIALIZED (SELECT id FROM accounts WHERE id > $2 ORDER BY id LIMIT $3 FOR KEY SHARE), made AS (
@@ -65,10 +81,10 @@ extension PostgresAccountStorage {
             let count: Int64 = try named[0].value(0)
             guard count == Self.namedAtOnce, let last: String = try named[0].value(1, as: String?.self) else {
                 try transaction.enqueue("DELETE FROM account_namings WHERE container = $1", container)
-                return true
+                return .complete
             }
             try transaction.enqueue("UPDATE account_namings SET named_to = $2 WHERE container = $1", container, last)
-            return false
+            return .incomplete
         }
     }
 }

@@ -51,7 +51,7 @@ package final class PostgresAccountStorage: AccountStorage {
 
     package func add(_ account: StoredAccount) async throws(CloudError) -> StoredAccount {
         try await database.write { transaction in
-            // No container is named meanwhile: see ``name(_:)``.
+            // No container begins to be named meanwhile: see ``name(_:)``.
             try transaction.enqueue("SELECT pg_advisory_xact_lock_shared($1)", Self.namingLock)
             let made = try transaction.query(
                 """
@@ -227,7 +227,8 @@ extension PostgresAccountStorage {
                     "CREATE INDEX account_names_by_account ON account_names (account)",
                 ]),
             PostgresMigration(
-                2, "names of accounts in steps", oldestUser: 1,
+                // Older servers take a container that has a row for one whose names are all there.
+                2, "names of accounts in steps", oldestUser: 2,
                 [
                     // A container whose names are being written: those of the accounts up to an identifier are there.
                     """

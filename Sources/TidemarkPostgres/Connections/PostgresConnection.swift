@@ -245,7 +245,7 @@ final class PostgresConnection {
         let deadline = clock.now + limit
         var failure: PostgresError?
         do throws(PostgresError) {
-            for step in steps {
+            for (number, step) in steps.enumerated() {
                 if isStreamed, case .statement = step { PQsetSingleRowMode(raw) }
                 var hasResult = false
                 // Each step has a result, and the end of its results.
@@ -257,7 +257,8 @@ final class PostgresConnection {
                     case PGRES_PIPELINE_ABORTED: forget(step)
                     default:
                         forget(step)
-                        let error = self.error(of: pointer, step)
+                        var error = self.error(of: pointer, step)
+                        error.isOfLast = number == steps.count - 1
                         if error.endsConnection { isBroken = true }
                         if error.code == .connectionLost { throw error }
                         failure = failure ?? error

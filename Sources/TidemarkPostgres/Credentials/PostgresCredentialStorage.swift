@@ -18,7 +18,8 @@ package final class PostgresCredentialStorage: CredentialStorage {
     /// What servers notify each other of changes by.
     private static let topic = "tidemark.credentials"
     /// A count would come back where a database is put back and as much is changed as was lost.
-    private static let newRevision = "UPDATE credential_state SET revision = floor(random() * 9007199254740991)::int8"
+    package static let revision = "floor(random() * 9007199254740991)::int8"
+    private static let newRevision = "UPDATE credential_state SET revision = \(revision)"
 
     /// Brings the tables to their newest version, and opens them.
     ///
@@ -39,7 +40,7 @@ package final class PostgresCredentialStorage: CredentialStorage {
                 // Of servers that start at once, one makes the secret.
                 try await database.transaction { transaction in
                     try transaction.enqueue(
-                        "INSERT INTO credential_state (is_only, revision, secret) VALUES (true, 1, $1) ON CONFLICT DO NOTHING",
+                        "INSERT INTO credential_state (is_only, revision, secret) VALUES (true, \(Self.revision), $1) ON CONFLICT DO NOTHING",
                         secret)
                 }
             }

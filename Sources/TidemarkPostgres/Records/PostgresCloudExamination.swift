@@ -53,7 +53,7 @@ extension PostgresCloudBackend {
                 offset += Int64(piece.count)
             } catch {
                 guard error.retryAfter == nil else {
-                    guard await storage.isDamaged(asset, owner: owner) else { throw error }
+                    guard await storage.isDamaged(asset, owner: owner, after: error) else { throw error }
                     finding = "is damaged"
                     break
                 }

@@ -8,7 +8,8 @@ package final class PostgresDatabase: Sendable {
     let batcher: PostgresQueryBatcher
     let metrics: PostgresMetrics
     private let clock = ContinuousClock()
-    /// When a transaction failed last because there was no room.
+    private static let diskFull = "53100"
+    /// When a transaction that writes failed last because a disk was full; none since one was committed.
     private let fullAt = LockedValue<ContinuousClock.Instant?>(nil)
 
     /// Makes a database. It connects with its first transaction.
@@ -85,7 +86,7 @@ package final class PostgresDatabase: Sendable {
         }
     }
 
-    /// Whether a transaction failed within the last minute because the server's disk, or a limit of its own, was full.
+    /// Whether a transaction that writes failed within the last minute because the server's disk was full, and none was committed since.
     package var isFull: Bool { fullAt.withLock { $0 }.map { clock.now - $0 < .seconds(60) } ?? false }
 
     /// Closes all connections, and waits for the transactions that run.
@@ -114,12 +115,13 @@ package final class PostgresDatabase: Sendable {
                     return nil
                 }
                 try transaction.commit()
+                self.fullAt.withLock { $0 = nil }
                 return .done(answer)
             } catch {
                 let failure = transaction.failure
                 if failure?.code == .commitUnknown { metrics.unknownCommit() }
                 if failure?.code == .lockTimeout { metrics.lockTimeout() }
-                if failure?.code == .full { self.fullAt.withLock { $0 = self.clock.now } }
+                if failure?.state == Self.diskFull, !options.isReadOnly { self.fullAt.withLock { $0 = self.clock.now } }
                 // An error that the body has made of the failure is what the caller knows.
                 let isOwnFault = options.isReadOnly && failure?.code == .readOnly
                 return .failed(error, mayRunAgain: !isOwnFault && failure?.mayRunAgain ?? false)

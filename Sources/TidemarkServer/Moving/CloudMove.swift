@@ -74,7 +74,7 @@ package struct CloudMove: Sendable {
 
     /// - Parameter opened: Gets the places that were opened, which are to be closed.
     private func run(_ opened: inout [any MoveSide]) async throws -> Report {
-        // An address that can't be read is told before anything is opened.
+        // An address that can't be read is reported before the source is opened, which may take long.
         if case .database(let place) = self.target { _ = try PostgresAddress(place.address) }
         let source: any MoveSide =
             switch self.source {
@@ -196,8 +196,10 @@ private struct MoveRun {
             )
         }
         try await checkContainers(of: target, containers)
+        // What takes long comes first: nothing may change behind the last look.
+        let isAsBefore = try await hasCommonRows(of: state)
         try await source.checkIsUnused()
-        guard try await source.stamp() == stamp, try await hasCommonRows(of: state) else {
+        guard isAsBefore, try await source.stamp() == stamp else {
             throw MoveError(.changed, "\(source.name) has changed meanwhile; empty \(target.name) and begin again")
         }
         try await target.finish(state)
@@ -316,7 +318,7 @@ private struct MoveRun {
                     of: asset, from: offset, count: Int(min(pieceSize, asset.size - offset)), owner: owner)
             } catch {
                 if error.code == .assetNotAvailable { return "\(label) is missing" }
-                guard await from.isDamaged(asset, owner: owner) else { throw error }
+                guard await from.isDamaged(asset, owner: owner, after: error) else { throw error }
                 return "\(label) is damaged"
             }
             guard !piece.isEmpty || asset.size == 0 else { return "\(label) is damaged: it ends too early" }

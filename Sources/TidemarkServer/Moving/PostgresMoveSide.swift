@@ -259,7 +259,8 @@ final class PostgresMoveSide: MoveTarget {
         let until = previous?.prefix(8).reduce(0 as Int64) { $0 << 8 | Int64($1) }
         try await database.transaction { db in
             try db.enqueue(
-                "UPDATE credential_state SET secret = $1, previous = $2, previous_until = $3, revision = revision + 1", secret,
+                "UPDATE credential_state SET secret = $1, previous = $2, previous_until = $3, revision = \(PostgresCredentialStorage.revision)",
+                secret,
                 previous.map { Data($0.dropFirst(8)) }, until)
         }
     }
@@ -338,7 +339,7 @@ final class PostgresMoveSide: MoveTarget {
             ] {
                 try db.query("SELECT setval(\(sequence), (SELECT coalesce(max(\(column)), 0) + 1 FROM \(table)), false)")
             }
-            try db.enqueue("UPDATE credential_state SET revision = revision + 1")
+            try db.enqueue("UPDATE credential_state SET revision = \(PostgresCredentialStorage.revision)")
             try note.write(db)
         }
         noted.withLock { $0 = note.text }

@@ -65,9 +65,11 @@ struct PostgresFullDiskTests {
         // It goes on to be full, and to be read.
         let again = await HostileRows.failure { try await HostileRows.save(10, "more", on: storage, in: zone, bytes: 200_000) }
         #expect(again?.code == .serviceUnavailable)
+        #expect(records.fixture.database.isFull)
         #expect(try await HostileRows.count(storage, zone) == saved)
         try await apart { try disk.resize(megabytes: 200) }
         try await HostileRows.save(10, "room", on: storage, in: zone, bytes: 20_000)
+        #expect(!records.fixture.database.isFull)
         #expect(try await HostileRows.count(storage, zone) == saved + 10)
     }
 

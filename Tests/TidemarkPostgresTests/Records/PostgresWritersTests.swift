@@ -116,13 +116,18 @@ struct PostgresWritersTests {
         async throws
     {
         _ = (try await makeZone(of: "_anna"), try await makeZone(of: "_ben"))
+        // A transaction that PostgreSQL ends to break a deadlock does not run again here.
+        let impatient = try records.fixture.other {
+            $0.connections = 8
+            $0.attempts = 1
+        }
+        let another = try await records.storage(on: impatient)
         try await withThrowingTaskGroup(of: Void.self) { group in
             for writer in 0..<6 {
-                let storage = writer % 2 == 0 ? one : other
                 let owners: WrittenOwners = writer % 3 == 0 ? ["_anna", "_ben"] : ["_ben", "_anna"]
                 group.addTask {
                     for _ in 0..<20 {
-                        try await storage.write(owners: owners) { rows throws(CloudError) in
+                        try await another.write(owners: owners) { rows throws(CloudError) in
                             for owner in ["_anna", "_ben"] {
                                 try rows.setLastChange(try rows.lastChange(of: owner) + 1, of: owner)
                             }
@@ -135,10 +140,7 @@ struct PostgresWritersTests {
         for owner in ["_anna", "_ben"] {
             #expect(try await one.read { rows throws(CloudError) in try rows.lastChange(of: owner) } == 120)
         }
-        let deadlocks = try await records.fixture.database.read { transaction in
-            try transaction.query("SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()")
-        }
-        #expect(try deadlocks[0].value(0, as: Int64.self) == 0)
+        await impatient.close()
     }
 
     /// In the public database nothing is locked before it is read: each writer adds to what a record holds.

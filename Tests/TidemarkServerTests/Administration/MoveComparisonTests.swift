@@ -83,6 +83,15 @@ struct MoveComparisonTests {
         func changeSource(_ sql: String) throws { try change(database: !isIntoDatabase, sql) }
         func changeTarget(_ sql: String) throws { try change(database: isIntoDatabase, sql) }
 
+        /// Changes accounts of the source, past the commands of an administrator.
+        func changeAccounts(_ sql: String) throws {
+            if isIntoDatabase {
+                try DatabaseQueue.execute(directory.appendingPathComponent("accounts.sqlite"), sql)
+            } else {
+                try PostgresServer.shared().sql(sql, in: database.name)
+            }
+        }
+
         /// Runs the move, which is to fail.
         func expectFailure(
             _ code: ServerError.Code, _ reason: String, at step: String? = nil,
@@ -201,6 +210,14 @@ struct MoveComparisonTests {
             }
             // The target is not what the source is now.
             try await trial.expectFailure(.busy, "has changed since the move began")
+        }
+    }
+
+    @Test func `an account that changes in the source while a move compares is told`() async throws {
+        try await withTrials { trial in
+            try await trial.expectFailure(.busy, "has changed meanwhile; empty ", at: "comparing ") {
+                try trial.changeAccounts("UPDATE accounts SET quota = quota + 1")
+            }
         }
     }
 
