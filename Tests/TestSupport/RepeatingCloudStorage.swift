@@ -41,6 +41,11 @@ package struct RepeatingCloudStorage: CloudStorage {
         return try await storage.write(owners: owners, expecting: reads, body)
     }
 
+    // Where it can't be done twice it is not done so.
+    package func readInline<Answer>(
+        _ body: (any CloudTransaction) throws(CloudError) -> Answer
+    ) throws(CloudError) -> Answer? { nil }
+
     package func claimSweep(every period: Duration) async throws(CloudError) -> SweepClaim? {
         try await storage.claimSweep(every: period)
     }
