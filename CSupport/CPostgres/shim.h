@@ -9,6 +9,12 @@ static inline const char *_Nullable tide_pg_state(const PGresult *_Nonnull resul
     return PQresultErrorField(result, PG_DIAG_SQLSTATE);
 }
 
+/// Whether the server ended the session with a result that is an error (FATAL, PANIC).
+static inline _Bool tide_pg_ends_session(const PGresult *_Nonnull result) {
+    const char *severity = PQresultErrorField(result, PG_DIAG_SEVERITY_NONLOCALIZED);
+    return severity && (severity[0] == 'F' || severity[0] == 'P');
+}
+
 /// The primary message of a result that is an error, without its details, which may have values of rows. It is the result's.
 static inline const char *_Nullable tide_pg_message(const PGresult *_Nonnull result) {
     return PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);

@@ -63,8 +63,9 @@ package struct PostgresError: Error, Sendable {
     package let state: String?
     /// With ``Code/constraint``, the name of the constraint.
     package let constraint: String?
-    /// Whether it is what the server said of the last of some statements that were sent together.
-    var isOfLast = false
+    /// Whether the server said it of the last of some statements that were sent together, or as it ended the session: it skips nothing behind it
+    /// for sure.
+    var skipsNothing = false
 
     package init(_ code: Code, _ message: String, state: String? = nil, constraint: String? = nil) {
         (self.code, self.message, self.state, self.constraint) = (code, message, state, constraint)
@@ -80,7 +81,7 @@ package struct PostgresError: Error, Sendable {
 
     /// Whether a COMMIT that ended so may be done. A server that dies, such as with a full disk of its log, may have said why, as the answer to
     /// COMMIT, before the connection broke.
-    func leavesCommitOpen(isBroken: Bool) -> Bool { code == .connectionLost || (isBroken && isOfLast && !endsConnection) }
+    func leavesCommitOpen(isBroken: Bool) -> Bool { code == .connectionLost || (isBroken && skipsNothing && !endsConnection) }
 
     /// Whether the connection is of no use any more.
     var endsConnection: Bool {

@@ -258,7 +258,7 @@ final class PostgresConnection {
                     default:
                         forget(step)
                         var error = self.error(of: pointer, step)
-                        error.isOfLast = number == steps.count - 1
+                        error.skipsNothing = number == steps.count - 1 || tide_pg_ends_session(pointer)
                         if error.endsConnection { isBroken = true }
                         if error.code == .connectionLost { throw error }
                         failure = failure ?? error
