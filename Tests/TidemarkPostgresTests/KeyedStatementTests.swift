@@ -65,7 +65,8 @@ struct KeyedStatementTests {
             + "WHERE expires > $1 ORDER BY began, id",
         // A new account gets its names in all containers. The first request for a name in a container writes those of all accounts, in steps.
         "INSERT INTO account_names (container, name, account) SELECT c.name,",
-        "WITH made AS (INSERT INTO account_containers (name) VALUES", "WITH a AS MATERIALIZED (SELECT id FROM accounts WHERE id >",
+        "WITH made AS (INSERT INTO account_containers (name) VALUES",
+        "WITH a AS MATERIALIZED (SELECT id FROM accounts WHERE id >",
     ]
 
     /// Says what a statement lacks; `nil` for one that names the rows of each table by a key. It has single spaces.
