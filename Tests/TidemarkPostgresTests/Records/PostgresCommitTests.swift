@@ -82,7 +82,9 @@ struct PostgresCommitTests {
     }
 
     /// A server whose log has no room for what comes behind a COMMIT dies of it. It says why, and not what has become of the COMMIT.
-    @Test func `a write that is committed by a server that dies with a last word is answered by what it has kept`() async throws {
+    @Test func `a write that is committed by a server that ends the session with an error is answered by what it has kept`()
+        async throws
+    {
         let word = Array("SPANIC\0VPANIC\0C53100\0Mcould not write to the log: No space left on device\0\0".utf8)
         let message = [UInt8(ascii: "E"), 0, 0, 0, UInt8(4 + word.count)] + word
         let runs = Shared(0)
