@@ -35,6 +35,7 @@ GOALS = (
     ("the same, of eight owners together, the slowest of them", "cluster", "8 owners at 6,000 records/s, p99", 30, " ms", 1, True),
     ("p99 from the answer to a save through one server until who waits at another hears of it", "cluster", "heard at another server, p99", 50, " ms", 1, True),
     ("an owner's saves beside a flood of another, median ÷ alone", "cluster", "an owner beside a flood ÷ alone, p50", 2, "", 2, True),
+    ("the same, p99 ÷ alone", "cluster", "an owner beside a flood ÷ alone, p99", 2, "", 2, True),
     ("locks that two of eight owners share", "cluster", "8 owners write, locks that two owners share", 0, "", 0, True),
     ("a look-up, 10,000 owners ÷ 100", "growth", "look-up, many ÷ few", 1.5, "", 2, True),
     ("a save of 200, 10,000 owners ÷ 100", "growth", "save, many ÷ few", 1.5, "", 2, True),
