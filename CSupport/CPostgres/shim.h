@@ -9,7 +9,7 @@ static inline const char *_Nullable tide_pg_state(const PGresult *_Nonnull resul
     return PQresultErrorField(result, PG_DIAG_SQLSTATE);
 }
 
-/// Whether the server ended the session with a result that is an error (FATAL, PANIC).
+/// Whether an error ended the session: its severity is FATAL or PANIC.
 static inline _Bool tide_pg_ends_session(const PGresult *_Nonnull result) {
     const char *severity = PQresultErrorField(result, PG_DIAG_SEVERITY_NONLOCALIZED);
     return severity && (severity[0] == 'F' || severity[0] == 'P');

@@ -91,7 +91,7 @@ public struct CloudError: Error, Sendable {
     package var containerIsServed = true
     /// With ``Code/serviceUnavailable``, of what has the contents of assets: whether it has refused nothing, but could not be asked, or has failed.
     package var isOutOfReach = false
-    /// Whether what came of a stored content was another one, or of another length: it is damaged where it is stored, or was on its way.
+    /// Whether a stored content came with other bytes or another length: it was damaged in the storage, or on the way.
     package var isOtherContent = false
     /// What a server tells clients in place of ``reason``; `nil` where the code decides it.
     package var publicReason: String?

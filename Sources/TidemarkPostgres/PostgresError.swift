@@ -63,8 +63,7 @@ package struct PostgresError: Error, Sendable {
     package let state: String?
     /// With ``Code/constraint``, the name of the constraint.
     package let constraint: String?
-    /// Whether the server said it of the last of some statements that were sent together, or as it ended the session: it skips nothing behind it
-    /// for sure.
+    /// Whether the error leaves open if later statements ran. It does so for the last statement of a pipeline, and where it ended the session.
     var skipsNothing = false
 
     package init(_ code: Code, _ message: String, state: String? = nil, constraint: String? = nil) {
@@ -79,8 +78,8 @@ package struct PostgresError: Error, Sendable {
         }
     }
 
-    /// Whether a COMMIT that ended so may be done. A server that dies, such as with a full disk of its log, may have said why, as the answer to
-    /// COMMIT, before the connection broke.
+    /// Whether a COMMIT that failed with this error may be done. A server whose log's disk is full may answer COMMIT with an error, and then close
+    /// the connection.
     func leavesCommitOpen(isBroken: Bool) -> Bool { code == .connectionLost || (isBroken && skipsNothing && !endsConnection) }
 
     /// Whether the connection is of no use any more.

@@ -276,7 +276,7 @@ extension CloudEngine {
         return piece
     }
 
-    /// Whether the content of an asset that the caller may fetch, and that could not be read, is damaged where it is stored.
+    /// Whether an asset's content, which could not be read, is damaged in the storage. The caller has to be allowed to fetch it.
     package func isDamaged(
         _ asset: CloudAsset, in id: CloudZoneID, after error: CloudError, _ assetStorage: any AssetStorage, _ caller: Caller
     ) async throws(CloudError) -> Bool {

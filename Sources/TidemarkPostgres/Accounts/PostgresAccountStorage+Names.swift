@@ -12,7 +12,7 @@ extension PostgresAccountStorage {
     /// Accounts that are named in one transaction.
     private static let namedAtOnce: Int64 = 2_000
 
-    /// How long a request waits for another one that writes names.
+    /// A request waits so long before it looks again whether another one still writes names.
     private static let pause = Duration.milliseconds(50)
 
     private enum Naming: Sendable {
@@ -38,7 +38,7 @@ extension PostgresAccountStorage {
             let naming = try await nameSome(container)
             if naming == .complete { return }
             var mayGoOn = clock.now < end
-            // Without a connection: others need it.
+            // The pause holds no connection. A task that is cancelled in it ends as one that has waited for too long.
             if naming == .busy, mayGoOn { mayGoOn = (try? await clock.sleep(for: Self.pause)) != nil }
             guard mayGoOn else {
                 throw CloudError(

@@ -13,7 +13,7 @@ package final class PostgresAccountStorage: AccountStorage {
     /// Containers whose user record names are in the tables.
     private let named = LockedValue<Set<String>>([])
 
-    /// How long a request writes user record names of a container that have never been asked for, before its client is told to come again.
+    /// A request writes missing user record names for so long. Then its client is answered 503.
     let namingPatience: Duration
 
     /// Brings the tables to their newest version, and opens them.

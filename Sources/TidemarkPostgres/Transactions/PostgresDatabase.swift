@@ -86,7 +86,7 @@ package final class PostgresDatabase: Sendable {
         }
     }
 
-    /// Whether a transaction that writes failed within the last minute because the server's disk was full, and none was committed since.
+    /// Whether the server's disk is full: a transaction that writes failed so within the last minute, and none was committed since.
     package var isFull: Bool { fullAt.withLock { $0 }.map { clock.now - $0 < .seconds(60) } ?? false }
 
     /// Closes all connections, and waits for the transactions that run.
