@@ -74,14 +74,9 @@ struct AccountNameTests {
         }
     }
 
-    @Test func `requests that wait for the names leave the connections to others`() async throws {
-        let fixture = try await Self.filled()
-        let few = try await PostgresAccountStorage.open(fixture.database, namingPatience: .zero)
-        await #expect(throws: CloudError.self) {
-            try await few.account(userRecordName: Self.name(of: "a1"), in: Self.container)
-        }
-        let (holder, asked) = (try fixture.other(), try fixture.other { $0.connections = 2 })
-        let storage = try await PostgresAccountStorage.open(asked, namingPatience: .milliseconds(500))
+    /// Runs a body while another server is in a step of the names.
+    private static func whileNaming(in fixture: Fixture, _ body: () async throws -> Void) async throws {
+        let holder = try fixture.other()
         let (isHeld, mayEnd) = (Shared(false), Shared(false))
         try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask {
@@ -92,6 +87,22 @@ struct AccountNameTests {
                 }
             }
             #expect(try await eventually { isHeld.value })
+            try await body()
+            mayEnd.change { $0 = true }
+            try await group.waitForAll()
+        }
+        await holder.close()
+    }
+
+    @Test func `requests that wait for the names leave the connections to others`() async throws {
+        let fixture = try await Self.filled()
+        let few = try await PostgresAccountStorage.open(fixture.database, namingPatience: .zero)
+        await #expect(throws: CloudError.self) {
+            try await few.account(userRecordName: Self.name(of: "a1"), in: Self.container)
+        }
+        let asked = try fixture.other { $0.connections = 2 }
+        let storage = try await PostgresAccountStorage.open(asked, namingPatience: .milliseconds(500))
+        try await Self.whileNaming(in: fixture) {
             try await withThrowingTaskGroup(of: Void.self) { asking in
                 for _ in 0..<8 {
                     asking.addTask {
@@ -104,8 +115,6 @@ struct AccountNameTests {
                 for _ in 0..<20 { #expect(try await storage.account(id: "a2")?.id == "a2") }
                 try await asking.waitForAll()
             }
-            mayEnd.change { $0 = true }
-            try await group.waitForAll()
         }
     }
 
@@ -115,22 +124,8 @@ struct AccountNameTests {
         await #expect(throws: CloudError.self) {
             try await storage.account(userRecordName: Self.name(of: "a1"), in: Self.container)
         }
-        // A step that holds its row for long.
-        let holder = try fixture.other()
-        let (isHeld, mayEnd) = (Shared(false), Shared(false))
-        try await withThrowingTaskGroup(of: Void.self) { group in
-            group.addTask {
-                try await holder.transaction { transaction in
-                    try transaction.query("SELECT named_to FROM account_namings FOR UPDATE")
-                    isHeld.change { $0 = true }
-                    for _ in 0..<20_000 where !mayEnd.value { usleep(1000) }
-                }
-            }
-            #expect(try await eventually { isHeld.value })
+        try await Self.whileNaming(in: fixture) {
             _ = try await storage.add(StoredAccount(id: "new", email: "new@example.org", name: nil, quota: 1, status: .available))
-            #expect(!mayEnd.value)
-            mayEnd.change { $0 = true }
-            try await group.waitForAll()
         }
         let patient = try await PostgresAccountStorage.open(try fixture.other())
         #expect(try await patient.account(userRecordName: Self.name(of: "new"), in: Self.container)?.id == "new")
