@@ -151,7 +151,7 @@ class Moves:
         """Kills the move some times, at moments of the time that it takes, and lets it end; its summary."""
         command = [self.options.tidemark, "admin", "move", "--from", source, "--to", target, *self.contents.words, "--json"]
         command = list(map(str, command))
-        began, killed, whole = time.monotonic(), 0, self.options.records / 8_000
+        began, killed, whole = time.monotonic(), 0, self.options.records / 20_000
         while killed < self.options.kills:
             if not kill_after(command, self.drawn.uniform(0.03, 0.15) * whole + 0.3, self.contents.environment):
                 fail(f"the move of {source} to {target} had ended before it was killed {self.options.kills} times; take more --records")
