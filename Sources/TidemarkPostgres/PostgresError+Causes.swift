@@ -1,5 +1,5 @@
 extension PostgresError {
-    /// The codes of SQLSTATEs: of one, of those that begin with three characters, or of a class, which two name.
+    /// The codes of SQLSTATEs. A key is a whole SQLSTATE, its first three characters, or its class, which has two.
     private static let codes: [String: Code] = [
         "08": .connectionLost,
         "23": .constraint,
@@ -84,7 +84,7 @@ extension PostgresError {
     ///
     /// - Parameters:
     ///   - database: The database's name, for messages.
-    ///   - reason: What libpq says, as ``PostgresText`` makes a line of it.
+    ///   - reason: libpq's message on one line, by ``PostgresText``.
     ///   - needsPassword: Whether a password is missing.
     ///   - usedPassword: Whether a server has asked for a password and got one.
     init(connectingTo database: String, _ reason: String, needsPassword: Bool, usedPassword: Bool) {
@@ -100,8 +100,9 @@ extension PostgresError {
         self.init(isRefused ? .refused : .unreachable, "cannot connect to the \(database): \(reason)\(remedy)")
     }
 
-    /// Whether what libpq says of its hosts passes by itself: one of several is down, is a standby, starts, or has no connection left. After a
-    /// failover a host that has accepted the password takes no writes, which is no refusal of the user.
+    /// Whether the reason that libpq gives passes by itself, such as a host that is down, starts, or has no connection left.
+    /// After a
+    /// failover a host may accept the password and yet be a standby: that is no refusal of the user.
     private static func passes(_ reason: String) -> Bool {
         [
             "session is read-only", "hot standby", "Connection refused", "timeout expired", "timed out", "No route to host",

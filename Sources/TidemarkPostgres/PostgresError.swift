@@ -1,11 +1,11 @@
 package import TidemarkCloud
 
-/// Why PostgreSQL did not do what was asked. Equal by code.
+/// An error of PostgreSQL, or of the connection to it. Two errors are equal if their codes are.
 package struct PostgresError: Error, Sendable {
     /// The kind of failure.
     package enum Code: Hashable, Sendable {
         // The same transaction may succeed when it runs again.
-        /// Another transaction has changed what this one read (SQLSTATE 40001).
+        /// Another transaction has changed rows that this transaction read (SQLSTATE 40001).
         case serialization
         /// Two transactions waited for each other (40P01).
         case deadlock
@@ -25,7 +25,7 @@ package struct PostgresError: Error, Sendable {
         case statementTimeout
         /// All connections of the pool were in use for too long.
         case poolExhausted
-        /// The server has no room: its disk is full, or it has too many connections (class 53).
+        /// The server has no room, such as on its disk (classes 53, 54 and 58, but for 53300).
         case full
         /// The task was cancelled. Nothing is written.
         case cancelled
@@ -35,12 +35,13 @@ package struct PostgresError: Error, Sendable {
         // A person has to mend something.
         /// The connection string can't be read, or contains a password.
         case address
-        /// The server does not accept the user, the user lacks a right, or the database or its tables are not there. A server that runs waits
-        /// until it is mended: it was not so when it began.
+        /// The server does not accept the user, the user lacks a right, or the database or its tables are missing. A running
+        /// server waits
+        /// for an operator to mend it, since the database accepted the server at its start.
         case refused
-        /// The server, or a setting of it, is not one that Tidemark can work with.
+        /// Tidemark can't work with the server, or with one of its settings.
         case unsupported
-        /// A newer version has migrated the database, so that servers of this one may not use it.
+        /// A newer version of Tidemark has migrated the database, and servers of this version may not use it any more.
         case newerVersion
         /// The server has found damaged data (XX001, XX002).
         case damaged
@@ -63,7 +64,9 @@ package struct PostgresError: Error, Sendable {
     package let state: String?
     /// With ``Code/constraint``, the name of the constraint.
     package let constraint: String?
-    /// Whether the error leaves open if later statements ran. It does so for the last statement of a pipeline, and where it ended the session.
+    /// Whether a COMMIT at the end of the pipeline may have taken effect in spite of this error. It may if the last statement
+    /// failed,
+    /// since the server skipped nothing, or if the error ended the session.
     var skipsNothing = false
 
     package init(_ code: Code, _ message: String, state: String? = nil, constraint: String? = nil) {
@@ -78,8 +81,8 @@ package struct PostgresError: Error, Sendable {
         }
     }
 
-    /// Whether a COMMIT that failed with this error may be done. A server whose log's disk is full may answer COMMIT with an error, and then close
-    /// the connection.
+    /// Whether a COMMIT that failed with this error may have taken effect. A server whose log is on a full disk may answer COMMIT
+    /// with an error, and then close the connection.
     func leavesCommitOpen(isBroken: Bool) -> Bool { code == .connectionLost || (isBroken && skipsNothing && !endsConnection) }
 
     /// Whether the connection is of no use any more.
@@ -101,10 +104,11 @@ extension PostgresError: CustomStringConvertible {
 }
 
 extension CloudError {
-    /// Makes an error of a cloud whose storage has failed.
+    /// Makes the error that a cloud throws when its storage has failed.
     ///
-    /// What passes by itself becomes `zoneBusy` or `serviceUnavailable` with ``CloudError/retryAfter``. A COMMIT whose outcome is unknown
-    /// becomes `networkFailure`: the same request, with its client token, finds out.
+    /// A failure that passes by itself becomes `zoneBusy` or `serviceUnavailable` with ``CloudError/retryAfter``. A COMMIT whose
+    /// outcome is unknown becomes `networkFailure`: the client learns the outcome when it repeats the request with its client
+    /// token.
     package init(postgres error: any Error) {
         guard let error = error as? PostgresError else {
             self = error as? CloudError ?? CloudError(.internalError, "the database has failed: \(error)")
@@ -114,8 +118,9 @@ extension CloudError {
         case .serialization, .deadlock, .lockTimeout: self.init(.zoneBusy, error.message, retryAfter: .seconds(1))
         case .connectionLost, .unreachable, .readOnly, .staleStatement, .poolExhausted, .statementTimeout, .closed, .cancelled,
             .newerVersion, .refused:
-            // The requests that a server of an older version is sent are done by one of the newer. What a database refuses, such as a changed
-            // password, is for operators to mend: no client can do anything about it but come again.
+            // newerVersion: a server of the newer version may serve the client's next attempt. refused: only an operator can mend
+            // it,
+            // such as a changed password, so the client can only try again later.
             self.init(.serviceUnavailable, error.message, retryAfter: .seconds(2))
         case .full: self.init(.serviceUnavailable, error.message, retryAfter: .seconds(60))
         case .commitUnknown: self.init(.networkFailure, error.message, retryAfter: .seconds(1))

@@ -1,7 +1,8 @@
-/// Finds out while a server runs whether a newer version has taken a step after which servers of this version may not go on.
+/// Tells a running server when a newer version has migrated the database in a way that this version can't work with.
 ///
-/// It costs no round trip. Each request looks its session up, and that statement reads the version as well. Each write of records reads it with
-/// its locks, for which such a step waits (``PostgresCloudTables/excludingWriters``).
+/// The check costs no round trip. The statement that looks up a request's session reads the version as well, and so does the
+/// statement
+/// that locks the owners of a write. Such a migration waits for these locks (``PostgresCloudTables/excludingWriters``).
 enum PostgresVersions {
     /// The tables of all components, as this version knows them.
     static let known = [
@@ -9,7 +10,7 @@ enum PostgresVersions {
         PostgresCredentialTables.migrations, PostgresSubscriptionStorage.migrations,
     ]
 
-    /// SQL of the name of a component that this version may not use any more; NULL where it may use all.
+    /// SQL that yields the name of a component that this version may not use any more; NULL if it may use all.
     static let newerComponent: String = {
         let versions = known.map { "WHEN '\($0.component)' THEN \($0.steps.count)" }.joined(separator: " ")
         return "(SELECT min(component) FROM tidemark_migrations WHERE oldest_user > CASE component \(versions) END)"
@@ -21,7 +22,7 @@ enum PostgresVersions {
 
     /// Makes the error of a server that may not go on.
     ///
-    /// - Parameter name: The database's, as messages have it.
+    /// - Parameter name: The database's name, for messages.
     static func refusal(_ component: String, of name: String) -> PostgresError {
         PostgresError(
             .newerVersion,

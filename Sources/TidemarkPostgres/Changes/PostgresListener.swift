@@ -3,11 +3,14 @@ package import TidemarkCloud
 import TidemarkCloudEngine
 import TidemarkModel
 
-/// Hears what other servers notify, and notifies them: by LISTEN and NOTIFY, on one connection of its own.
+/// Receives notifications from other servers, and sends them, by LISTEN and NOTIFY on a connection of its own.
 ///
-/// A notification may be lost, such as while the connection is broken. So whoever listens is also woken after each new connection, and at
-/// a slow pace: a lost notification costs time and nothing else. PgBouncer in the mode `transaction` can't pass notifications on, so the
-/// listener needs an address past it. Without one it only notifies: a notification is a transaction of its own, which passes.
+/// A notification may be lost, such as while the connection is broken. So all streams are also woken after each new connection,
+/// and
+/// at a slow pace. A lost notification costs time and nothing else.
+///
+/// PgBouncer in the mode `transaction` delivers no notifications, so LISTEN needs an address that goes past it. Without such an
+/// address the listener only sends: NOTIFY is a transaction of its own, which PgBouncer passes on.
 package final class PostgresListener: Sendable {
     private struct State {
         var streams: [String: [Int: AsyncStream<Void>.Continuation]] = [:]
@@ -29,16 +32,18 @@ package final class PostgresListener: Sendable {
 
     /// The channel of all topics.
     static let channel = "tidemark_changes"
-    /// A notification has less than 8,000 bytes. Topics that are equal up to here are woken together.
+    /// The most bytes of a topic, since PostgreSQL's limit for a payload is 8,000. Topics that are equal up to here are woken
+    /// together.
     private static let topicLimit = 1_000
 
     /// Makes a listener. Its thread begins with the first call of ``changes(of:)`` or ``post(_:)``.
     ///
     /// - Parameters:
-    ///   - pace: After so long without a notification, all that listen are woken.
-    ///   - listens: Whether it hears what other servers notify. With `false` the connection's session is left as it is, for an address of
-    ///     a pooler: it notifies the others, and streams are woken by this process and at the pace.
-    ///   - metrics: Has a figure of whether there is a connection.
+    ///   - pace: The time after which all streams are woken, with or without notifications.
+    ///   - listens: Whether to receive notifications. With `false`, for the address of a pooler, the listener changes no setting
+    ///     of the
+    ///     session. It notifies others, but only this process and the pace wake its streams.
+    ///   - metrics: Records whether there is a connection.
     package init(
         _ configuration: PostgresConfiguration, pace: Duration = .seconds(15), listens: Bool = true,
         metrics: PostgresMetrics? = nil
@@ -77,7 +82,8 @@ package final class PostgresListener: Sendable {
         return stream
     }
 
-    /// Wakes all that listen to a topic: those of this process at once, those of others by a notification. It returns at once.
+    /// Wakes all streams of a topic: those of this process at once, those of other processes by a notification. It does not
+    /// block.
     package func post(_ topic: String) {
         let topic = Self.cut(topic)
         let isOpen = state.withLock { state in
@@ -110,7 +116,9 @@ package final class PostgresListener: Sendable {
         topic.utf8.count <= topicLimit ? topic : String(decoding: topic.utf8.prefix(topicLimit), as: UTF8.self)
     }
 
-    /// - Parameter topics: `nil` for all.
+    /// Wakes the streams of some topics.
+    ///
+    /// - Parameter topics: The topics; `nil` for all.
     private func wake(_ topics: [String]?) {
         let woken = state.withLock { state in
             topics?.compactMap { state.streams[$0] }.flatMap(\.values) ?? state.streams.values.flatMap(\.values)
@@ -148,7 +156,7 @@ package final class PostgresListener: Sendable {
             } catch {
                 state.withLock { $0.isConnected = false }
                 metrics?.listens(false)
-                // Meanwhile whoever listens has to look.
+                // Without a connection nothing is received, so the readers of the streams have to look themselves.
                 wake(nil)
                 pipe.wait(backoff.fail()) { isClosed }
             }
@@ -164,13 +172,13 @@ package final class PostgresListener: Sendable {
 
     private func listen(_ connection: PostgresConnection, _ connected: () -> Void) throws(PostgresError) {
         if listens {
-            // A notification is not worth waiting for the disk: it needs no row.
+            // NOTIFY writes no row, so its commit need not wait for the disk.
             _ = try connection.run([PostgresCommand("SET synchronous_commit = off"), PostgresCommand("LISTEN \(Self.channel)")])
         }
         connected()
         state.withLock { $0.isConnected = true }
         metrics?.listens(listens)
-        // What was posted while nobody heard it.
+        // Notifications were lost while there was no connection.
         wake(nil)
         let clock = ContinuousClock()
         var next = clock.now + pace
@@ -185,7 +193,7 @@ package final class PostgresListener: Sendable {
             wake(nil)
             next = clock.now + pace
         }
-        // What was posted just before the end.
+        // Topics that were posted just before the end.
         try post(connection)
     }
 
@@ -211,7 +219,7 @@ package final class PostgresChangeSignal: ChangeSignal {
     private let listener: PostgresListener
     private let topic: String
     private let listeners = ChangeListeners()
-    /// Counts what other servers post, and wakes the listeners; from the first listener on.
+    /// Wakes the listeners after each change of the topic; runs from the first call of ``notifications()`` on.
     private let hearing = LockedValue<Task<Void, Never>?>(nil)
 
     package init(_ listener: PostgresListener, topic: String) { (self.listener, self.topic) = (listener, topic) }
@@ -221,7 +229,7 @@ package final class PostgresChangeSignal: ChangeSignal {
     package var heard: Int64 { listeners.heard }
 
     package func post() {
-        // While somebody listens the signal comes back by the listener.
+        // The listener wakes the streams of this process too.
         listener.post(topic)
     }
 
@@ -271,7 +279,7 @@ final class WakePipe: Sendable {
         while read(descriptor, &bytes, bytes.count) > 0 {}
     }
 
-    /// Waits for so long, or until something holds that comes with a wake.
+    /// Waits for a time limit, or until a condition holds. The condition is tested after each wake.
     func wait(_ limit: Duration, until holds: () -> Bool) {
         let clock = ContinuousClock()
         let end = clock.now + limit

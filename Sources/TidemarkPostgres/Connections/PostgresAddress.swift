@@ -1,10 +1,10 @@
 import CPostgres
 import Foundation
 
-/// Where a database is: a connection string of libpq, as `key=value` pairs or a URI, also with several hosts.
+/// The address of a database: a connection string of libpq, as `key=value` pairs or a URI. It may name several hosts.
 ///
-/// A password in it is refused, since arguments of a process can be read by others. libpq takes passwords from `PGPASSWORD`, from the
-/// file that `PGPASSFILE` names, and from a service file.
+/// A connection string with a password is refused, since other users can read the arguments of a process. libpq takes passwords
+/// from `PGPASSWORD`, from the file that `PGPASSFILE` names, and from a service file.
 package struct PostgresAddress: Sendable {
     /// The options that the string has, by libpq's names.
     let options: [String: String]
@@ -13,7 +13,8 @@ package struct PostgresAddress: Sendable {
 
     /// Reads a connection string.
     ///
-    /// - Throws: `PostgresError` `address` for a string that is none, or that contains a password. The message does not repeat it.
+    /// - Throws: `PostgresError` `address` for a text that is no connection string, or that contains a password. The message does
+    ///   not repeat the password.
     package init(_ text: String) throws(PostgresError) {
         if let scheme = Self.otherScheme(text) {
             throw PostgresError(
@@ -55,7 +56,7 @@ package struct PostgresAddress: Sendable {
     /// Options that are secret; the last three are those of newer versions of libpq.
     private static let secrets = ["password", "sslpassword", "scram_client_key", "scram_server_key", "oauth_client_secret"]
 
-    /// The scheme of a URI that is none of libpq's; `nil` for all else.
+    /// The scheme of a URI that libpq does not know; `nil` for any other text.
     private static func otherScheme(_ text: String) -> Substring? {
         guard let end = text.range(of: "://") else { return nil }
         let scheme = text[..<end.lowerBound]
@@ -88,7 +89,7 @@ enum PostgresText {
     /// Returns a text as a line of at most 300 characters, without a final period.
     static func line(_ text: UnsafePointer<CChar>?) -> String { text.map { line(of: String(cString: $0)) } ?? "" }
 
-    /// Returns a text as a line, as ``line(_:)``. Its lines are parted by semicolons, without those that libpq indents: these guess at
+    /// Returns a text as one line, with semicolons between its lines. Lines that libpq indents are left out, since they guess at
     /// causes, such as "Is the server running on that host and accepting TCP/IP connections?".
     static func line(of text: String) -> String {
         let all = text.split(whereSeparator: \.isNewline)

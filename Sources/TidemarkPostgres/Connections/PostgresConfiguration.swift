@@ -2,29 +2,32 @@
 package struct PostgresConfiguration: Sendable {
     /// Where the database is.
     package var address: PostgresAddress
-    /// What the server knows the connections by, where the address has no other name for them.
+    /// The `application_name` of the connections, unless the address sets one.
     package var applicationName = "tidemark"
-    /// For each host of the address: how long connecting may take, two seconds at the least, as libpq counts.
+    /// How long connecting to each host of the address may take. libpq counts whole seconds, and two at the least.
     package var connectTimeout = Duration.seconds(5)
-    /// How long a statement may run. The connection waits five seconds longer, and then gives it up.
+    /// How long a statement may run. The connection waits five seconds longer for the answer, and then counts as broken.
     package var statementTimeout = Duration.seconds(30)
     /// How long a statement may wait for a lock.
     package var lockTimeout = Duration.seconds(10)
-    /// Whether statements are prepared once for each connection. A pooler that gives each transaction another connection, such as
-    /// PgBouncer in the mode `transaction`, needs `false`; then nothing is kept for a session, and time limits are set in each transaction.
+    /// Whether each connection prepares a statement once and keeps it. A pooler that gives each transaction another connection,
+    /// such as
+    /// PgBouncer in the mode `transaction`, needs `false`. Then no setting outlives a transaction, and each transaction sets its
+    /// own time
+    /// limits.
     package var preparesStatements = true
-    /// Prepared statements that a connection keeps. The one that was used longest ago makes room.
+    /// How many prepared statements a connection keeps. After that a new statement replaces the least recently used.
     package var preparedStatements = 256
 
-    /// Connections at once.
+    /// How many connections may be open at once.
     package var connections = 16
     /// How long a transaction may wait for a connection.
     package var waitLimit = Duration.seconds(10)
-    /// A connection that nobody has used for so long is asked whether it still works before it is used.
+    /// A connection that was idle for longer is checked with a round trip before it is used.
     package var checkedAfter = Duration.seconds(30)
-    /// A connection that nobody has used for so long is closed.
+    /// A connection that was idle for longer is closed when another connection is given back.
     package var idleLifetime = Duration.seconds(300)
-    /// A connection is closed after so long, or up to a tenth earlier: so load spreads over hosts again after one was down.
+    /// A connection is closed at this age, or up to a tenth earlier. So the load spreads over all hosts again after one was down.
     package var lifetime = Duration.seconds(1800)
 
     /// How often a transaction runs at the most.
@@ -32,7 +35,7 @@ package struct PostgresConfiguration: Sendable {
     /// After so long a transaction doesn't begin again.
     package var patience = Duration.seconds(10)
 
-    /// Is called with the text of each statement that a connection prepares, or, without prepared statements, executes.
+    /// Receives the text of each statement that a connection prepares or, without prepared statements, executes.
     package var observesStatement: (@Sendable (String) -> Void)?
 
     package init(_ address: PostgresAddress) { self.address = address }

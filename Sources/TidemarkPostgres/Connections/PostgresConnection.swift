@@ -19,7 +19,7 @@ final class PostgresConnection {
 
     private var statements: PreparedStatements
 
-    /// Who uses the connection now, and whether that task was cancelled.
+    /// The current use of the connection, by one task.
     private struct Use {
         var number = 0
         var isCommitting = false
@@ -106,12 +106,17 @@ final class PostgresConnection {
         }
     }
 
-    /// The statement that sets the time limits, for the session or the transaction.
+    /// Returns the statement that sets time limits and the planner's settings, for the session or the transaction.
     ///
-    /// A transaction that sends nothing for as long as a statement may run has lost its client: it is ended, and its locks go. No table is
-    /// read as a whole, since each statement of a request has an index to go by, however few rows the server believes the owner to have; and
-    /// nothing is compiled, since no statement is long. A statement is planned once, for all parameters: planning takes longer than most
-    /// statements take, and no index fits some parameters better than others.
+    /// - `idle_in_transaction_session_timeout`: a transaction that sends nothing for as long as a statement may run has lost its
+    ///   client.
+    ///   The server ends it and frees its locks.
+    /// - `enable_seqscan` is off, since each statement of a request has an index, however few rows the planner expects of an
+    ///   owner.
+    /// - `jit` is off, since no statement runs long enough to be worth compiling.
+    /// - `plan_cache_mode` is `force_generic_plan`: planning takes longer than most statements run, and no index suits some
+    ///   parameters
+    ///   better than others.
     static func limits(
         _ configuration: PostgresConfiguration, statementTimeout: Duration? = nil, lockTimeout: Duration? = nil, isLocal: Bool
     ) -> PostgresCommand {
@@ -135,10 +140,10 @@ final class PostgresConnection {
         }
     }
 
-    /// Ends a use: who cancels it later cancels nothing.
+    /// Ends the use: a later ``cancel(_:)`` with its number does nothing.
     func endUse() { use.withLock { $0.number += 1 } }
 
-    /// From here on the use is not cancelled any more: its outcome has to be known.
+    /// Begins the commit of the use, which can't be cancelled from now on: its outcome has to be known.
     ///
     /// - Throws: `PostgresError` `cancelled` where it was cancelled before.
     func beginCommit() throws(PostgresError) {
@@ -149,8 +154,9 @@ final class PostgresConnection {
         if isCancelled { throw cancelled() }
     }
 
-    /// Ends what a use does, from any thread: the statement that runs, and the next one. The connection is closed after the use, since the
-    /// server may act on the cancellation late. A use that commits, or has ended, is not cancelled.
+    /// Cancels a use, from any thread: the statement that runs fails, and so does the next. The connection is closed after the
+    /// use,
+    /// since the server may act on the request late. A use that commits or has ended is not cancelled.
     func cancel(_ number: Int) {
         let isCancelled = use.withLock { use in
             guard use.number == number, !use.isCommitting, use.cancelled == nil else { return false }
@@ -161,7 +167,7 @@ final class PostgresConnection {
         if isCancelled { cancellation.request() }
     }
 
-    /// Asks the server again to end the statement of a cancelled use: a request that came before the statement has ended nothing.
+    /// Asks the server again to end the statement of a cancelled use. A request that came before the statement has ended nothing.
     private func askAgainToCancel(_ now: ContinuousClock.Instant) {
         let isDue = use.withLock { use in
             guard let asked = use.asked, now >= asked + Self.cancelPause else { return false }
@@ -177,10 +183,10 @@ final class PostgresConnection {
 
     var isCancelled: Bool { use.withLock { $0.cancelled != nil } }
 
-    /// Returns whether the server has ended the connection, without asking it. Only while nobody uses it.
+    /// Returns whether the connection is still open, without a round trip. Call it only while nobody uses the connection.
     func isAlive() -> Bool {
         var descriptor = pollfd(fd: PQsocket(raw), events: Int16(POLLIN), revents: 0)
-        // What lies there is the server's farewell, then the end, or a changed setting. More is no server's.
+        // On an idle connection there is at most the server's last message and the end of the stream, or a changed setting.
         for _ in 0..<10 where !isBroken {
             guard poll(&descriptor, 1, 0) > 0 else { return true }
             isBroken = PQconsumeInput(raw) == 0 || PQstatus(raw) != CONNECTION_OK
@@ -190,7 +196,7 @@ final class PostgresConnection {
         return false
     }
 
-    /// Asks the server for a sign of life: one round trip.
+    /// Checks the connection with one round trip.
     func ping() throws(PostgresError) { _ = try run([], within: Self.grace) }
 
     // Statements
@@ -211,14 +217,16 @@ final class PostgresConnection {
         return results
     }
 
-    /// Sends statements that only read, outside of a transaction, and returns the rows of each: one round trip.
+    /// Sends statements that only read, outside of a transaction, in one round trip. Returns the rows of each statement.
     func read(_ commands: [PostgresCommand]) throws(PostgresError) -> [PostgresRows] {
         guard !configuration.preparesStatements else { return try run(commands) }
-        // Nothing is kept for a session. All until the synchronisation is one transaction of the server's.
+        // No setting outlives a transaction here. The server runs all statements of the pipeline as one transaction, so the
+        // limits
+        // hold for all of them.
         return Array(try run([Self.limits(configuration, isLocal: true)] + commands).dropFirst())
     }
 
-    /// Sends a statement, and returns its rows one by one: also those that it has found before it failed.
+    /// Sends a statement, and returns its rows, also those that it had found before it failed.
     ///
     /// - Throws: `PostgresError` where the connection breaks.
     func stream(_ command: PostgresCommand) throws(PostgresError) -> (rows: [PostgresRow], failure: PostgresError?) {
@@ -271,7 +279,7 @@ final class PostgresConnection {
             guard PQresultStatus(end) == PGRES_PIPELINE_SYNC else { throw lost() }
         } catch {
             isBroken = true
-            // What the server had said before the connection broke counts.
+            // An error that the server sent before the connection broke says more than the break.
             throw failure ?? error
         }
         return failure
@@ -280,7 +288,7 @@ final class PostgresConnection {
     private enum Step {
         case prepare(PreparedStatements.Statement)
         case deallocate
-        /// With its text, and whether it was prepared before.
+        /// The statement's text, and whether it was prepared before.
         case statement(String, isPrepared: Bool)
     }
 
@@ -303,7 +311,7 @@ final class PostgresConnection {
         return steps
     }
 
-    /// The name under which a statement is prepared. What is new is prepared on the way.
+    /// Returns the name under which a statement is prepared. A statement that is new to the connection is prepared first.
     private func prepare(_ command: PostgresCommand, _ steps: inout [Step]) throws(PostgresError) -> String {
         let statement = PreparedStatements.Statement(command)
         let use = statements.use(statement)
@@ -318,7 +326,7 @@ final class PostgresConnection {
         return use.name
     }
 
-    /// The server has not prepared what it was to.
+    /// Forgets a statement that the server has failed to prepare.
     private func forget(_ step: Step) {
         if case .prepare(let statement) = step { statements.forget(statement) }
     }
@@ -342,7 +350,7 @@ final class PostgresConnection {
         if let cancelledAt, now > cancelledAt + Self.cancelLimit { throw cancelled() }
         askAgainToCancel(now)
         var descriptor = pollfd(fd: PQsocket(raw), events: Int16(unsent > 0 ? POLLIN | POLLOUT : POLLIN), revents: 0)
-        // At times it looks whether the task was cancelled meanwhile.
+        // The pause is short, so that a cancellation meanwhile is noticed.
         let pause = min(500, now.duration(to: deadline).milliseconds)
         guard poll(&descriptor, 1, Int32(pause)) > 0 else { return }
         guard PQconsumeInput(raw) == 1 else { throw lost() }
@@ -350,7 +358,7 @@ final class PostgresConnection {
 
     /// Waits for a notification, or for something to read from another descriptor.
     ///
-    /// - Returns: The payloads of the notifications that others have sent.
+    /// - Returns: The payloads of the notifications that other connections have sent.
     func notifications(besides descriptor: Int32, within limit: Duration) throws(PostgresError) -> [String] {
         var payloads = try received()
         guard payloads.isEmpty else { return payloads }
@@ -408,7 +416,7 @@ final class PostgresConnection {
             if state == "0A000" { code = sql.hasPrefix("BEGIN") ? .readOnly : isPrepared ? .staleStatement : code }
             if state == "26000", isPrepared { return pooled(state) }
         case .prepare(let statement):
-            // There is one of that name already.
+            // 42P05: a prepared statement of that name exists already.
             if state == "42P05" { return pooled(state) }
             text = statement.sql
         case .deallocate: break

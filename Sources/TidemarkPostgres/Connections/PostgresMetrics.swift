@@ -40,7 +40,7 @@ package final class PostgresMetrics: Sendable {
         case timer
     }
 
-    /// The metrics with what they are, for a factory that has to know them before they are made.
+    /// The metrics' names, kinds and help texts, for a factory that has to know them before the metrics are made.
     package static let families: [(label: String, kind: Kind, help: String)] = [
         ("tidemark_database_connections_in_use", .gauge, "Connections to the database that a request uses."),
         ("tidemark_database_connections_idle", .gauge, "Connections to the database that nobody uses."),
@@ -84,9 +84,9 @@ package final class PostgresMetrics: Sendable {
     func rerun() { reruns.increment() }
     func unknownCommit() { unknownCommits.increment() }
 
-    /// A write has the locks of its owners, or could not have them.
+    /// Records how long a write waited for the locks of its owners, whether it got them or not.
     func locked(after time: Duration) { lockTime.recordNanoseconds(Int64(time / .nanoseconds(1))) }
     func lockTimeout() { lockTimeouts.increment() }
-    /// The connection for notifications is there, or is not.
+    /// Records whether the connection for notifications is there.
     func listens(_ isConnected: Bool) { isListening.set(isConnected ? 1 : 0) }
 }

@@ -1,9 +1,11 @@
 import Dispatch
 import TidemarkModel
 
-/// Connections that transactions share, so many at the most.
+/// A pool of connections that transactions share, with a limit on their number.
 ///
-/// Who finds none waits in the order of coming. Each connection has a thread of its own while it is used, since transactions block.
+/// Transactions that find no free connection wait, and are served in the order in which they came. Each connection has a thread
+/// of its
+/// own while it is used, since transactions block.
 package final class PostgresPool: Sendable {
     let configuration: PostgresConfiguration
     let metrics: PostgresMetrics
@@ -11,7 +13,7 @@ package final class PostgresPool: Sendable {
     private let clock = ContinuousClock()
 
     private struct State {
-        /// The one that was used last is at the end.
+        /// The connections that nobody uses. The most recently used is the last.
         var idle: [PostgresLease] = []
         /// All connections, and those that are being opened.
         var count = 0
@@ -125,7 +127,7 @@ package final class PostgresPool: Sendable {
     private func wait(_ number: Int, _ continuation: CheckedContinuation<Result<Grant, PostgresError>, Never>) {
         let answer: Result<Grant, PostgresError>? = state.withLock { state in
             if state.isClosed { return .failure(Self.closed) }
-            // Since it was looked, one may have come back.
+            // A connection may have come back since `take()` looked.
             if state.waiters.isEmpty, let lease = state.idle.popLast() { return .success(.connection(lease)) }
             if state.waiters.isEmpty, state.count < configuration.connections {
                 state.count += 1
@@ -135,7 +137,7 @@ package final class PostgresPool: Sendable {
             return nil
         }
         if let answer { return continuation.resume(returning: answer) }
-        // It may have been cancelled before it waited.
+        // The task may have been cancelled before its waiter was added.
         if Task.isCancelled { end(number, PostgresError(.cancelled, "the task was cancelled while it waited for a connection")) }
         DispatchQueue.global().asyncAfter(deadline: .now() + .milliseconds(Int(configuration.waitLimit.milliseconds))) {
             [weak self] in self?.end(number, PostgresError(.poolExhausted, ""))
@@ -151,7 +153,7 @@ package final class PostgresPool: Sendable {
 
     // Giving back
 
-    /// Gives a connection back: to who waits longest, or to the pool. One that is broken, cancelled or old is closed.
+    /// Gives a connection to the task that waits longest, or back to the pool. A broken, cancelled or old connection is closed.
     func release(_ lease: PostgresLease) {
         lease.endUse()
         if lease.isBroken { metrics.lostConnection() }
@@ -171,7 +173,7 @@ package final class PostgresPool: Sendable {
             }
             if !state.waiters.isEmpty { return state.waiters.removeFirst() }
             state.idle.append(lease)
-            // The first of them was not used for the longest time.
+            // The first has been idle for the longest time.
             while let first = state.idle.first, first.lastUse < clock.now - configuration.idleLifetime {
                 old.append(state.idle.removeFirst())
             }
@@ -191,7 +193,7 @@ package final class PostgresPool: Sendable {
         }
     }
 
-    /// A connection has gone, or was not opened: who waits longest may open another.
+    /// Frees the place of a connection that was closed or could not be opened. The task that waits longest may open another.
     private func freeSlot() {
         let (waiter, closers): (Waiter?, [CheckedContinuation<Void, Never>]) = state.withLock { state in
             if !state.waiters.isEmpty { return (state.waiters.removeFirst(), []) }
@@ -223,7 +225,7 @@ package final class PostgresPool: Sendable {
 
 /// A connection of a pool, and the queue on whose thread it is used.
 ///
-/// `@unchecked`: whoever has leased it uses its connection on its queue alone; the pool touches it only while it is idle.
+/// `@unchecked`: a lease uses its connection only on its queue, and the pool touches it only while it is idle.
 final class PostgresLease: @unchecked Sendable {
     private let queue = DispatchQueue(label: "tidemark.postgres")
     private var connection: PostgresConnection?
@@ -251,7 +253,7 @@ final class PostgresLease: @unchecked Sendable {
         try result.get()
     }
 
-    /// Whether the connection still works. One that was not used for a while is asked.
+    /// Whether the connection still works. After a long idle time a round trip checks it.
     func works(_ checkedAfter: Duration) async -> Bool {
         guard let connection, connection.isAlive() else { return false }
         guard lastUse < clock.now - checkedAfter else { return true }
@@ -262,7 +264,9 @@ final class PostgresLease: @unchecked Sendable {
 
     func close() async { await onQueue { [self] in connection = nil } }
 
-    /// Runs something on the connection's thread. A cancelled task cancels it.
+    /// Runs `body` on the connection's queue.
+    ///
+    /// - Returns: Cancels this use, from any thread.
     func use(_ body: @escaping @Sendable (PostgresConnection) -> Void) -> @Sendable () -> Void {
         let number = connection?.beginUse() ?? 0
         queue.async { [self] in if let connection { body(connection) } }

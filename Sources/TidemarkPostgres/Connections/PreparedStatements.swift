@@ -1,5 +1,6 @@
-/// The statements that a connection has prepared, by their names on the server. Where there are as many as the connection may keep, the one
-/// that was not used for longest makes room.
+/// The statements that a connection has prepared, with their names on the server. At the limit, a new statement replaces the
+/// least
+/// recently used.
 struct PreparedStatements {
     /// A text whose parameters have other types is another statement.
     struct Statement: Hashable {
@@ -26,7 +27,7 @@ struct PreparedStatements {
 
     private let capacity: Int
     private var prepared: [Statement: Prepared] = [:]
-    /// No name is used twice.
+    /// The number of names given so far. No name is used twice.
     private var count = 0
     private var uses = 0
 
@@ -56,6 +57,6 @@ struct PreparedStatements {
         return Use(name: name, isNew: true, evicted: evicted)
     }
 
-    /// Notes that the server has not prepared a statement.
+    /// Forgets a statement that the server has failed to prepare.
     mutating func forget(_ statement: Statement) { prepared[statement] = nil }
 }

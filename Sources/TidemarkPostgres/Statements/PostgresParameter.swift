@@ -2,10 +2,11 @@ package import Foundation
 
 /// A value that a statement takes as a parameter, in PostgreSQL's binary form.
 ///
-/// `Int64`, `Double`, `Bool`, `String` and `Data` are, and so are their optionals and arrays. An array goes to `unnest`, so one statement
-/// writes many rows. A text can't contain U+0000: the server refuses it with SQLSTATE 22021.
+/// `Int64`, `Double`, `Bool`, `String` and `Data` conform, and so do their optionals and arrays. An array goes to `unnest`, so
+/// one
+/// statement writes many rows. A text can't contain U+0000: the server refuses it with SQLSTATE 22021.
 package protocol PostgresParameter: Sendable {
-    /// The number of PostgreSQL's type.
+    /// The OID of the type in PostgreSQL.
     static var typeNumber: UInt32 { get }
     /// Whether the value is NULL; then ``append(to:)`` is not called.
     var isNull: Bool { get }
@@ -15,7 +16,7 @@ package protocol PostgresParameter: Sendable {
 
 /// A value that an array may contain.
 package protocol PostgresElement: PostgresParameter {
-    /// The number of PostgreSQL's type of arrays of it.
+    /// The OID of PostgreSQL's array type for this type.
     static var arrayTypeNumber: UInt32 { get }
 }
 
@@ -23,7 +24,7 @@ extension PostgresParameter {
     package var isNull: Bool { false }
 }
 
-// The numbers are those of PostgreSQL's catalogue pg_type, which never change.
+// The OIDs are those of PostgreSQL's catalogue pg_type, which never change.
 
 extension Int64: PostgresElement {
     package static var typeNumber: UInt32 { 20 }
@@ -104,7 +105,7 @@ package struct PostgresCommand: Hashable, Sendable {
     /// Where each parameter begins in ``bytes``; -1 for NULL.
     let offsets: [Int]
     let lengths: [Int32]
-    /// One byte at the least, so that there is an address.
+    /// The values of all parameters, one after another. There is at least one byte, so that the buffer has an address.
     let bytes: [UInt8]
 
     package init(_ sql: String, _ parameters: [any PostgresParameter] = []) {

@@ -27,7 +27,7 @@ package struct PostgresRows: RandomAccessCollection, Sendable {
     /// How many rows the statement has written, or returned.
     package var affected: Int { PQcmdTuples(result.pointer).flatMap { Int(String(cString: $0)) } ?? 0 }
 
-    /// What the statement was, such as `COMMIT` or `INSERT 0 1`.
+    /// The command tag, such as `COMMIT` or `INSERT 0 1`.
     var tag: String { PQcmdStatus(result.pointer).map { String(cString: $0) } ?? "" }
 }
 
@@ -38,7 +38,7 @@ package struct PostgresRow: Sendable {
 
     /// Returns the value of a column.
     ///
-    /// - Parameter column: Its place, from 0 on.
+    /// - Parameter column: The column's index, from 0.
     /// - Throws: `PostgresError` `decoding` where the column has another type, or is NULL and the type is no optional.
     package func value<Value: PostgresDecodable>(_ column: Int, as type: Value.Type = Value.self) throws(PostgresError) -> Value {
         let (pointer, place) = (result.pointer, Int32(column))
@@ -65,8 +65,8 @@ package protocol PostgresDecodable: Sendable {
     ///
     /// - Parameters:
     ///   - bytes: `nil` for NULL.
-    ///   - type: The number of PostgreSQL's type.
-    /// - Returns: `nil` where it is no such value.
+    ///   - type: The OID of the column's type.
+    /// - Returns: The value; `nil` where the bytes are no value of this type.
     static func decode(_ bytes: UnsafeRawBufferPointer?, _ type: UInt32) -> Self?
 }
 
@@ -95,7 +95,7 @@ extension Bool: PostgresDecodable {
 }
 
 extension String: PostgresDecodable {
-    /// Of text, varchar and name.
+    /// Decodes `text`, `varchar` and `name`.
     package static func decode(_ bytes: UnsafeRawBufferPointer?, _ type: UInt32) -> String? {
         type == 25 || type == 1043 || type == 19 ? bytes.map { String(decoding: $0, as: UTF8.self) } : nil
     }
