@@ -3,27 +3,35 @@ import TidemarkModel
 
 /// User record names of accounts in a container.
 ///
-/// A name can't be led back to its account, so it is a row. The first request for a name in a container writes those of all accounts, in steps: a
-/// transaction over millions of rows would keep new accounts waiting. A new account gets its names in all containers with it. Adding an account
-/// and beginning with a container take the same lock: the first shares it, the second has it alone, for a moment.
+/// A user record name is a digest, so only a row leads from it to its account. The first request for a name in a container writes
+/// the
+/// names of all accounts, in steps: a transaction over millions of rows would keep new accounts waiting. A new account is stored
+/// together
+/// with its names in all containers.
+///
+/// Adding an account and registering a container take the same advisory lock: the former shares it, the latter has it alone, for
+/// a
+/// moment.
 extension PostgresAccountStorage {
     /// The number of the advisory lock: "tidename" in ASCII.
     static let namingLock: Int64 = 0x7469_6465_6e61_6d65
     /// Accounts that are named in one transaction.
     private static let namedAtOnce: Int64 = 2_000
 
-    /// A request waits so long before it looks again whether another one still writes names.
+    /// How long a request waits before it checks again whether another one still writes names.
     private static let pause = Duration.milliseconds(50)
 
     private enum Naming: Sendable {
         case complete, incomplete
-        /// Another request is at it, here or at another server.
+        /// Another request writes names, on this server or another.
         case busy
     }
 
-    /// Writes the user record names of a container, as far as they are missing.
+    /// Writes the missing user record names of a container.
     ///
-    /// - Throws: `CloudError` `serviceUnavailable`, with `retryAfter`, where it takes longer than ``namingPatience``. The next request goes on.
+    /// - Throws: `CloudError` `serviceUnavailable`, with `retryAfter`, where it takes longer than ``namingPatience``. The next
+    ///   request
+    ///   continues the work.
     func name(_ container: String) async throws(CloudError) {
         let found = try await database.rows(
             """
@@ -49,7 +57,7 @@ extension PostgresAccountStorage {
         }
     }
 
-    /// From here on each new account gets its name in the container.
+    /// Registers a container. From then on each new account gets its name in it.
     private func begin(_ container: String) async throws(CloudError) {
         try await database.write { transaction in
             try transaction.enqueue("SELECT pg_advisory_xact_lock($1)", Self.namingLock)

@@ -5,20 +5,21 @@ import TidemarkModel
 
 /// Stores the accounts of a cloud in PostgreSQL.
 ///
-/// Nothing of an account is remembered: every request asks, and requests that ask at once are one statement (``PostgresLookUp``). So an
-/// account that is closed here can't be used anywhere from the commit on.
+/// Accounts are not cached: every request reads them, and simultaneous requests share one statement (``PostgresLookUp``). So no
+/// server
+/// accepts a closed account from the commit on.
 package final class PostgresAccountStorage: AccountStorage {
     let database: PostgresDatabase
     private let byID: PostgresLookUp<Group, String, [String: StoredAccount]>
     /// Containers whose user record names are in the tables.
     private let named = LockedValue<Set<String>>([])
 
-    /// A request writes missing user record names for so long. Then its client is answered 503.
+    /// How long a request writes missing user record names. Then its client gets 503.
     let namingPatience: Duration
 
     /// Brings the tables to their newest version, and opens them.
     ///
-    /// - Throws: `CloudError` as `CloudError.init(postgres:)` makes of what the database says.
+    /// - Throws: `CloudError`, made by `CloudError.init(postgres:)`.
     package static func open(
         _ database: PostgresDatabase, namingPatience: Duration = .seconds(5)
     ) async throws(CloudError) -> PostgresAccountStorage {
@@ -30,7 +31,7 @@ package final class PostgresAccountStorage: AccountStorage {
         return PostgresAccountStorage(database, namingPatience)
     }
 
-    /// There is one group of accounts.
+    /// All accounts are one group of look-ups.
     private enum Group { case all }
 
     private init(_ database: PostgresDatabase, _ namingPatience: Duration) {
@@ -51,7 +52,7 @@ package final class PostgresAccountStorage: AccountStorage {
 
     package func add(_ account: StoredAccount) async throws(CloudError) -> StoredAccount {
         try await database.write { transaction in
-            // No container begins to be named meanwhile: see ``name(_:)``.
+            // No container is registered meanwhile: see ``name(_:)``.
             try transaction.enqueue("SELECT pg_advisory_xact_lock_shared($1)", Self.namingLock)
             let made = try transaction.query(
                 """
@@ -175,7 +176,7 @@ package final class PostgresAccountStorage: AccountStorage {
         return try CloudError.ofPostgres { try account(row) }
     }
 
-    /// - Parameter place: That of the column `id`.
+    /// - Parameter place: The index of the column `id`.
     private static func account(_ row: PostgresRow, from place: Int = 0) throws(PostgresError) -> StoredAccount {
         // A name that can't be read counts as missing: the account is of use without it.
         let name: String? = try row.value(place + 3)
@@ -210,7 +211,7 @@ extension PostgresAccountStorage {
             PostgresMigration(
                 1, "accounts", oldestUser: 1,
                 [
-                    // Compared and ordered by bytes, as everywhere else.
+                    // The collation "C" compares and orders by bytes, as everywhere else.
                     """
                     CREATE TABLE accounts (
                         id text COLLATE "C" PRIMARY KEY, email text COLLATE "C" NOT NULL CONSTRAINT accounts_email UNIQUE,
@@ -227,10 +228,10 @@ extension PostgresAccountStorage {
                     "CREATE INDEX account_names_by_account ON account_names (account)",
                 ]),
             PostgresMigration(
-                // Older servers take a container that has a row for one whose names are all there.
+                // Older servers believe that a container that has a row has all its names.
                 2, "names of accounts in steps", oldestUser: 2,
                 [
-                    // A container whose names are being written: those of the accounts up to an identifier are there.
+                    // The containers whose names are being written. `named_to` is the last account that has its name.
                     """
                     CREATE TABLE account_namings (
                         container text COLLATE "C" PRIMARY KEY REFERENCES account_containers (name),

@@ -2,11 +2,12 @@ import Foundation
 import TidemarkCloudEngine
 import TidemarkModel
 
-/// What every request may ask for, in memory, with the number of its state; and sessions, which are always looked up.
+/// Caches the credentials that every request may need, with their revision. Sessions are not cached but looked up.
 ///
-/// Requests that ask at once share one statement. It returns the sessions with their accounts, which the requests need next, and the number of
-/// the state: where that is another one, what is in memory is read again before the requests go on. It also says whether servers of this version
-/// may go on at all (``PostgresVersions``).
+/// Simultaneous requests share one statement. It returns their sessions with the accounts, which the requests need next, and the
+/// revision in the database. If that is not the cached revision, the credentials are read again before the requests go on. The
+/// statement
+/// also tells whether this version may still use the database (``PostgresVersions``).
 final class PostgresCredentialCache: Sendable {
     private struct State: Sendable {
         let revision: Int64
@@ -28,7 +29,7 @@ final class PostgresCredentialCache: Sendable {
         let sessions: [[UInt8]: StoredSession]
     }
 
-    /// There is one group of sessions.
+    /// All sessions are one group of look-ups.
     private enum Group { case all }
 
     private let memory: Memory
@@ -37,7 +38,8 @@ final class PostgresCredentialCache: Sendable {
 
     init(_ database: PostgresDatabase) async throws(PostgresError) {
         let memory = Memory(try await Self.load(database))
-        // One at a time, and each begins after whoever waits for it has seen another state: nothing newer is replaced by what is older.
+        // Reads run one at a time, and each begins after its callers have seen another revision. So no read replaces a newer
+        // state.
         reading = PostgresSharedTask { () throws(PostgresError) in memory.replace(by: try await Self.load(database)) }
         self.memory = memory
         let name = database.configuration.address.name
@@ -64,16 +66,16 @@ final class PostgresCredentialCache: Sendable {
         return found.sessions
     }
 
-    /// What is in memory.
+    /// The cached credentials.
     var current: StoredCredentials { memory.current.credentials }
 
-    /// Sees to it that what is in memory is as new as this call.
+    /// Brings the cache up to date with what was committed before this call.
     func refresh() async throws(PostgresError) { _ = try await found(for: []) }
 
-    /// Looks a session up; what is in memory is as new as this call then, too.
+    /// Looks a session up, and brings the cache up to date as ``refresh()`` does.
     func session(_ id: [UInt8]) async throws(PostgresError) -> StoredSession? { try await found(for: [id])[id] }
 
-    /// The number of the state, and each session that there is, with its account: one row at the least.
+    /// Selects the revision, and each session that exists with its account. There is one row at the least.
     private static let sessions = """
         SELECT c.revision, s.id, s.account, s.container, s.environment, s.kind, s.began, s.kept, s.device, s.used, s.address,
             s.system, a.id, a.email, a.phone, a.name, a.quota, a.status, a.discoverable, \(PostgresVersions.newerComponent)

@@ -45,7 +45,7 @@ extension PostgresCredentialStorage {
         guard key.isStorable, account.isStorable else { return .notFound }
         return try await database.write { transaction in
             let rows = try transaction.run([
-                // Whoever takes the password away waits, and so does who disconnects another one of the account.
+                // Transactions that remove the password, or that disconnect another identity of the account, wait for this one.
                 PostgresCommand("SELECT FROM passwords WHERE account = $1 AND digest <> '' FOR SHARE", [account]),
                 PostgresCommand(
                     "SELECT \(Self.identityColumns) FROM identities WHERE account = $1 ORDER BY issuer, subject FOR UPDATE",
@@ -92,7 +92,7 @@ extension PostgresCredentialStorage {
         }
     }
 
-    /// Reads whose an identity is. Whoever disconnects it waits for the transaction.
+    /// Reads the account of an identity. A transaction that disconnects the identity waits for this one.
     private static func holding(_ key: IdentityKey) -> PostgresCommand {
         PostgresCommand("SELECT account FROM identities WHERE issuer = $1 AND subject = $2 FOR SHARE", parameters(key))
     }

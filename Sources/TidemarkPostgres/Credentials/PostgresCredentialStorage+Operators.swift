@@ -31,14 +31,15 @@ extension PostgresCredentialStorage {
     package func removeOperator(_ account: String) async throws -> Bool {
         guard account.isStorable else { return false }
         return try await database.write { transaction in
-            // The operator's row first: a sign-in holds it until its session is there, which the next statement then sees.
+            // The operator's row goes first. A sign-in locks it until its session is committed, so the next statement sees that
+            // session.
             let removed = try transaction.query("DELETE FROM operators WHERE account = $1", account).affected > 0
             try transaction.enqueue("DELETE FROM console_sessions WHERE account = $1 AND kind = 'console'", account)
             return removed
         }
     }
 
-    /// With the attempts to sign in, which all servers count together.
+    /// Codes are counted like attempts to sign in, by all servers together.
     package func countCode(_ rate: SignInRate) async throws -> Double? {
         try await PostgresSignInRates(database).wait(for: [rate], at: 0) ?? 0
     }
@@ -61,7 +62,7 @@ extension PostgresCredentialStorage {
         }
     }
 
-    /// Adds a session of pages in a transaction that has looked at all that has to be so.
+    /// Adds a session of web pages. The transaction has checked all conditions before.
     static func insert(
         _ session: StoredConsoleSession, auditing event: StoredAuditEvent, _ transaction: PostgresTransaction
     ) throws {

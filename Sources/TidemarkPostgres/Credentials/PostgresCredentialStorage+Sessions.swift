@@ -12,7 +12,7 @@ extension PostgresCredentialStorage {
         return try rows.first.flatMap { try Self.password($0) }
     }
 
-    /// What is kept of a password; `nil` for one that was removed, of which the row stays.
+    /// Reads a stored password; `nil` for one that was removed, whose row stays.
     static func password(_ row: PostgresRow) throws -> StoredPassword? {
         let digest = [UInt8](try row.value(4, as: Data.self))
         guard !digest.isEmpty else { return nil }
@@ -46,7 +46,8 @@ extension PostgresCredentialStorage {
             case let version?: "UPDATE passwords SET \(change) WHERE account = $1 AND changed = \(version)"
             }
         return try await database.write { transaction in
-            // The password's row first: a sign-in holds it until its session is there, which the next statement then sees.
+            // The password's row goes first. A sign-in locks it until its session is committed, so the next statement sees that
+            // session.
             let affected = try transaction.query(
                 statement, account, row.logN, row.r, row.p, Data(row.salt), Data(row.digest), time
             ).affected
@@ -80,7 +81,7 @@ extension PostgresCredentialStorage {
         return try await database.write { transaction in
             let rows = try transaction.run([
                 PostgresCommand("SELECT FROM served_containers WHERE name = $1", [session.container]),
-                // Whoever sets another password waits for the session, and ends it.
+                // A transaction that sets another password waits for this one, and then ends the session.
                 PostgresCommand(
                     "SELECT log_n, r, p, salt, digest FROM passwords WHERE account = $1 AND $2 FOR SHARE",
                     [session.account, password != nil]),
@@ -95,7 +96,7 @@ extension PostgresCredentialStorage {
         }
     }
 
-    /// Adds a session in a transaction that has looked at all that has to be so.
+    /// Adds a session. The transaction has checked all conditions before.
     static func insert(_ session: StoredSession, auditing event: StoredAuditEvent?, _ transaction: PostgresTransaction) throws {
         if let event { try record(event, at: session.began, transaction) }
         try transaction.enqueue(
@@ -117,7 +118,7 @@ extension PostgresCredentialStorage {
     }
 
     package func note(_ uses: [SessionUse]) async throws {
-        // In one order, so that two servers don't wait for each other.
+        // Servers lock the rows in one order, so that they don't wait for each other.
         let uses = uses.sorted { $0.session.lexicographicallyPrecedes($1.session) }
         try await database.write { transaction in
             for use in uses where use.address.isStorable {
@@ -170,7 +171,7 @@ extension PostgresCredentialStorage {
         guard account.isStorable else { return }
         try await change { transaction in
             try Self.lockSyncFailures(transaction)
-            // What a sign-in holds comes before its session.
+            // Rows that a sign-in locks are deleted before its session.
             for table in [
                 "operators", "passwords", "identities", "sessions", "known_addresses", "console_sessions", "second_factors",
             ] {
@@ -200,7 +201,7 @@ extension PostgresCredentialStorage {
             """, account, address, now - CredentialLimits.knownAge, now)[0].value(0)
     }
 
-    /// Keeps an address as one from which somebody was signed in to an account. The oldest beyond the limit go.
+    /// Records an address from which an account was signed in to. Beyond the limit, the addresses used longest ago are removed.
     ///
     /// - Parameters:
     ///   - account: The account in SQL, made of the parameter `$1`.
@@ -245,7 +246,7 @@ extension PostgresCredentialStorage {
         }
     }
 
-    /// Adds an entry in a transaction, and removes those whose time is over; of these it looks at the oldest, and at no others.
+    /// Adds an entry, and removes some of those whose time is over. Only the oldest entries are checked.
     static func record(_ event: StoredAuditEvent, at now: Int64, _ transaction: PostgresTransaction) throws {
         try transaction.enqueue(
             """

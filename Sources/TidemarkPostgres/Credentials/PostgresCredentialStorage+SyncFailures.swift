@@ -1,7 +1,7 @@
 package import TidemarkCloudEngine
 import TidemarkModel
 
-/// What devices were refused.
+/// Failures of devices to sync.
 extension PostgresCredentialStorage {
     package func record(_ failures: [SyncFailure], at now: Int64) async throws {
         let added = Self.addition(of: failures)
@@ -21,13 +21,15 @@ extension PostgresCredentialStorage {
     /// The number of the advisory lock: "tidefail" in ASCII.
     package static let syncFailureLock: Int64 = 0x7469_6465_6661_696c
 
-    /// Lets servers write one after the other. Each adds rows and removes those of others, in no common order: they would wait for each other.
+    /// Makes servers write one after the other. Each adds rows and removes those of others, in no common order, which would end
+    /// in
+    /// deadlocks.
     static func lockSyncFailures(_ transaction: PostgresTransaction) throws {
         try transaction.enqueue("SELECT pg_advisory_xact_lock($1)", syncFailureLock)
     }
 
     private static func addition(of failures: [SyncFailure]) -> PostgresCommand {
-        // Servers that write the same rows take them in one order.
+        // Servers that write the same rows lock them in one order.
         let rows = failures.map { ($0.id, $0) }.sorted { $0.0 < $1.0 }
         func texts(_ column: (SyncFailure) -> String) -> [String] { rows.map { column($0.1) } }
         func numbers(_ column: (SyncFailure) -> Int64) -> [Int64] { rows.map { column($0.1) } }
@@ -77,7 +79,7 @@ extension PostgresCredentialStorage {
         return Set(try rows.map { try $0.value(0, as: String.self) })
     }
 
-    /// Whether the database can have what a filter names.
+    /// Whether columns of the type `text` can hold the values of a filter.
     private static func isStorable(_ filter: SyncFailureFilter) -> Bool {
         [filter.account, filter.container, filter.code].allSatisfy { $0?.isStorable ?? true }
     }

@@ -3,36 +3,40 @@ package import TidemarkCloud
 package import TidemarkCloudEngine
 import TidemarkModel
 
-/// Stores who may come in to a served cloud in PostgreSQL, for any number of servers.
+/// Stores the credentials of a served cloud in PostgreSQL, for any number of servers.
 ///
-/// Nothing is lost that a server has let in or turned away: sessions are looked up for each request, and what a server remembers it compares
-/// with the database for each request (``PostgresCredentialCache``). Notifications only spare the first request after a change a second way
-/// to the database.
+/// A change holds for all servers from the commit on. Each request looks its session up, and compares the revision of what the
+/// server
+/// has cached with the database's (``PostgresCredentialCache``). Notifications only spare the first request after a change a
+/// second
+/// round trip.
 package final class PostgresCredentialStorage: CredentialStorage {
     let database: PostgresDatabase
     private let cache: PostgresCredentialCache
     private let listener: PostgresListener?
-    /// Reads again what others have changed.
+    /// Refreshes the cache after changes by other servers.
     private let listening: Task<Void, Never>?
 
-    /// What servers notify each other of changes by.
+    /// The topic by which servers notify each other of changes.
     private static let topic = "tidemark.credentials"
-    /// A count would come back where a database is put back and as much is changed as was lost.
+    /// SQL of a random revision. A counter could return to a cached number, when a database is restored from a backup and then
+    /// changed as
+    /// often as it was since the backup.
     package static let revision = "floor(random() * 9007199254740991)::int8"
     private static let newRevision = "UPDATE credential_state SET revision = \(revision)"
 
     /// Brings the tables to their newest version, and opens them.
     ///
     /// - Parameters:
-    ///   - listener: Hears of the changes of other servers.
+    ///   - listener: Receives the notifications of other servers.
     ///   - random: Makes the secret of a new database.
-    /// - Throws: `CloudError` as `CloudError.init(postgres:)` makes of what the database says.
+    /// - Throws: `CloudError`, made by `CloudError.init(postgres:)`.
     package static func open(
         _ database: PostgresDatabase, listener: PostgresListener? = nil, random: (Int) -> [UInt8] = systemRandom
     ) async throws(CloudError) -> PostgresCredentialStorage {
         let secret = Data(random(32))
         do {
-            // Sessions are looked up with their accounts.
+            // Sessions are looked up together with their accounts, so the tables of accounts have to be there.
             try await PostgresAccountStorage.migrations.run(on: database)
             try await PostgresCredentialTables.migrations.run(on: database)
             let rows = try await database.query("SELECT FROM credential_state")
@@ -61,7 +65,7 @@ package final class PostgresCredentialStorage: CredentialStorage {
                 do {
                     try await cache.refresh()
                 } catch {
-                    // Each request looks for itself.
+                    // Each request refreshes the cache itself.
                 }
             }
         }
@@ -101,7 +105,7 @@ package final class PostgresCredentialStorage: CredentialStorage {
         _ mark: [UInt8], of key: String, signed second: Int64, at now: Int64, tolerance: Int64
     ) async throws -> SignedRequestAdmission {
         try await database.write { transaction in
-            // Older than any server lets in, also where the clocks of two differ.
+            // Requests this old are not admitted by any server, even if the clocks of two differ.
             try transaction.enqueue(
                 """
                 DELETE FROM signed_requests WHERE (second, key, mark) IN (
@@ -117,7 +121,7 @@ package final class PostgresCredentialStorage: CredentialStorage {
 
     // Containers, tokens, keys, and the secret
 
-    /// Changes what servers remember, and notifies them when it is durable.
+    /// Changes credentials that servers cache, and notifies the servers after the commit.
     ///
     /// - Parameter body: Returns whether something has changed.
     func change<Answer: Sendable>(
@@ -133,7 +137,7 @@ package final class PostgresCredentialStorage: CredentialStorage {
         do {
             try await refresh()
         } catch {
-            // It is done; the next request looks again.
+            // The change is committed. The next request refreshes the cache.
         }
         return answer
     }
@@ -193,7 +197,7 @@ package final class PostgresCredentialStorage: CredentialStorage {
     }
 
     static func hasContainer(_ name: String, _ transaction: PostgresTransaction) throws -> Bool {
-        // It stays until the transaction ends.
+        // The lock keeps the container's row until the transaction ends.
         try !transaction.query("SELECT FROM served_containers WHERE name = $1 FOR KEY SHARE", name).isEmpty
     }
 

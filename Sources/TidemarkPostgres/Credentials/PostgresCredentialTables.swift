@@ -4,14 +4,14 @@ import TidemarkModel
 
 /// The tables of credentials.
 ///
-/// Texts that persons type, such as names, are `bytea`: a `text` can't have U+0000.
+/// Texts that people type, such as names, are `bytea`, since a `text` can't contain U+0000.
 enum PostgresCredentialTables {
     static let migrations = PostgresMigrations(
         [
             PostgresMigration(
                 1, "credentials", oldestUser: 1,
                 [
-                    // One row. The revision is another one after each change of the secret, containers, tokens and keys.
+                    // One row. Each change of the secret, containers, tokens or keys gives it another revision.
                     """
                     CREATE TABLE credential_state (
                         is_only bool PRIMARY KEY CHECK (is_only), revision int8 NOT NULL, secret bytea NOT NULL, previous bytea,
@@ -64,12 +64,12 @@ enum PostgresCredentialTables {
                     CREATE TRIGGER audit_log_is_kept BEFORE UPDATE OR DELETE ON audit_log
                         FOR EACH ROW EXECUTE FUNCTION tidemark_keep_audit_log()
                     """,
-                    // By what signed requests are known again, for as long as their dates count.
+                    // Marks by which repeated requests are recognised, for as long as the date of a request is accepted.
                     """
                     CREATE TABLE signed_requests (
                         second int8, key text COLLATE "C", mark bytea, PRIMARY KEY (second, key, mark))
                     """,
-                    // By a digest of what is counted. A row whose time is over says as much as none.
+                    // The name is a digest of what is counted. After `full_at` a row says no more than a missing row.
                     """
                     CREATE TABLE sign_in_rates (
                         name bytea PRIMARY KEY, remaining float8 NOT NULL, was_admitted bool NOT NULL, at float8 NOT NULL,
@@ -178,7 +178,7 @@ enum PostgresCredentialTables {
 
     static let sessionColumns = "id, account, container, environment, kind, began, kept, device, used, address, system"
 
-    /// - Parameter place: That of the column `id`.
+    /// - Parameter place: The index of the column `id`.
     static func session(_ row: PostgresRow, from place: Int = 0) throws(PostgresError) -> StoredSession {
         StoredSession(
             id: [UInt8](try row.value(place, as: Data.self)), account: try row.value(place + 1),

@@ -4,7 +4,7 @@ package import TidemarkCloudEngine
 
 /// Counts attempts to sign in for all servers of a database, by the clock of the database.
 ///
-/// A count is not worth waiting for the disk: after a crash of the database some attempts of its last moment may come again.
+/// A count is not worth waiting for the disk: after a crash of the database, some attempts just before it are not counted.
 package struct PostgresSignInRates: SignInRateStorage {
     private let database: PostgresDatabase
 
@@ -25,7 +25,7 @@ package struct PostgresSignInRates: SignInRateStorage {
         }
     }
 
-    /// Forgets what has come under a name.
+    /// Forgets the attempts under a name.
     package func forget(_ name: SignInRate) async throws(CloudError) {
         try await database.write { transaction in
             try transaction.enqueue("SET LOCAL synchronous_commit = off")
@@ -33,13 +33,14 @@ package struct PostgresSignInRates: SignInRateStorage {
         }
     }
 
-    /// A digest: what somebody has typed is not kept, since it may be a password.
+    /// A digest of the name. The name itself is not stored, since it may be a password that somebody typed in the wrong place.
     private static func key(of name: SignInRate) -> Data {
         Data(AssetDigest.asset(of: Data("\(name.kind)\0\(name.name)".utf8)).digest.prefix(32).utf8)
     }
 
-    /// Takes one from what is left of a name, which grows again with time, where there is one. Returns what is left, and whether one was
-    /// taken.
+    /// Takes one attempt from those left for a name, if there is one. Attempts become available again with time. Returns the
+    /// attempts left,
+    /// and whether one was taken.
     private static let statement = """
         INSERT INTO sign_in_rates AS rate (name, remaining, was_admitted, at, full_at)
         SELECT $1, $3 - 1, true, now, now + 1 / $2 FROM (SELECT extract(epoch FROM clock_timestamp())::float8 AS now) AS clock
@@ -50,10 +51,10 @@ package struct PostgresSignInRates: SignInRateStorage {
             full_at = greatest(rate.at, excluded.at) + ($3 + 1 - \(left)) / $2
         RETURNING remaining, was_admitted
         """
-    /// What is left of a name now.
+    /// The attempts that are left for a name now.
     private static let left = "least($3, rate.remaining + greatest(excluded.at - rate.at, 0) * $2)"
 
-    /// Removes some names that have rested until they say nothing any more.
+    /// Removes some names whose attempts are all available again.
     private static let removal = """
         DELETE FROM sign_in_rates WHERE name IN (
             SELECT name FROM sign_in_rates WHERE full_at < extract(epoch FROM clock_timestamp())

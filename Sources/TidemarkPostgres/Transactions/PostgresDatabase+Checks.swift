@@ -9,7 +9,7 @@ extension PostgresDatabase {
     /// - Throws: `PostgresError`; `readOnly` for a standby, and where `default_transaction_read_only` is on.
     package func check() async throws(PostgresError) { try checkTakesWrites(try await query(Self.isReadOnly)) }
 
-    /// Checks that no newer version has taken a step after which servers of this one may not go on.
+    /// Checks that this version may still use the database, whatever a newer version has migrated.
     ///
     /// - Throws: `PostgresError` `newerVersion`, or what the statement throws.
     package func checkVersion() async throws(PostgresError) { try checkVersion(try await query(Self.newerComponent)) }
@@ -17,17 +17,17 @@ extension PostgresDatabase {
     /// Checks what a server needs to serve requests: an answer, that writes are taken, and that no newer version has migrated the tables. It
     /// takes one round trip.
     ///
-    /// - Parameter limit: When the caller has its answer at the latest. What has begun by then ends by its own limits.
+    /// - Parameter limit: The longest that the caller waits. Statements that still run then end by their own limits.
     /// - Throws: `PostgresError`; `unreachable` after the limit, `readOnly`, `newerVersion`.
     package func checkService(within limit: Duration = .seconds(5)) async throws(PostgresError) {
         let result: Result<Void, PostgresError> = await withCheckedContinuation { continuation in
             let reply = FirstReply(continuation)
             let timer = Task { [name = configuration.address.name] in
-                // The database has answered where that throws.
+                // The sleep throws if the timer was cancelled: the database has answered.
                 guard (try? await ContinuousClock().sleep(for: limit)) != nil else { return }
                 reply.send(.failure(PostgresError(.unreachable, "the \(name) has not answered for \(limit)")))
             }
-            // It is not cancelled: to cancel a statement takes another connection to the same server.
+            // This task is not cancelled: to cancel a statement takes another connection to the same server.
             Task {
                 do throws(PostgresError) {
                     let rows = try await run([Self.isReadOnly, Self.newerComponent], within: limit)

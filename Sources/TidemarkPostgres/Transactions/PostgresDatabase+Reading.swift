@@ -2,7 +2,8 @@ import TidemarkCloud
 import TidemarkModel
 
 extension PostgresDatabase {
-    /// Calls a body that runs one reading statement, again where that may succeed then, as a transaction would.
+    /// Calls a body that runs one reading statement. After an error that may pass it calls the body again, as a transaction runs
+    /// again.
     func reading<Answer: Sendable>(_ body: () async throws(PostgresError) -> Answer) async throws(PostgresError) -> Answer {
         var backoff = Backoff(first: .milliseconds(20), longest: .seconds(1))
         let clock = ContinuousClock()
@@ -24,7 +25,7 @@ extension PostgresDatabase {
         }
     }
 
-    /// As ``transaction(_:_:)``, with the error of a cloud.
+    /// Runs a transaction, as ``transaction(_:_:)`` does, and throws its errors as `CloudError`.
     func write<Answer: Sendable>(
         _ options: PostgresTransactionOptions = .writing,
         _ body: @escaping @Sendable (PostgresTransaction) throws -> Answer
@@ -36,7 +37,7 @@ extension PostgresDatabase {
         }
     }
 
-    /// Runs one statement that only reads, with the error of a cloud.
+    /// Runs one statement that only reads, and throws errors as `CloudError`.
     func rows(_ sql: String, _ parameters: any PostgresParameter...) async throws(CloudError) -> PostgresRows {
         let command = PostgresCommand(sql, parameters)
         do throws(PostgresError) {
@@ -48,7 +49,7 @@ extension PostgresDatabase {
 }
 
 extension CloudError {
-    /// Calls a body, and makes an error of a cloud of what it throws.
+    /// Calls a body, and throws its errors as `CloudError`.
     static func ofPostgres<Result>(_ body: () throws -> Result) throws(CloudError) -> Result {
         do {
             return try body()
@@ -59,6 +60,6 @@ extension CloudError {
 }
 
 extension String {
-    /// Whether a column of the type `text` can have it.
+    /// Whether a column of the type `text` can hold the string: it has no U+0000.
     var isStorable: Bool { !utf8.contains(0) }
 }

@@ -9,7 +9,7 @@ package final class PostgresDatabase: Sendable {
     let metrics: PostgresMetrics
     private let clock = ContinuousClock()
     private static let diskFull = "53100"
-    /// When a transaction that writes failed last because a disk was full; none since one was committed.
+    /// When a writing transaction last failed because a disk was full; `nil` after a later commit.
     private let fullAt = LockedValue<ContinuousClock.Instant?>(nil)
 
     /// Makes a database. It connects with its first transaction.
@@ -19,7 +19,7 @@ package final class PostgresDatabase: Sendable {
         batcher = PostgresQueryBatcher(pool)
     }
 
-    /// Runs a body that only reads, in one transaction that is read-only.
+    /// Runs a body that only reads, in one read-only transaction.
     ///
     /// - Throws: What the body throws, or `PostgresError`.
     package func read<Answer: Sendable>(
@@ -30,12 +30,15 @@ package final class PostgresDatabase: Sendable {
 
     /// Runs a body in a transaction, and commits. When this returns, the writes are durable.
     ///
-    /// After a serialisation failure, a deadlock, or a connection that broke before COMMIT was sent, the transaction runs again from its
-    /// beginning, ``PostgresConfiguration/attempts`` times at the most, and begins no later than ``PostgresConfiguration/patience`` after
-    /// the first. So a body is a function of its rows and has no other effect.
+    /// After a serialisation failure, a deadlock, or a connection that broke before COMMIT was sent, the transaction runs again
+    /// from its
+    /// beginning: ``PostgresConfiguration/attempts`` times at the most, and no later than ``PostgresConfiguration/patience``
+    /// after the
+    /// first time. So a body may run several times, and must have no effect but its statements.
     ///
-    /// - Throws: What the body throws, and nothing is written; `PostgresError`. With `commitUnknown` the caller has to find out, by a row
-    ///   that the transaction writes under a unique key, such as the client token of a request.
+    /// - Throws: What the body throws, and then nothing is written; `PostgresError`. After `commitUnknown` the caller finds the
+    ///   outcome
+    ///   by a row that the transaction writes under a unique key, such as the client token of a request.
     package func transaction<Answer: Sendable>(
         _ options: PostgresTransactionOptions = .writing,
         _ body: @escaping @Sendable (PostgresTransaction) throws -> Answer
@@ -110,7 +113,7 @@ package final class PostgresDatabase: Sendable {
                 let answer = try body(transaction)
                 if let failure = transaction.failure { throw failure }
                 if options.isReadOnly {
-                    // The caller does not wait for the end of what has only read.
+                    // The caller of a transaction that only reads does not wait for its end.
                     reply(.done(answer))
                     return nil
                 }
@@ -122,7 +125,7 @@ package final class PostgresDatabase: Sendable {
                 if failure?.code == .commitUnknown { metrics.unknownCommit() }
                 if failure?.code == .lockTimeout { metrics.lockTimeout() }
                 if failure?.state == Self.diskFull, !options.isReadOnly { self.fullAt.withLock { $0 = self.clock.now } }
-                // An error that the body has made of the failure is what the caller knows.
+                // The caller gets the error that the body has made of the failure.
                 let isOwnFault = options.isReadOnly && failure?.code == .readOnly
                 return .failed(error, mayRunAgain: !isOwnFault && failure?.mayRunAgain ?? false)
             }

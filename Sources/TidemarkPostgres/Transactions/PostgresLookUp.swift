@@ -1,9 +1,10 @@
 import TidemarkModel
 
-/// Looks up rows for many callers: what is asked for until a statement is sent goes with it.
+/// Looks up rows for many callers with one statement: keys that are asked for before the statement is sent go with it.
 ///
-/// A caller's reply comes from a statement that began after the call. So it has everything that was committed before the call, by whatever
-/// server. Nothing is kept, so nothing has to be taken back.
+/// A caller's reply comes from a statement that began after the call. So the reply has everything that was committed before the
+/// call,
+/// by any server. Nothing is cached, so nothing has to be invalidated.
 final class PostgresLookUp<Group: Hashable & Sendable, Key: Hashable & Sendable, Found: Sendable>: Sendable {
     /// What one statement looks up.
     ///
@@ -16,14 +17,14 @@ final class PostgresLookUp<Group: Hashable & Sendable, Key: Hashable & Sendable,
     private let database: PostgresDatabase
     private let command: @Sendable (Group, [Key]) -> PostgresCommand
     private let found: @Sendable (PostgresRows) throws(PostgresError) -> Found
-    /// What is not sent yet.
+    /// The batches that are not sent yet.
     private let open = LockedValue<[Group: Batch]>([:])
     private let keysMost: Int
 
     /// - Parameters:
     ///   - keysMost: Keys that one statement looks up at the most.
     ///   - command: Makes the statement for keys of a group.
-    ///   - found: Returns what the rows say; all callers get it.
+    ///   - found: Makes the result from the rows. All callers of the statement get it.
     init(
         _ database: PostgresDatabase, keysMost: Int = 500, command: @escaping @Sendable (Group, [Key]) -> PostgresCommand,
         found: @escaping @Sendable (PostgresRows) throws(PostgresError) -> Found
@@ -31,7 +32,7 @@ final class PostgresLookUp<Group: Hashable & Sendable, Key: Hashable & Sendable,
         (self.database, self.keysMost, self.command, self.found) = (database, keysMost, command, found)
     }
 
-    /// Returns what a statement has found for some keys, and for those of others in the group.
+    /// Returns what a statement has found for some keys, and for other callers' keys in the group.
     ///
     /// - Parameter keys: May be empty, for a caller that only needs what comes with every reply.
     func found(for keys: [Key], in group: Group) async throws(PostgresError) -> Found {

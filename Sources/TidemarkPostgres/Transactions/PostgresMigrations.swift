@@ -6,10 +6,11 @@ package struct PostgresMigration: Sendable {
     package let number: Int
     /// What the step does, for persons who read the table of versions.
     package let name: String
-    /// The oldest version whose servers may go on after the step. A step that only adds has that of the step before; one that takes away
-    /// what older servers use has its own number.
+    /// The oldest version whose servers may go on after the step. A step that only adds repeats the number of the step before. A
+    /// step that
+    /// removes what older servers use has its own number.
     package let oldestUser: Int
-    /// What is executed, in one transaction. A statement that can't run in one, such as `CREATE INDEX CONCURRENTLY`, is none of a step's.
+    /// The statements, which run in one transaction. So `CREATE INDEX CONCURRENTLY`, which can't, is not among them.
     package let statements: [String]
 
     package init(_ number: Int, _ name: String, oldestUser: Int, _ statements: [String]) {
@@ -19,8 +20,9 @@ package struct PostgresMigration: Sendable {
 
 /// Brings the tables of a component to their newest version. A database may have several components, whose versions count apart.
 ///
-/// Any number of servers may do so at once: each step is a transaction under an advisory lock, and whoever comes later finds it done. A
-/// server that dies in a step leaves the tables as they were before it.
+/// Any number of servers may migrate at once. Each step is a transaction under an advisory lock, and a server that gets the lock
+/// later
+/// finds the step done. A server that dies in a step leaves the tables as they were before it.
 package struct PostgresMigrations: Sendable {
     /// By ``PostgresMigration/number``, from 1 on without gaps.
     package let steps: [PostgresMigration]
@@ -33,7 +35,7 @@ package struct PostgresMigrations: Sendable {
     /// How long a step leaves the tables to requests before it tries again.
     package var pause = Duration.seconds(1)
 
-    /// How long a statement of a step may take, with the wait for the lock.
+    /// How long a statement of a step may take, including its wait for the lock.
     package var stepTimeout = Duration.seconds(3600)
 
     /// The number of the advisory lock: "tidemark" in ASCII.
@@ -84,7 +86,7 @@ package struct PostgresMigrations: Sendable {
                 isRepeated = true
                 continue
             } catch let error as PostgresError where error.code == .commitUnknown && unknownCommits < 3 {
-                // The table of versions tells.
+                // The table of versions tells whether the step was committed.
                 unknownCommits += 1
                 continue
             }
@@ -97,18 +99,20 @@ package struct PostgresMigrations: Sendable {
 
     /// Runs the next step, if one is missing.
     ///
-    /// - Parameter pausesFirst: Whether tables were not to be had a moment ago. The pause is under the advisory lock, so that other servers that
-    ///   migrate do not take turns without one.
+    /// - Parameter pausesFirst: Whether the last try could not lock its tables. The pause is under the advisory lock, so that
+    ///   servers
+    ///   that migrate in turn leave the tables to requests as well.
     private func step(_ transaction: PostgresTransaction, pausesFirst: Bool) throws -> Version {
         try transaction.query("SELECT pg_advisory_xact_lock($1)", Self.lock)
         if pausesFirst { try transaction.query("SELECT pg_sleep($1)", pause / .seconds(1)) }
-        // A statement that waits for a table keeps all later ones from it, those of readers among them.
+        // While a statement waits for the lock of a table, all later statements wait behind it, also those that read.
         try transaction.query("SELECT set_config('lock_timeout', $1, true)", "\(tableLockTimeout.milliseconds)")
         let found: Version
         if let version = try version(transaction) {
             found = version
         } else {
-            // One of a component that comes later is an obstacle, too: what was made until then would be left behind.
+            // A foreign table with the name of a later component's would stop the migration halfway, so all components are
+            // checked.
             try checkNothingElse(transaction, of: PostgresVersions.known + [self])
             found = Version(number: 0, oldestUser: 0)
             try transaction.enqueue(Self.table)
@@ -165,7 +169,7 @@ package struct PostgresMigrations: Sendable {
 
     /// The version of the tables; `nil` where no component has any.
     private func version(_ transaction: PostgresTransaction) throws(PostgresError) -> Version? {
-        // Not by to_regclass, which may remember from before the wait for the lock that there is none.
+        // to_regclass may remember, from before the wait for the lock, that there is no such table.
         let isThere: Bool = try transaction.query(
             "SELECT EXISTS (SELECT FROM pg_catalog.pg_tables WHERE schemaname = current_schema() AND tablename = 'tidemark_migrations')"
         )[0].value(0)

@@ -1,9 +1,10 @@
 import TidemarkModel
 
-/// Sends statements that only read, each of a caller of its own, together: what comes while a round trip runs goes with the next one.
+/// Sends reading statements of many callers together: statements that come while a round trip runs go with the next.
 ///
-/// A busy server so needs a round trip for many requests, and a thread is woken for many. Each statement is sent after it was given, and is
-/// a transaction of its own to its caller: one that fails has no effect on the others.
+/// So a busy server needs one round trip, and wakes one thread, for many requests. To its caller, each statement is a transaction
+/// of
+/// its own that begins after the call. A statement that fails has no effect on the others.
 final class PostgresQueryBatcher: Sendable {
     /// A statement, and what takes its rows.
     struct Query: Sendable {
@@ -12,13 +13,13 @@ final class PostgresQueryBatcher: Sendable {
     }
 
     private struct State {
-        /// What makes the statements that wait, at the moment when they are sent; each with its number.
+        /// The statements that wait, each with its number. A statement is made when it is sent.
         var waiting: [(number: Int, make: @Sendable () -> Query)] = []
         var lastNumber = 0
         /// Connections that send now.
         var running = 0
 
-        /// Returns whether nothing waits; then a connection less sends.
+        /// Returns whether nothing waits, and in that case counts one connection fewer.
         mutating func endsRun() -> Bool {
             if waiting.isEmpty { running -= 1 }
             return waiting.isEmpty
@@ -28,18 +29,18 @@ final class PostgresQueryBatcher: Sendable {
     private let pool: PostgresPool
     private let state = LockedValue(State())
 
-    /// Connections at once: while one waits for its results, another sends.
+    /// How many connections send at once: while one waits for its results, another sends.
     private static let atOnce = 2
-    /// Statements in one round trip at the most.
+    /// The most statements of one round trip.
     private static let most = 100
-    /// Round trips after which a connection goes back to the pool, which looks at its age.
+    /// After so many round trips a connection goes back to the pool, which checks its age.
     private static let rounds = 1_000
 
     init(_ pool: PostgresPool) { self.pool = pool }
 
     /// Sends a statement.
     ///
-    /// - Parameter make: Makes the statement when it is sent, so that it can have what was asked for meanwhile.
+    /// - Parameter make: Makes the statement when it is sent, so that it can include what was asked for until then.
     func send(_ make: @escaping @Sendable () -> Query) {
         let begins = state.withLock { state in
             state.lastNumber += 1
@@ -48,7 +49,7 @@ final class PostgresQueryBatcher: Sendable {
             state.running += 1
             return true
         }
-        // A task of its own: others go on when the caller's is cancelled.
+        // A task of its own: it serves other callers too if this caller's task is cancelled.
         if begins { Task { await run() } }
     }
 
@@ -73,7 +74,8 @@ final class PostgresQueryBatcher: Sendable {
         }
     }
 
-    /// There was no connection for what waited. What came while one was tried for is worth another try.
+    /// Fails the statements that waited while no connection could be had. Statements that came during the attempt get another
+    /// one.
     ///
     /// - Returns: Whether nothing waits any more.
     private func fail(upTo last: Int, _ error: PostgresError) -> Bool {
@@ -117,7 +119,7 @@ final class PostgresQueryBatcher: Sendable {
                 for query in queries { query.reply(.failure(error)) }
                 return
             }
-            // The server has left out what came after the one that has failed.
+            // The server has skipped the statements after the one that failed.
             for query in queries { answer([query], connection) }
         }
     }

@@ -1,6 +1,6 @@
 import TidemarkModel
 
-/// Does something for many callers, one time after the other: who comes while it is done gets what the next time brings.
+/// Runs something for many callers, one run after the other. A caller that comes during a run gets the outcome of the next.
 final class PostgresSharedTask<Outcome: Sendable>: Sendable {
     private struct State {
         var waiting: [CheckedContinuation<Result<Outcome, PostgresError>, Never>] = []
@@ -12,7 +12,7 @@ final class PostgresSharedTask<Outcome: Sendable>: Sendable {
 
     init(_ body: @escaping @Sendable () async throws(PostgresError) -> Outcome) { self.body = body }
 
-    /// Returns the outcome of a time that begins after the call.
+    /// Returns the outcome of a run that begins after the call.
     func run() async throws(PostgresError) -> Outcome {
         let result = await withCheckedContinuation { continuation in
             let begins = state.withLock { state in
@@ -20,7 +20,7 @@ final class PostgresSharedTask<Outcome: Sendable>: Sendable {
                 defer { state.isRunning = true }
                 return !state.isRunning
             }
-            // A task of its own: others go on when the caller's is cancelled.
+            // A task of its own: it serves other callers too if this caller's task is cancelled.
             if begins { Task { await runAll() } }
         }
         return try result.get()

@@ -1,23 +1,23 @@
 /// A transaction that runs. Only the thread that runs its body may use it, until the body ends.
 ///
-/// Statements that return nothing wait (``enqueue(_:_:)``) until the next that does, or until the commit, and go with it: a transaction
-/// takes as many round trips as it has answers to wait for.
+/// Statements whose results the body does not need wait (``enqueue(_:_:)``). They are sent together with the next statement that
+/// returns rows, or with COMMIT. So a transaction takes one round trip for each answer that it waits for.
 package final class PostgresTransaction {
-    /// `nil` where all rows were read before: a statement is one too many then.
+    /// `nil` where all rows were read before. A statement is an error then.
     private let connection: PostgresConnection?
     private let options: PostgresTransactionOptions
     private let limit: Duration?
     private var pending: [PostgresCommand]
-    /// What statements have returned that were sent before the body asked for it. Nothing was written since.
+    /// Rows of statements that were sent before the body asked for them. A write empties it.
     private var ahead: [PostgresCommand: PostgresRows] = [:]
     /// How many answers it has waited for.
     private(set) var roundTrips = 0
     /// Whether the server knows of the transaction.
     private var hasBegun = false
-    /// What has failed first. It decides whether the transaction runs again, whatever the body makes of it.
+    /// The first failure. It decides whether the transaction runs again, whatever the body makes of it.
     private(set) var failure: PostgresError?
 
-    /// Statements that wait at the most.
+    /// The most statements that wait.
     private static let pendingLimit = 500
 
     init(_ connection: PostgresConnection, _ configuration: PostgresConfiguration, _ options: PostgresTransactionOptions) {
@@ -67,12 +67,12 @@ package final class PostgresTransaction {
         return try flush().last!
     }
 
-    /// What was read ahead is of no use once something is written.
+    /// Forgets the rows that were read ahead, unless the statement only reads.
     private func keepAhead(beside command: PostgresCommand) {
         if !command.sql.hasPrefix("SELECT") { ahead = [:] }
     }
 
-    /// Has a statement wait for the next that is sent. Its failure is thrown there.
+    /// Adds a statement that is sent with the next one. That one throws its failure.
     ///
     /// - Throws: `PostgresError` where so many wait that they are sent.
     package func enqueue(_ sql: String, _ parameters: any PostgresParameter...) throws(PostgresError) {
@@ -86,18 +86,18 @@ package final class PostgresTransaction {
         if pending.count >= Self.pendingLimit { try flush() }
     }
 
-    /// Sends a statement, after those that wait, and ends it after a time. The transaction goes on after that.
+    /// Sends a statement, after those that wait, with a time limit of its own. The transaction goes on after the limit.
     ///
     /// - Returns: The rows that it has found by then, and whether it was ended.
     package func query(
         within time: Duration, _ command: PostgresCommand
     ) throws(PostgresError) -> (rows: [PostgresRow], isCut: Bool) {
         try enqueue("SAVEPOINT tidemark_query")
-        // Its conditions differ so much that it is planned for its parameters.
+        // These statements differ so much in their conditions that each is planned for its parameters.
         try enqueue(
             "SELECT set_config('statement_timeout', $1, true), set_config('plan_cache_mode', 'auto', true)",
             "\(max(1, time.milliseconds))")
-        // What fails from here on was not caused by what has waited.
+        // After this, a failure is the statement's own, and not that of a statement that has waited.
         try flush()
         let found: (rows: [PostgresRow], failure: PostgresError?)
         do throws(PostgresError) {
@@ -107,12 +107,12 @@ package final class PostgresTransaction {
             failure = error
             throw error
         }
-        // That ends the time limit, too.
+        // The rollback undoes the two settings as well.
         if found.failure == nil { try enqueue("ROLLBACK TO tidemark_query") } else { try query("ROLLBACK TO tidemark_query") }
         return (found.rows, found.failure != nil)
     }
 
-    /// Has the transaction run again, from its beginning, since what its body has read is not so any more.
+    /// Makes the transaction run again from its beginning, since the rows that its body has read have changed.
     ///
     /// - Returns: The error for the body to throw.
     package func restart(_ reason: String) -> PostgresError {
@@ -123,8 +123,9 @@ package final class PostgresTransaction {
 
     /// Sends statements together, after those that wait, and returns the rows of each: one round trip for all of them.
     ///
-    /// - Parameter others: Statements that only read, and that the body will send: they go along, and it finds what they have returned,
-    ///   unless it has written before. They see what is committed when the commands are done.
+    /// - Parameter others: Reading statements that the body will send later. They go along, and the body gets their rows without
+    ///   a round
+    ///   trip, unless it writes before. They see what is committed when the commands are done.
     package func run(
         _ commands: [PostgresCommand], ahead others: [PostgresCommand] = []
     ) throws(PostgresError) -> [PostgresRows] {
@@ -135,7 +136,7 @@ package final class PostgresTransaction {
         return Array(rows.prefix(commands.count))
     }
 
-    /// Has the body send all statements itself.
+    /// Forgets the rows that were read ahead: the body sends all statements itself.
     func forgetAhead() { ahead = [:] }
 
     /// Sends what waits.
@@ -156,7 +157,7 @@ package final class PostgresTransaction {
 
     /// Commits. A transaction without statements does nothing.
     ///
-    /// - Throws: `PostgresError`; `commitUnknown` where the connection broke behind COMMIT.
+    /// - Throws: `PostgresError`; `commitUnknown` where the connection broke after COMMIT was sent.
     func commit() throws(PostgresError) {
         if let failure { throw failure }
         guard hasBegun || pending.count > 1 else { return }
@@ -224,7 +225,8 @@ package struct PostgresTransactionOptions: Sendable {
     /// Writes; the body locks the row that orders its writers first, and each later statement sees what they have committed.
     package static let writing = PostgresTransactionOptions(.readCommitted, isReadOnly: false)
 
-    /// A transaction that writes leaves it to the server whether it may: READ WRITE would overrule `default_transaction_read_only`, by which
+    /// The statement of a writing transaction does not say READ WRITE, which would override `default_transaction_read_only`, by
+    /// which
     /// operators keep a database as it is.
     fileprivate var begin: String { "BEGIN ISOLATION LEVEL \(isolation.rawValue)\(isReadOnly ? " READ ONLY" : "")" }
 }
