@@ -14,7 +14,7 @@ package struct S3Page: Hashable, Sendable {
     var objects: [S3Object] = []
     /// The keys up to the delimiter, where there is one.
     var prefixes: [String] = []
-    /// With what the next page is asked for; `nil` on the last.
+    /// The token that asks for the next page; `nil` on the last.
     var next: String?
 }
 
@@ -25,18 +25,18 @@ package struct S3Upload: Hashable, Sendable {
     let begun: Int64
 }
 
-/// Reads S3's answers: a small part of XML, without attributes, comments and declarations of its own. What it doesn't know it skips.
+/// Reads S3's answers, which are a small part of XML. Attributes, declarations and unknown elements are skipped.
 package struct S3Answer {
-    /// An element without elements in it: the names from the root on, and its text.
+    /// The elements that contain no others: the names from the root on, and the text.
     private let leaves: [(path: [String], text: String)]
-    /// Counts the elements, so that leaves of one are told from those of the next.
+    /// For each leaf, the number of the element around it. It tells the leaves of one element from those of the next.
     private let owners: [Int]
 
     /// More elements than any answer to our requests has.
     private static let limit = 100_000
     private static let depthLimit = 20
 
-    /// - Returns: `nil` for what is no such text.
+    /// - Returns: `nil` if the bytes are no such XML.
     package init?(_ bytes: [UInt8]) {
         var (leaves, owners): ([(path: [String], text: String)], [Int]) = ([], [])
         var (path, numbers, count): ([String], [Int], Int) = ([], [], 0)
@@ -116,7 +116,7 @@ package struct S3Answer {
     /// Whether the root has a name.
     func isRoot(_ name: String) -> Bool { leaves.first?.path.first == name }
 
-    /// For each element of a name below the root, the texts in it.
+    /// Returns the texts in each element of a name below the root.
     private func groups(_ name: String) -> [[String: String]] {
         var (groups, last): ([[String: String]], Int?) = ([], nil)
         for (leaf, owner) in zip(leaves, owners) where leaf.path.count == 3 && leaf.path[1] == name {

@@ -3,7 +3,7 @@ package import TidemarkCloud
 import TidemarkCloudEngine
 import TidemarkModel
 
-/// When contents were stored or touched: those that no record names are removed after some time.
+/// The ages of contents, since they were stored or touched. Contents that no record names are removed after some time.
 extension S3AssetStorage {
     private static let unnamedAge: TimeInterval = 25 * 3_600
     private static let freshAge: TimeInterval = 3_600
@@ -67,7 +67,8 @@ extension S3AssetStorage {
         await each(assets) { await self.age($0, owner).isStray(at: now, since: began) }
     }
 
-    /// Asks for each content once. One that the bucket does not answer for is aging: records go on without the bucket.
+    /// Asks the bucket for each content once. A content without an answer counts as aging, since records are served without the
+    /// bucket.
     package func examine(
         _ assets: [CloudAsset], owner: String
     ) async throws(CloudError) -> (aging: [CloudAsset], missing: [CloudAsset]) {

@@ -5,10 +5,11 @@ import TidemarkModel
 
 /// Parts of contents.
 ///
-/// A part can't be compared with a digest. So a content that is not too large is read once as a whole, and compared, before a part of it is
-/// handed out, and the tag that the bucket gave with it is remembered: what comes with the same tag is of the same content.
+/// A part can't be compared with a digest. So a content that is not too large is read once as a whole, and compared, before a
+/// part of it
+/// is handed out. The tag that the bucket gave with it is remembered: a part with the same tag is of the same content.
 extension S3AssetStorage {
-    /// Bytes of one request of a content that is compared.
+    /// How many bytes one request reads of a content that is compared.
     private static let blockSize: Int64 = 8 << 20
 
     /// Reads a part of a content.
@@ -21,7 +22,7 @@ extension S3AssetStorage {
             guard let answer = try await client.read(key, range, of: asset.size) else { return nil }
             if answer.tag == known { return answer.bytes }
         }
-        // One request compares, and those that come meanwhile read by its tag.
+        // One request compares the content. Requests that come meanwhile wait, and then only compare the tag.
         await comparisons.lock(key)
         defer { comparisons.unlock(key) }
         if let tag = compared.tag(of: key), tag != known, let answer = try await client.read(key, range, of: asset.size),
@@ -39,7 +40,7 @@ extension S3AssetStorage {
         var (tag, part): (String?, [UInt8]) = (nil, [])
         for begin in stride(from: 0, to: asset.size, by: Int(Self.blockSize)) {
             let block = begin..<min(begin + Self.blockSize, asset.size)
-            // What is damaged on its way is asked for again.
+            // A content of one block that was damaged on its way is requested again.
             let answer = try await client.read(key, block, of: asset.size) { !isOneBlock || AssetDigest.asset(of: $0) == asset }
             guard let answer else { return nil }
             guard begin == 0 || answer.tag == tag else { throw otherContent(asset) }
@@ -59,20 +60,20 @@ extension S3AssetStorage {
         do throws(CloudError) {
             guard let head = try await client.head(key) else { return false }
             guard head.size == asset.size else { return true }
-            // A larger one is compared by nobody.
+            // Larger contents are never compared.
             guard asset.size <= configuration.comparedSizeMax else { return false }
-            // What is damaged on its way is another one each time.
+            // Damage on the way differs each time, so two equal reads tell of damage in the bucket.
             guard let first = try await whole(asset, key), first.content != asset else { return false }
             return try await whole(asset, key).map { $0 == first } ?? false
         } catch {
-            // A bucket that can't be asked tells nothing.
+            // Without the bucket's answer nothing is known.
             return false
         }
     }
 
     /// Reads a content as a whole.
     ///
-    /// - Returns: What it is, and its tag; `nil` where it is not there, or was replaced meanwhile.
+    /// - Returns: The content that was read, and its tag; `nil` if it is missing, or was replaced meanwhile.
     private func whole(_ asset: CloudAsset, _ key: String) async throws(CloudError) -> (content: CloudAsset, tag: String?)? {
         var digest = AssetDigest()
         var tag: String?
@@ -104,7 +105,7 @@ final class ComparedTags: Sendable {
     }
 
     private let tags = LockedValue(Tags())
-    /// How many are remembered, at the least, of those that were compared last.
+    /// How many of the newest tags are remembered at the least.
     private static let most = 20_000
 
     func tag(of key: String) -> String? { tags.withLock { $0.new[key] ?? $0.before[key] } }

@@ -21,13 +21,14 @@ extension S3AssetStorage {
 }
 
 extension S3Configuration {
-    /// Returns the address of an object, signed for GET by AWS's fourth version: the signature stands in the query. Requests are signed by
-    /// libcurl, which signs no addresses.
+    /// Returns the URL of an object for GET, presigned by AWS Signature Version 4: the signature is in the query. libcurl signs
+    /// requests, and
+    /// can't presign a URL.
     ///
     /// - Parameters:
-    ///   - endpoint: Where clients reach the bucket: its host is signed.
-    ///   - seconds: How long it is good from `now` on.
-    ///   - headers: Parameters that have the bucket answer with other headers than the object's own.
+    ///   - endpoint: Where clients reach the bucket. The signature covers its host.
+    ///   - seconds: How long the URL is valid from `now` on.
+    ///   - headers: Parameters that make the bucket answer with other headers than the object's own.
     func signedURL(
         _ key: String, at endpoint: String, keys: S3Credentials.Keys, now: Date, for seconds: Int,
         answering headers: [(String, String)] = []
@@ -43,7 +44,7 @@ extension S3Configuration {
         if let token = keys.token, !token.isEmpty { query.append(("X-Amz-Security-Token", token)) }
         let url = url(key, query, at: endpoint)
 
-        // An address is encoded and in order as the signature wants it.
+        // The URL is encoded and sorted already, as the signature requires.
         let parts = url.split(separator: "?", maxSplits: 1)
         let place = parts[0].split(separator: "/", maxSplits: 2)
         let canonical = ["GET", "/\(place[2])", String(parts[1]), "host:\(place[1])", "", "host", "UNSIGNED-PAYLOAD"]

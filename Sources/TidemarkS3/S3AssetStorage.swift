@@ -3,16 +3,18 @@ package import TidemarkCloud
 import TidemarkCloudEngine
 import TidemarkModel
 
-/// Stores the contents of assets in a bucket of a server that speaks S3. Any number of servers may use it at once, and any goes on with
-/// what another has begun.
+/// Stores the contents of assets in a bucket of a server that speaks S3. Any number of servers may use it at once, and each can
+/// continue
+/// an upload that another has begun.
 ///
 /// - A content is an object, `owner/first byte/digest`. It is there as a whole or not at all, and never changes.
-/// - A piece of an upload is an object, `owner/uploads/digest/offset`: clients send pieces that are smaller than S3's parts may be. With
-///   the last piece the contents of all are hashed, put together as one object, and removed.
-/// - What is removed while a transaction runs is removed when the transaction goes on, as with files. For this the functions that are not
+/// - A piece of an upload is an object, `owner/uploads/digest/offset`, since clients send pieces that are smaller than S3's parts
+///   may be.
+///   After the last piece, all pieces are hashed, put together as one object, and removed.
+/// - A content that a transaction removes is gone when the transaction goes on, as with files. So the functions that are not
 ///   asynchronous block their thread for a request; see decision 069.
 ///
-/// The bucket has to show at once what was stored and removed, as Amazon's have since 2020.
+/// The bucket has to be strongly consistent, as Amazon's are since 2020: it shows at once what was stored and removed.
 package final class S3AssetStorage: AssetStorage {
     let client: S3Client
     let configuration: S3Configuration
@@ -25,19 +27,19 @@ package final class S3AssetStorage: AssetStorage {
     /// When ``check()`` was passed last, unless the bucket has failed since.
     private let checked = LockedValue<Date?>(nil)
 
-    /// Seconds for which what was begun is kept.
+    /// How many seconds an unfinished upload is kept after its last piece.
     private static let partAge: TimeInterval = 7 * 86_400
-    /// Seconds after which a multipart upload is one of a server that has died.
+    /// After so many seconds a multipart upload counts as one of a server that has died.
     private static let assemblyAge: TimeInterval = 86_400
     private static let checkAge: TimeInterval = 600
-    /// Requests at once for one caller.
+    /// How many requests are sent at once for one caller.
     private static let requestsAtOnce = 8
 
     /// Makes a storage. It asks the bucket for nothing until it is used.
     ///
     /// - Parameters:
     ///   - prefix: What all keys begin with, such as `iCloud.org.example.journal/production`.
-    ///   - now: By which ages are told.
+    ///   - now: The clock by which ages are counted.
     package init(_ configuration: S3Configuration, prefix: String, now: @escaping @Sendable () -> Date = { Date() }) {
         (self.configuration, self.now) = (configuration, now)
         self.prefix = prefix.isEmpty || prefix.hasSuffix("/") ? prefix : prefix + "/"
@@ -74,8 +76,10 @@ package final class S3AssetStorage: AssetStorage {
         }
     }
 
-    /// As ``check()``, for who asks each second whether the bucket can be used: while it can, it is asked for a list alone, and objects are stored and
-    /// removed each ten minutes. In a bucket that keeps versions, each object that was stored and removed leaves two.
+    /// Checks the bucket for a caller that asks each second whether it can be used. While it can, this requests a list alone, and
+    /// makes
+    /// the whole ``check()`` every ten minutes. In a bucket that keeps versions, each object that is stored and removed leaves
+    /// two.
     package func checkOften() async throws(CloudError) {
         let now = now()
         let isFresh = checked.withLock { $0.map { now.timeIntervalSince($0) < Self.checkAge } ?? false }
@@ -126,7 +130,7 @@ package final class S3AssetStorage: AssetStorage {
     private static func count(_ pieces: [(offset: Int64, object: S3Object)], of asset: CloudAsset) -> Int64 {
         guard let last = pieces.last else { return 0 }
         let count = last.offset + last.object.size
-        // Whoever sent the last piece ended before all was put together: it is to come again.
+        // The server with the last piece has ended before it put all together. The client has to send that piece again.
         return asset.size > 0 && count >= asset.size ? last.offset : count
     }
 
@@ -183,7 +187,7 @@ package final class S3AssetStorage: AssetStorage {
     /// Stores a content, and hashes it on its way.
     ///
     /// - Parameter next: Returns so many bytes, fewer at the end only, and then none.
-    /// - Returns: Whether it is the content; otherwise nothing is stored.
+    /// - Returns: Whether the bytes are the asset's content; otherwise nothing is stored.
     private func store(
         _ asset: CloudAsset, _ key: String, _ next: (Int) async throws(CloudError) -> [UInt8]
     ) async throws(CloudError) -> Bool {
@@ -223,7 +227,7 @@ package final class S3AssetStorage: AssetStorage {
         guard try await store(asset, key, { bytes throws(CloudError) in try source.next(bytes) }) else {
             throw CloudError(.assetNotAvailable, "what has come is not the \(asset.size) bytes of the digest \(asset.digest)")
         }
-        // It is stored. A file that stays is removed by its age.
+        // The content is stored. A file that can't be removed now is removed later, by its age.
         try? FileManager.default.removeItem(at: file)
     }
 
@@ -242,7 +246,7 @@ package final class S3AssetStorage: AssetStorage {
             let last = Timestamp.date(microseconds: objects.map(\.modified).max() ?? 0)
             if last < now() - Self.partAge { await remove(objects.map(\.key)) } else { sum += objects.reduce(0) { $0 + $1.size } }
         }
-        // Of servers that died while they put pieces together.
+        // Servers that died while they put pieces together have left multipart uploads.
         for upload in try await client.uploads(folder) where Timestamp.date(microseconds: upload.begun) < now() - Self.assemblyAge
         {
             await client.abort(upload.key, upload.id)
@@ -251,8 +255,9 @@ package final class S3AssetStorage: AssetStorage {
     }
 
     package func lastPiece(of digest: String, owner: String, by user: String?) async -> Int64? {
-        // An upload that can't be looked for counts as not begun. Its pieces stay, and where its room is given back, the next piece takes it
-        // again.
+        // An upload that can't be looked for counts as not begun. Its pieces stay. If its reservation is released, the next piece
+        // reserves the
+        // room again.
         (try? await client.list(key(ofUpload: digest, owner: owner, by: user)))?.map(\.modified).max()
     }
 
@@ -312,7 +317,7 @@ package final class S3AssetStorage: AssetStorage {
         return (Set(digests.filter { (try? CloudAsset(digest: $0, size: 0).check()) != nil }), page.next)
     }
 
-    /// Returns those for which something holds, in their order; some are asked for at once.
+    /// Returns the elements for which `holds` is true, in their order. Several are tested at once.
     func each<Element: Sendable>(
         _ elements: [Element], _ holds: @escaping @Sendable (Element) async -> Bool
     ) async -> [Element] {

@@ -5,7 +5,7 @@ import TidemarkModel
 
 /// The operations on a bucket that assets need.
 extension S3Client {
-    /// What is known of an object.
+    /// The size and the time of an object.
     struct Head: Hashable, Sendable {
         let size: Int64
         /// Microseconds since 1970 UTC.
@@ -14,7 +14,7 @@ extension S3Client {
 
     // Objects
 
-    /// Stores an object. The server is given its digest and checks it.
+    /// Stores an object. The server compares it with its digest.
     func put(_ body: [UInt8], as key: String) async throws(CloudError) {
         _ = try await send(Request(method: .put, key: key, headers: [Self.checksum(body)], body: body), isLong: true)
     }
@@ -23,9 +23,10 @@ extension S3Client {
         ("x-amz-checksum-sha256", Data(rawDigest(body)).base64EncodedString())
     }
 
-    /// Reads bytes of an object, some of which are there.
+    /// Reads a range of an object, which is not empty.
     ///
-    /// - Parameter size: Bytes of the whole object, as the caller knows it. An answer of another size is not taken.
+    /// - Parameter size: The size of the whole object in bytes, as the caller knows it. Parts of an object of another size are
+    ///   refused.
     /// - Returns: `nil` where there is no object.
     func get(
         _ key: String, _ range: Range<Int64>, of size: Int64, isContent: @escaping @Sendable ([UInt8]) -> Bool = { _ in true }
@@ -33,7 +34,7 @@ extension S3Client {
         try await read(key, range, of: size, isContent: isContent)?.bytes
     }
 
-    /// As ``get(_:_:of:isContent:)``, with the tag that the bucket has given: another content has another tag.
+    /// As ``get(_:_:of:isContent:)``, with the tag that the bucket has given. Another content has another tag.
     func read(
         _ key: String, _ range: Range<Int64>, of size: Int64, isContent: @escaping @Sendable ([UInt8]) -> Bool = { _ in true }
     ) async throws(CloudError) -> (bytes: [UInt8], tag: String?)? {
@@ -41,7 +42,7 @@ extension S3Client {
         request.headers = [("Range", "bytes=\(range.lowerBound)-\(range.upperBound - 1)")]
         request.limit = range.count + 1024
         let answer = try await send(request, isLong: true) { answer in
-            // A server may send all of it.
+            // A server may send the whole object.
             let isAll = answer.status.code == 200 && range == 0..<size
             let isRange =
                 answer.status.code == 206
@@ -130,7 +131,7 @@ extension S3Client {
         if let delimiter { query.append(("delimiter", delimiter)) }
         if let token { query.append(("continuation-token", token)) }
         let answer = try await send(Request(method: .get, key: "", query: query)) { S3Answer($0.body)?.page != nil }
-        // A list that is cut off would pass for all there is.
+        // The same token again would lead to the same page, without an end.
         guard let page = S3Answer(answer.body)?.page, page.next == nil || page.next != token else {
             throw CloudError(
                 .serviceUnavailable, "the \(configuration.name) lists the same page again", retryAfter: .seconds(60))
@@ -142,8 +143,9 @@ extension S3Client {
 
     /// Stores a large object in parts.
     ///
-    /// - Parameter part: Returns the next part; `nil` behind the last. Each but the last has 5 MiB at the least.
-    /// - Parameter isWhole: Is called behind the last part. Where it is `false`, nothing is stored.
+    /// - Parameters:
+    ///   - part: Returns the next part; `nil` after the last. Each part but the last has 5 MiB at the least.
+    ///   - isWhole: Is called after the last part. If it returns `false`, nothing is stored.
     /// - Returns: Whether the object is stored.
     func putParts(
         as key: String, _ part: () async throws(CloudError) -> [UInt8]?, isWhole: () -> Bool
@@ -181,7 +183,7 @@ extension S3Client {
         }
         let text =
             "<CompleteMultipartUpload xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">\(parts.joined())</CompleteMultipartUpload>"
-        // Where a completion was done and its answer lost, there is no such upload any more.
+        // If a completion was done and its answer lost, the repeated request gets 404: the upload is gone.
         let answer = try await send(
             Request(
                 method: .post, key: key, query: [("uploadId", id)], headers: [("Content-Type", "application/xml")],
@@ -193,7 +195,7 @@ extension S3Client {
         }
     }
 
-    /// Ends an upload that came to nothing. One that stays is ended by the next sweep.
+    /// Aborts a multipart upload. One that can't be aborted now is aborted by a later sweep.
     func abort(_ key: String, _ id: String) async {
         _ = try? await send(Request(method: .delete, key: key, query: [("uploadId", id)], expected: [404]))
     }

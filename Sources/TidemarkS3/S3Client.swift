@@ -5,24 +5,24 @@ import TidemarkModel
 
 /// Sends requests to a bucket, signs them, and sends them again where that may help.
 ///
-/// Every request of it may be sent any number of times: contents have the names of their digests.
+/// Every request may be sent any number of times, since contents are named by their digests.
 final class S3Client: Sendable {
     /// A request to the bucket.
     struct Request: Sendable {
         var method: HTTPMethod
-        /// Without the bucket; empty for the bucket itself.
+        /// The object's key; empty for the bucket itself.
         var key: String
         var query: [(String, String)] = []
         var headers: [(String, String)] = []
         var body: [UInt8]?
-        /// Bytes of the answer at the most.
+        /// The most bytes of an answer.
         var limit = 8 << 20
         /// Statuses that are an answer, beside those of success.
         var expected: Set<Int> = []
     }
 
     let configuration: S3Configuration
-    /// What is short doesn't wait for what is long.
+    /// Short requests have a transport of their own, so that they don't wait for long ones.
     private let short, long: CurlTransport
 
     init(_ configuration: S3Configuration) {
@@ -38,7 +38,7 @@ final class S3Client: Sendable {
 
     /// Sends a request until it has an answer.
     ///
-    /// - Parameter isAnswer: Whether an answer is what it should be. One that is not is asked for again.
+    /// - Parameter isAnswer: Whether an answer is right. After a wrong answer the request is sent again.
     /// - Throws: `CloudError` `serviceUnavailable`, with `retryAfter`, where the bucket can't be reached or refuses it, or there
     ///   are no keys; `quotaExceeded` where it is full.
     func send(
@@ -81,12 +81,12 @@ final class S3Client: Sendable {
         }
     }
 
-    /// As ``Tries/pause(_:)``, and counts what has come of a request.
+    /// Returns the pause before the next try, as ``Tries/pause(_:)``, and counts the outcome.
     private func retryPause(
         after outcome: Outcome, since began: ContinuousClock.Instant, _ tries: inout Tries
     ) throws(CloudError) -> Duration? {
         let metrics = configuration.metrics
-        // The bucket is not to blame.
+        // Such a request was ended on this side, and says nothing of the bucket.
         if case .ended = outcome { return nil }
         metrics.tried(for: began.duration(to: ContinuousClock.now))
         if case .failed = outcome { metrics.failed() }
@@ -110,7 +110,8 @@ final class S3Client: Sendable {
             (end, attempts) = (ContinuousClock.now + patience, configuration.attempts)
         }
 
-        /// - Returns: `nil` where this was the last time.
+        /// - Returns: The pause; `nil` if the request is not sent again.
+        /// - Throws: The error of the outcome, if the tries are used up.
         mutating func pause(_ outcome: Outcome) throws(CloudError) -> Duration? {
             guard case .again(var error) = outcome else { return nil }
             error.isOutOfReach = true
@@ -136,7 +137,7 @@ final class S3Client: Sendable {
         }
     }
 
-    /// The keys. Clients can't mend a file that is gone: that they come later is all they have to know.
+    /// Returns the keys. A missing file becomes `serviceUnavailable`: clients can't mend it, and have to come later.
     func keys() throws(CloudError) -> S3Credentials.Keys {
         do throws(CloudError) {
             return try configuration.credentials.keys()
@@ -173,11 +174,11 @@ final class S3Client: Sendable {
 
     private func outcome(of answer: HTTPAnswer, _ request: Request, _ isAnswer: (HTTPAnswer) -> Bool) -> Outcome {
         let code = answer.status.code
-        // A content may look like an error.
+        // The content of an object may look like an error.
         let error = request.method != .get || code >= 300 ? S3Answer(answer.body)?.errorCode : nil
         if request.expected.contains(code) { return .done(answer) }
         if 200..<300 ~= code {
-            // Some requests have a status before they are done, and the error in the body.
+            // S3 may send a status of success before a request is done, and an error in the body.
             if let error { return .again(failure("has failed: \(error.prefix(60))", .serviceUnavailable)) }
             guard isAnswer(answer) else {
                 var other = failure("has answered something else than was asked for", .serviceUnavailable)

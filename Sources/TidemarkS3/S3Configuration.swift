@@ -19,9 +19,11 @@ package struct S3Configuration: Sendable {
     package let isSecure: Bool
     package let region: String
     package let style: Style
-    /// Where clients reach the bucket, as ``endpoint`` and without the scheme's own port; `nil` where they read contents through the servers alone.
+    /// Where clients reach the bucket, like ``endpoint`` and without the scheme's default port. `nil` if clients read contents
+    /// only through
+    /// the servers.
     package private(set) var readEndpoint: String?
-    /// Seconds for which the address of a content is good: clients have to begin within them, and clocks may differ by as much.
+    /// How many seconds the URL of a content is valid. A client has to begin within this time, and clocks may differ by as much.
     package var readTime = 120
     /// Where the keys are read from that requests are signed with.
     package var credentials: S3Credentials
@@ -47,7 +49,7 @@ package struct S3Configuration: Sendable {
     ///   - bucket: The bucket's name, such as `journal`.
     ///   - endpoint: The server's address without a path; `nil` for Amazon's in the region.
     ///   - style: `nil` for Amazon's servers by virtual host, and others by path.
-    /// - Throws: `CloudError` `invalidArguments` for a bucket, an endpoint or a region that is none.
+    /// - Throws: `CloudError` `invalidArguments` for a bucket, an endpoint or a region that is not valid.
     package init(
         bucket: String, endpoint: String?, region: String, style: Style? = nil, credentials: S3Credentials
     ) throws(CloudError) {
@@ -74,16 +76,17 @@ package struct S3Configuration: Sendable {
     /// Lets clients read contents by addresses that servers sign.
     ///
     /// - Parameter endpoint: Where clients reach the bucket; `nil` where they reach it as servers do.
-    /// - Throws: `CloudError` `invalidArguments` for an endpoint that is none.
+    /// - Throws: `CloudError` `invalidArguments` for an endpoint that is not valid.
     package mutating func signReads(at endpoint: String?) throws(CloudError) {
         let place = try Self.parts(of: endpoint ?? self.endpoint, "the public endpoint of S3")
-        // As clients write it in Host, which is signed.
+        // The host as clients write it in Host, since that is signed.
         let port = place.port == (place.scheme == "https" ? 443 : 80) ? nil : place.port
         readEndpoint = "\(place.scheme)://\(place.host.lowercased())\(port.map { ":\($0)" } ?? "")"
     }
 
-    /// What is amiss with the endpoint at which clients read contents: clients that came to the server by https, or from its own machine, follow
-    /// to no address of another machine that is without https. `nil` for nothing.
+    /// A warning of an endpoint to which clients can't be sent; `nil` for none. Clients that came to the server by https, or from
+    /// its own
+    /// machine, do not go on to another machine without https.
     package var warningOfReads: String? {
         // The endpoint was read before, so that it is an address.
         guard let readEndpoint, let address = try? ServerAddress(readEndpoint, allowsInsecure: true), !address.isSecure,
@@ -93,7 +96,7 @@ package struct S3Configuration: Sendable {
             "clients read contents at \(readEndpoint), without https: those that reach the server by https, or on its own machine, follow no such address. Give the bucket's https address with --s3-public-endpoint"
     }
 
-    /// - Parameter name: What an endpoint that is none is called.
+    /// - Parameter name: The name of the endpoint, for the error.
     private static func parts(
         of endpoint: String, _ name: String
     ) throws(CloudError) -> (scheme: String, host: String, port: Int?) {
@@ -123,7 +126,7 @@ package struct S3Configuration: Sendable {
         }
         if !key.isEmpty || style == .virtualHost { url += "/" + PercentCoding.encoded(key, keepsSlashes: true) }
         guard !query.isEmpty else { return url }
-        // Signed as it stands: in the order of names, and each with a value.
+        // The signature needs the parameters in the order of their names, and each with a value.
         let pairs = query.sorted { $0.0 < $1.0 }.map { "\(PercentCoding.encoded($0.0))=\(PercentCoding.encoded($0.1))" }
         return url + "?" + pairs.joined(separator: "&")
     }

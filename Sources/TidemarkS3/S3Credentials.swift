@@ -2,7 +2,7 @@ package import Foundation
 import TidemarkCloud
 import TidemarkModel
 
-/// Where the keys of S3 come from. They are read again at times, so a file may change while a server runs.
+/// The source of the keys for S3. A file is read again at times, so it may change while a server runs.
 package final class S3Credentials: Sendable {
     /// The keys that a request is signed with.
     struct Keys: Hashable, Sendable {
@@ -18,7 +18,7 @@ package final class S3Credentials: Sendable {
 
     private let source: Source
     private let known = LockedValue<(keys: Keys, until: ContinuousClock.Instant)?>(nil)
-    /// Seconds after which a file is read again.
+    /// How long the keys of a file are used before it is read again.
     private static let age = Duration.seconds(30)
     private static let sizeLimit = 1 << 20
 
@@ -60,7 +60,7 @@ package final class S3Credentials: Sendable {
                 .invalidArguments,
                 "there are no keys for S3: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or make \(url.path) readable")
         }
-        // It was only read.
+        // The file was only read, so a failure to close it loses nothing.
         try? handle.close()
         var (section, values): (String?, [String: String]) = (nil, [:])
         for line in String(decoding: data, as: UTF8.self).split(whereSeparator: \.isNewline) {

@@ -14,7 +14,9 @@ package final class S3Metrics: Sendable {
         failures = Counter(label: "tidemark_bucket_failures_total", factory: factory)
     }
 
-    /// The metrics with what they are, for a factory that has to know them before they are made: timers of seconds, and counters.
+    /// The metrics' names, kinds and help texts, for a factory that has to know them before the metrics are made. A metric is a
+    /// timer, in
+    /// seconds, or a counter.
     package static let families: [(label: String, isTimer: Bool, help: String)] = [
         ("tidemark_bucket_request_seconds", true, "How long the bucket took to answer a request, each try by itself."),
         ("tidemark_bucket_retries_total", false, "Requests to the bucket that were sent again."),

@@ -12,7 +12,7 @@ package final class PostgresCloudBackend: CloudBackend {
     /// Brings the tables to their newest version.
     ///
     /// - Parameters:
-    ///   - listener: Hears what other servers have written.
+    ///   - listener: Receives notifications of what other servers have written.
     ///   - assets: Makes the storage of a container's assets in an environment.
     /// - Throws: `CloudError` `serviceUnavailable` with `retryAfter`, also for a database that a newer version has migrated; `internalError`.
     package init(

@@ -4,10 +4,11 @@ package import TidemarkCloudEngine
 
 /// The turns of servers to sweep, in the container's row. All times are of the database's clock.
 ///
-/// A time that is ahead is one of a clock that was set back since. A server whose COMMIT was not answered has lost its turn, which is free some
-/// time later.
+/// A time in the future comes from a clock that was set back since. A server whose COMMIT was not answered has lost its turn, and
+/// another
+/// server may take it some time later.
 extension PostgresCloudStorage {
-    /// SQL of the time, in microseconds since 1970 UTC. It goes on while the row's lock is waited for.
+    /// SQL of the time, in microseconds since 1970 UTC. It goes on while the statement waits for the row's lock.
     private static let now = "(extract(epoch FROM clock_timestamp()) * 1000000)::int8"
 
     package func claimSweep(every period: Duration) async throws(CloudError) -> SweepClaim? {
@@ -15,7 +16,7 @@ extension PostgresCloudStorage {
             context.container, period.milliseconds * 1_000, SweepClaim.patience.milliseconds * 1_000
         )
         return try await database.write { transaction -> SweepClaim? in
-            // One that was begun and not ended goes on.
+            // A sweep that was begun and not ended is continued.
             let rows = try transaction.query(
                 """
                 UPDATE tidemark_containers

@@ -5,8 +5,8 @@ package import TidemarkModel
 
 /// Stores the rows of one container and environment in PostgreSQL. Any number of servers may use the same rows.
 ///
-/// A write locks the row of each owner whom it declares. Writes of all owners exclude all others of the container, by an advisory lock that
-/// every write takes; a shared lock of a row would be a write of that row.
+/// A write locks the row of each owner that it declares. A write of all owners excludes all other writes of the container, by an
+/// advisory lock that every write takes. A lock on the container's row would not do, since even a shared one writes to the row.
 package final class PostgresCloudStorage: CloudStorage {
     package let key: [UInt8]
     package let began: Int64
@@ -100,10 +100,11 @@ package final class PostgresCloudStorage: CloudStorage {
         }
     }
 
-    /// Runs a body, with the rows of the owners locked. It runs again after a rollback for which it is not to blame.
+    /// Runs a body, with the rows of the owners locked. The body runs again after a rollback that it has not caused.
     ///
-    /// Where the connection breaks behind COMMIT, the answer that the transaction has kept under the request's client token tells whether it
-    /// is committed.
+    /// If the connection breaks after COMMIT was sent, the answer that the transaction has stored under the request's client
+    /// token tells
+    /// whether the transaction is committed.
     ///
     /// - Throws: What the body throws; `CloudError` `zoneBusy` where others hold a lock for too long; `serviceUnavailable` where the database
     ///   can't be reached; `networkFailure` where nobody knows whether the writes are committed, since the request has no client token, or
@@ -157,8 +158,10 @@ package final class PostgresCloudStorage: CloudStorage {
         try rows.lock(expecting: reads)
     }
 
-    /// Has a table of records that is new be analyzed, after some writes. Before that PostgreSQL takes all its indexes for equal, and looks a
-    /// name up by one that has all records of the zone. Its own autovacuum comes after a minute or more, and is behind a bulk of saves.
+    /// Analyzes the tables of records while they are new, after some writes. Without statistics PostgreSQL takes all indexes for
+    /// equal, and
+    /// looks a name up by an index that has all records of the zone. Autovacuum comes after a minute or more, too late for a bulk
+    /// of saves.
     private func analyzeNewTable() async {
         let count = writes.withLock { count in
             count += 1
@@ -171,7 +174,7 @@ package final class PostgresCloudStorage: CloudStorage {
                 "SELECT reltuples >= 1000 FROM pg_catalog.pg_class WHERE oid = 'tidemark_records'::regclass")[0].value(0)
             if !isKnown { _ = try await database.query("ANALYZE tidemark_records, tidemark_found") }
         } catch {
-            // What is slower without it is right without it; autovacuum comes.
+            // Without statistics the statements are slower, and right. Autovacuum comes later.
         }
     }
 
@@ -184,7 +187,7 @@ package final class PostgresCloudStorage: CloudStorage {
 
     private enum Outcome { case committed, rolledBack, unknown }
 
-    /// Finds out what has become of a transaction whose COMMIT was not answered. Whoever has the locks of its owners knows that it has ended.
+    /// Finds out whether a transaction was committed whose COMMIT was not answered. Its locks are free only when it has ended.
     private func outcome(
         of kept: PostgresCloudTransaction.StoredReply?, hasWritten: Bool, _ owners: WrittenOwners
     ) async -> Outcome {
@@ -195,7 +198,9 @@ package final class PostgresCloudStorage: CloudStorage {
             return try await database.transaction { [context] transaction in
                 let rows = PostgresCloudTransaction(transaction, context, writing: owners)
                 try rows.lock()
-                // The same request at another server, or that token before, has kept another answer: then the body finds that.
+                // Another answer is that of the same request at another server, or of an earlier use of the token. The body finds
+                // it when it
+                // runs again.
                 return try rows.answer(to: kept.token, of: kept.user) == kept.answer ? .committed : .rolledBack
             }
         } catch {
@@ -203,7 +208,8 @@ package final class PostgresCloudStorage: CloudStorage {
         }
     }
 
-    /// Reads with what other requests look up of the zone at the moment, and all of it in a round trip with what they look up elsewhere.
+    /// Reads records together with those that other requests look up in the zone at the moment. Look-ups elsewhere share the
+    /// round trip.
     package func readTogether<Answer>(
         _ names: [String], in place: StoredZone.Place, _ body: (any CloudTransaction) throws(CloudError) -> Answer
     ) async throws(CloudError) -> Answer? {
@@ -223,12 +229,12 @@ package final class PostgresCloudStorage: CloudStorage {
         } catch {
             answer = .failure(error)
         }
-        // It has asked for other rows.
+        // The body has asked for rows that were not read.
         guard transaction.failure == nil else { return nil }
         return try answer.get()
     }
 
-    /// Returns `nil`: a thread that waits for a network is no thread of the caller's.
+    /// Returns `nil`: the caller's thread must not wait for a network.
     package func readInline<Answer>(
         _ body: (any CloudTransaction) throws(CloudError) -> Answer
     ) throws(CloudError) -> Answer? { nil }
@@ -240,12 +246,13 @@ extension PostgresCloudTransaction {
     /// The second number of the lock that the writes of all containers share: no container has it.
     static let versionLock = 0
 
-    /// Locks what is to be written. It takes one round trip, where the owners are known.
+    /// Locks the owners that are to be written. If all of them have a row, this takes one round trip.
     ///
-    /// The version of the tables is read behind the lock that all writes share, and that a step that older servers can't live with takes alone:
-    /// so a write comes before such a step, or sees it. That lock comes first: a write that waits for it holds no other.
+    /// The first lock is shared by all writes. A migration that older servers can't work with takes it alone. The version of the
+    /// tables is
+    /// read after it, so a write comes before such a migration, or sees it. A write that waits for this lock holds no other.
     ///
-    /// - Parameter reads: What is read with it: once the locks are there, nobody else changes it.
+    /// - Parameter reads: What to read in the same round trip. Once the locks are there, nobody else changes it.
     /// - Throws: `PostgresError` `newerVersion`, or what a statement throws.
     func lock(expecting reads: ExpectedReads? = nil) throws {
         guard let written else { return }
@@ -271,7 +278,7 @@ extension PostgresCloudTransaction {
         var found = try db.run([all, first, owners], ahead: reads.map { commands(of: $0) } ?? [])
         try readFirstChange(found[1][0])
         if found[2].count < names.count {
-            // Who was not locked may have been changed since.
+            // Rows of an owner that was not locked may have changed since.
             db.forgetAhead()
             let missing = PostgresCommand(
                 """
@@ -301,9 +308,11 @@ extension PostgresCloudTransaction {
         state.firstChange = max(context.commonChanges, try row.value(0))
     }
 
-    /// SQL of the 8 bytes by which a writer is known: this storage with one start of the database's server, and one database. Rows that were
-    /// put back come with another start, or with another database, so what is written to them has other bytes, although this process has
-    /// gone on.
+    /// SQL of the 8 bytes that identify a writer: this storage, one start of the database's server, and one database. Rows that
+    /// are
+    /// restored from a backup come with another start of the server, or in another database. So what is written to them has other
+    /// bytes,
+    /// although this process has gone on.
     ///
     /// - Parameter parameter: The parameter with ``PostgresCloudContext/writer``.
     static func nonce(of parameter: String) -> String {

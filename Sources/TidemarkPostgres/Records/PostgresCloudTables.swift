@@ -1,8 +1,11 @@
-/// The tables of all that a cloud keeps in PostgreSQL, in the order in which they were added.
+/// The tables of everything that a cloud stores in PostgreSQL, in the order in which they were added.
 ///
-/// One database holds any number of containers, each in both environments. But for those of whole containers, each table begins with the
-/// container's number and the name of the owner, and so does each primary key: a storage that is spread over machines is spread by these.
-/// Two tables of what records refer to have unique indexes in place of a primary key. Texts of the engine's are `bytea`, since they are compared by their bytes and may contain U+0000.
+/// One database holds any number of containers, each in both environments. Most tables, and their primary keys, begin with the
+/// container's number and the name of the owner, so that a storage over several machines can be spread by these. The exceptions
+/// are the
+/// tables of whole containers and of the directory of assets. Two tables of what records refer to have unique indexes in place of
+/// a
+/// primary key. Texts of the engine are `bytea`, since they are compared by their bytes and may contain U+0000.
 package enum PostgresCloudTables {
     /// All steps there have ever been. Later ones are appended.
     package static let migrations: [PostgresMigration] = [
@@ -16,10 +19,12 @@ package enum PostgresCloudTables {
         PostgresMigration(5, "the directory of assets is known", oldestUser: 3, assetPlace),
     ]
 
-    /// What a step begins with that older servers can't live with: it waits for all writes that have begun, and keeps others waiting until it is
-    /// committed. Those of older servers see it then, and are refused. No container is made meanwhile.
+    /// The first statements of a step that older servers can't work with. The step waits for all writes that have begun, and
+    /// later writes
+    /// wait until it is committed. Writes of older servers then see the step, and are refused. No container is made meanwhile.
     ///
-    /// However many containers there are, it takes one lock: PostgreSQL has room for some thousands, of all transactions.
+    /// One lock is enough, however many containers there are: PostgreSQL has room for a few thousand locks, of all transactions
+    /// together.
     static let excludingWriters = [
         "LOCK TABLE tidemark_containers IN SHARE ROW EXCLUSIVE MODE",
         "SELECT pg_advisory_xact_lock(\(PostgresCloudTransaction.lockSpace), \(PostgresCloudTransaction.versionLock))",
@@ -42,14 +47,16 @@ package enum PostgresCloudTables {
     /// The condition of the index of changes, which each record fulfils. A statement that looks records up by their changes has to contain
     /// it: PostgreSQL does not derive it from `changed > $4`.
     static let hasChange = "changed >= 0"
-    /// Conditions of the indexes of ``records`` that every row fulfils, as ``hasChange``. A look-up by a name, a target or a digest contains
-    /// the one of its index, and so can take no other.
+    /// Conditions of the indexes of ``records`` that every row fulfils, like ``hasChange``. A look-up by a name, a target or a
+    /// digest
+    /// contains the condition of its index, and so can't take another index.
     static let hasName = "name >= ''"
     package static let hasTarget = "target >= ''"
     package static let hasDigest = "digest >= ''"
-    /// As these, of the index of ``found`` by values.
+    /// The condition of the index of ``found`` by values.
     static let hasIndex = "idx >= 0"
-    /// Of the rows of ``found`` of records without a value: their index is the negative number of a sortable index.
+    /// The condition of the rows of ``found`` for records without a value. Their `idx` is the negative number of a sortable
+    /// index.
     static let hasNoValue = "idx < 0"
 
     private static let records = [
@@ -74,9 +81,12 @@ package enum PostgresCloudTables {
             is_deleted bool NOT NULL, digest bytea NOT NULL, damaged int8,
             CONSTRAINT tidemark_records_by_name PRIMARY KEY (container, owner, zone, name))
         """,
-        // Of all records, and yet partial: a look-up of a name, which says nothing of `changed`, can't take it. PostgreSQL often expects one
-        // record in a zone, because it has not seen the zone, or its owner is one of many. Then both indexes seem to cost the same, and the
-        // flatter tree is taken: by this one a look-up of a name reads all records of the zone.
+        // The index has all records, and yet is partial, so that a look-up by name, which says nothing of `changed`, can't take
+        // it.
+        // PostgreSQL often expects one record in a zone, because it has not seen the zone, or its owner is one of many. Then both
+        // indexes
+        // seem to cost the same, and the flatter tree is taken: with this one, a look-up by name would read all records of the
+        // zone.
         """
         CREATE UNIQUE INDEX tidemark_records_by_change ON tidemark_records (container, owner, zone, changed) WHERE \(hasChange)
         """,
@@ -86,13 +96,13 @@ package enum PostgresCloudTables {
         CREATE TABLE tidemark_dependencies (
             container int8 NOT NULL, owner bytea NOT NULL, zone int8 NOT NULL, target bytea NOT NULL, name bytea NOT NULL)
         """,
-        // Without a primary key, which can't be partial: a look-up of a name could take it, or one of a target the index of names.
+        // There is no primary key, since it can't be partial: a look-up by name could take it.
         """
         CREATE UNIQUE INDEX tidemark_dependencies_by_target ON tidemark_dependencies (container, owner, zone, target, name)
             WHERE \(hasTarget)
         """,
         "CREATE INDEX tidemark_dependencies_by_name ON tidemark_dependencies (container, owner, zone, name) WHERE \(hasName)",
-        // What copies the database by its changes needs to know a row that is deleted.
+        // Without a primary key, logical replication needs the whole row to pass a deletion on.
         "ALTER TABLE tidemark_dependencies REPLICA IDENTITY FULL",
         """
         CREATE TABLE tidemark_assets (
@@ -115,8 +125,9 @@ package enum PostgresCloudTables {
         "CREATE INDEX tidemark_removals_by_zone ON tidemark_removals (container, owner, zone)",
     ]
 
-    /// The values under which records are found, as ``IndexValue/sortableBytes`` has them. An entry of an index has less than 2,704 bytes, so
-    /// it has the first bytes of a value; ``PostgresQueryBuilder`` compares these and then the value.
+    /// The values under which records are found, as ``IndexValue/sortableBytes``. An entry of an index is limited to 2,704 bytes,
+    /// so the
+    /// index has only the first bytes of a value. ``PostgresQueryBuilder`` compares these, and then the value.
     private static let found = [
         """
         CREATE TABLE tidemark_found (
@@ -131,8 +142,9 @@ package enum PostgresCloudTables {
         """,
     ]
 
-    /// For each record without a value of a sortable index a row under the negative number of the index. The schema has the indexes of a field
-    /// as a list of kinds, each followed by its number; a value that is a text begins with 2.
+    /// Adds a row for each record without a value of a sortable index, under the negative number of the index. The schema has the
+    /// indexes
+    /// of a field as a list of kinds, each followed by its number. A value that is a text begins with 2.
     ///
     /// A schema that can't be read has no indexes: its container is refused, and the others are served.
     private static let withoutValue = [
@@ -162,7 +174,9 @@ package enum PostgresCloudTables {
         "DROP FUNCTION tidemark_sortable_indexes(bytea)",
     ]
 
-    /// When the last turn to sweep began. While one is under way: when its server has said so last, and whose contents it has swept last.
+    /// `swept` is when the last sweep began. During a sweep, `sweep_renewed` is when its server last renewed it, and
+    /// `sweep_owner` is the
+    /// owner whose contents it has swept last.
     private static let sweeps = [
         """
         ALTER TABLE tidemark_containers ADD COLUMN IF NOT EXISTS swept int8 NOT NULL DEFAULT 0,
@@ -263,7 +277,7 @@ package enum PostgresCloudTables {
         """,
     ]
 
-    /// In a directory, zones and shares of all owners have different numbers. So they have here, where a cloud may go to a directory.
+    /// Zones and shares of all owners have different numbers. They need them in a directory, and a cloud may be moved to one.
     private static let numbers = ["zone", "share"].flatMap { kind in
         [
             "CREATE SEQUENCE tidemark_\(kind)_numbers",

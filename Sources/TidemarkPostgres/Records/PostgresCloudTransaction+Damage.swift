@@ -3,7 +3,7 @@ import TidemarkCloud
 import TidemarkCloudEngine
 import TidemarkModel
 
-/// Digests of rows: each is written with its row, and compared when the row is read.
+/// Digests of rows. Each is written with its row, and compared when the row is read.
 extension PostgresCloudTransaction: DamageTransaction {
     func noteDamage(_ damage: StoredCloudRecord.Damage, of owner: String, at change: Int64) throws(CloudError) {
         try run {
@@ -88,7 +88,7 @@ extension StoredZone {
             state: try row.value(4), made: try row.value(5), changed: try row.value(6), sharing: try row.value(7))
     }
 
-    /// Reads these columns, and the column `digest`.
+    /// Reads the columns of ``init(_:)`` and the column `digest`, and compares the digest.
     ///
     /// - Throws: `CloudError` `recordDamaged`.
     init(checked row: PostgresRow) throws {

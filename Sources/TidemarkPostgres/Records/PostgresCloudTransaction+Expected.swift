@@ -3,8 +3,9 @@ import TidemarkCloud
 import TidemarkCloudEngine
 import TidemarkModel
 
-/// The numbers that zones had when they were read last: by these, what is in them can be asked for together with the zones. A number that is not
-/// right any more costs a statement whose rows nobody takes.
+/// Remembers the numbers of zones. By its number, the content of a zone can be read together with the zone. If the number has
+/// changed,
+/// that costs a statement whose rows are not used.
 final class PostgresZoneNumbers: Sendable {
     private static let most = 10_000
     private let known = LockedValue<[StoredZone.Place: Int64]>([:])
@@ -20,9 +21,10 @@ final class PostgresZoneNumbers: Sendable {
     func number(of place: StoredZone.Place) -> Int64? { known.withLock { $0[place] } }
 }
 
-/// The statements that requests which save begin with, and what they are called with: those that are sent ahead are the same.
+/// The statements with which requests that save begin. The same functions make those that are sent ahead, so their rows are
+/// found.
 extension PostgresCloudTransaction {
-    /// The statements by which a request will read.
+    /// The statements by which a request is expected to read.
     func commands(of reads: ExpectedReads) -> [PostgresCommand] {
         var commands = [
             command(zone: reads.place), commandOfSchema, command(usedBy: reads.user), command(reservedBy: reads.user),

@@ -18,13 +18,13 @@ extension PostgresCloudTransaction: IncarnationTransaction {
     }
 
     func beginIncarnation(_ id: Data, at change: Int64) throws(CloudError) {
-        // Whoever gives out numbers now is waited for, and whoever comes later gives out others.
+        // The lock waits for all transactions that give out numbers now. Later ones give out other numbers.
         try run { try lockAll() }
         let last = try highestChange()
         precondition(change > last, "the numbers of changes rise")
         state.hasWritten = true
         try run {
-            // The rows of the public database tell their last change: now alone, since nothing counts the next one.
+            // No row counts the changes of the public database. Its last change can be read only now, before the next one.
             try db.enqueue(
                 "INSERT INTO tidemark_lost_times (container, owner, began, previous) VALUES ($1, $2, $3, $4)", container,
                 "".key, change, lastChange(of: ""))
@@ -45,7 +45,7 @@ extension PostgresCloudTransaction: IncarnationTransaction {
 
     func isOfLostTime(_ change: Int64, in owner: String) throws(CloudError) -> Bool {
         try run {
-            // What no owner has given out.
+            // Numbers between two incarnations, which no owner has given out.
             let all = PostgresCommand(
                 "SELECT EXISTS (SELECT FROM tidemark_incarnations WHERE container = $1 AND previous < $2 AND began > $2)",
                 [container, change])
@@ -66,7 +66,7 @@ extension PostgresCloudTransaction: IncarnationTransaction {
         }
     }
 
-    /// Notes which numbers an owner has left out, before its first change in an incarnation.
+    /// Records which numbers an owner has left out, before its first change in an incarnation.
     ///
     /// - Parameter stored: The number of the last change that the owner has counted.
     func noteLostTime(after stored: Int64, of owner: Data) throws {
@@ -100,7 +100,7 @@ extension PostgresCloudTransaction: IncarnationTransaction {
 
     func writerNonce(of change: Int64, in owner: String) throws(CloudError) -> Data? {
         try run {
-            // The writers of the time when all owners were counted together are nobody's.
+            // Writers from the time when the changes of all owners were counted together belong to no owner.
             let key = change <= context.commonChanges ? "".key : owner.key
             let sql = """
                 SELECT nonce FROM tidemark_writers WHERE container = $1 AND owner = $2 AND began <= $3 ORDER BY began DESC LIMIT 1
@@ -109,14 +109,15 @@ extension PostgresCloudTransaction: IncarnationTransaction {
         }
     }
 
-    /// Notes that an owner's numbers from now on are given out by this writer. This is done with its first change, in the same transaction.
+    /// Records that this writer gives out the owner's numbers from now on, in the transaction of its first change.
     ///
-    /// Where no number is given out nothing is noted: the next writer would count from the same one, and a copy from before it would have
-    /// a row for numbers that are given out later.
+    /// Without a new number nothing is recorded. Otherwise the next writer would begin at the same number, and a copy of the
+    /// database from
+    /// before that would have a row for numbers that are given out later.
     ///
     /// - Parameters:
     ///   - number: The last of the numbers that are given out.
-    ///   - last: The one before the first of them.
+    ///   - last: The number before the first of them.
     func noteWriter(upTo number: Int64, after last: Int64, of owner: String) throws {
         guard last < number else { return }
         let insert = """
@@ -132,6 +133,6 @@ extension PostgresCloudTransaction: IncarnationTransaction {
         state.noted.insert(owner)
     }
 
-    /// So many writers of an owner are known. A token of a change by an earlier one is taken as it is.
+    /// How many writers of an owner are stored. A token of a change by an earlier writer is accepted as it is.
     private static let writersMost: Int64 = 16_384
 }

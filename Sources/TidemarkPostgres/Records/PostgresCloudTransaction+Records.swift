@@ -5,7 +5,7 @@ import TidemarkModel
 
 /// Records, and the values under which they are found.
 extension PostgresCloudTransaction {
-    /// The columns that ``StoredCloudRecord/init(_:_:)`` reads, of a table that is called `r`.
+    /// The columns that ``StoredCloudRecord/init(_:_:from:)`` reads, of a table that is called `r`.
     static let recordColumns = """
         r.zone, r.name, r.type, r.fields, r.parent, r.changed, r.created, r.created_by, r.modified, r.modified_by, r.is_deleted, \
         r.digest, r.damaged, r.id
@@ -17,7 +17,7 @@ extension PostgresCloudTransaction {
             if let found = try state.together?.records(names, in: zone) { return found }
             let isShared = isShared(zone.owner)
             var keys = Self.keys(of: names)
-            // Who waits for another's lock does so in an order.
+            // Transactions lock records in one order, so that they don't wait for each other.
             if isShared { keys.sort { $0.lexicographicallyPrecedes($1) } }
             let rows = try db.query(command(records: keys, in: zone, isShared ? "FOR UPDATE OF r" : "OFFSET 0"))
             if written != nil { state.absent.formUnion(keys.map { RecordKey(zone: zone, name: $0) }) }
@@ -48,7 +48,7 @@ extension PostgresCloudTransaction {
 
     func save(_ records: [StoredCloudRecord]) throws(CloudError) {
         try run {
-            // What is damaged stays as it is: it would get a digest by which nobody could tell.
+            // Damaged records are not written: a new digest would hide the damage.
             var rows: [RecordKey: (place: Int, record: StoredCloudRecord)] = [:]
             for (place, record) in records.enumerated() where record.damage == nil {
                 rows[RecordKey(zone: record.zone, name: record.name.key)] = (place, record)
@@ -61,7 +61,7 @@ extension PostgresCloudTransaction {
                     sorted.filter { !state.absent.contains($0.key) }.map(\.value.record)
                 )
                 state.absent.subtract(rows.map(\.key))
-                // Who waits for another's lock does so in an order.
+                // Transactions lock records in one order, so that they don't wait for each other.
                 if isShared(zone.owner) {
                     try insert(new.sorted { $0.name.utf8.lexicographicallyPrecedes($1.name.utf8) }, in: zone, key, isNew: true)
                 } else {
@@ -88,7 +88,7 @@ extension PostgresCloudTransaction {
                     created_by = excluded.created_by, modified = excluded.modified, modified_by = excluded.modified_by,
                     is_deleted = excluded.is_deleted, digest = excluded.digest, damaged = NULL
                 """
-            // The number was given out before the record was locked: another may have given it a higher one.
+            // The number was given out before the record was locked. Another transaction may have given the record a higher one.
             if isShared { conflict += " WHERE t.changed < excluded.changed" }
         }
         let sql = """
@@ -111,7 +111,7 @@ extension PostgresCloudTransaction {
         }
     }
 
-    /// Removes what records are found by.
+    /// Removes the rows by which records are found: dependencies, values of indexes, and names of assets.
     func unlink(_ names: [Data], in zone: StoredZone.ID, _ owner: Data) throws {
         let hasName = "AND r.\(PostgresCloudTables.hasName) OFFSET 0"
         for (table, end) in [("tidemark_dependencies", hasName), ("tidemark_found", "OFFSET 0"), ("tidemark_named", hasName)] {
@@ -119,7 +119,7 @@ extension PostgresCloudTransaction {
         }
     }
 
-    /// Adds what records are found by.
+    /// Adds the rows by which records are found: dependencies, values of indexes, and names of assets.
     private func link(_ records: [StoredCloudRecord], in zone: StoredZone.ID, _ owner: Data) throws {
         func insert(_ column: String, into table: String, _ values: (StoredCloudRecord) -> Set<String>) throws {
             var (names, keys): ([Data], [Data]) = ([], [])
@@ -216,7 +216,7 @@ extension PostgresCloudTransaction {
 
     // All records of a type
 
-    /// How many records are looked at together.
+    /// How many records a page has.
     private static let pageSize: Int64 = 500
 
     /// Calls a body with each page of the container's records, of all owners.
@@ -254,7 +254,7 @@ extension PostgresCloudTransaction {
                 }
                 var (found, names): ([Place: FoundValues], [Place: [Data]]) = ([:], [:])
                 for row in rows {
-                    // What is damaged is not found by what it says.
+                    // A damaged record is not found by its values.
                     guard let values = try? indexed(try row.text(2), try row.value(3)) else { continue }
                     let place = Place(owner: try row.value(0), zone: try row.value(1))
                     let name: Data = try row.value(2)

@@ -87,7 +87,7 @@ extension PostgresCloudTransaction: SharingTransaction {
                 SELECT \(Self.participantColumns) FROM tidemark_participants
                 WHERE container = $1 AND owner = $2 AND account = $3 AND zone = $4 ORDER BY ordinal
                 """
-            // A row that is damaged gives nobody anything, and takes nothing from the others.
+            // A damaged row grants nothing, and takes nothing from the others.
             return try db.query(sql, container, zone.owner.key, user.key, zone.number).compactMap {
                 let (participant, isWhole) = try StoredParticipant.read($0, zone.owner)
                 return isWhole ? participant : nil
@@ -188,7 +188,7 @@ extension PostgresCloudTransaction: SharingTransaction {
 
     func add(_ link: StoredLink) throws(CloudError) {
         try run {
-            // It waits for its result, since it may fail.
+            // The statement is sent at once, since it may fail.
             let sql = """
                 INSERT INTO tidemark_links (container, owner, digest, id, share, participant) VALUES ($1, $2, $3, $4, $5, $6)
                 """
@@ -244,7 +244,7 @@ extension PostgresCloudTransaction: SharingTransaction {
                 let record = CoveredRecord(
                     share: StoredShare.ID(owner: owner, number: try row.value(0)), name: try row.text(1), type: try row.text(2),
                     change: try row.value(3), isGone: try row.value(4))
-                // It is told once, or a page could end in between.
+                // Such a record is listed once, since a page could end between its two rows.
                 if let last = found.last, last.change == record.change, last.name == record.name { continue }
                 guard found.count < limit else { break }
                 found.append(record)
@@ -262,7 +262,7 @@ extension PostgresCloudTransaction: SharingTransaction {
                 ON CONFLICT (container, owner, share, name)
                 DO UPDATE SET type = excluded.type, change = excluded.change, is_gone = excluded.is_gone
                 """
-            // What has left one share may have come into another.
+            // Records that are gone come first: one that has moved to another share would else be covered twice.
             for isGone in [true, false] {
                 var last: [RecordKey: (place: Int, record: CoveredRecord)] = [:]
                 for (place, record) in records.enumerated() where record.isGone == isGone {

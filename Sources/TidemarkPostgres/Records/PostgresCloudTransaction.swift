@@ -15,13 +15,17 @@ struct PostgresCloudContext: Sendable {
     let commonChanges: Int64
 }
 
-/// The rows of a ``PostgresCloudStorage``.
+/// A transaction over the rows of a ``PostgresCloudStorage``.
 ///
-/// The container and the owner come first in each table and in each statement of a request. Statements whose result nobody needs wait for the
-/// next that has one.
+/// The container and the owner come first in each table and in each statement of a request. Statements whose result nobody needs
+/// wait
+/// for the next that has one.
 ///
-/// Who writes rows of an owner holds the lock of the owner's row, and so nobody else writes them. The public database has no such row. There
-/// a transaction locks the records that it reads, and assets by their digests. What it has read as missing, or numbered as nobody else, may be
+/// A transaction that writes rows of an owner locks the owner's row, so no other transaction writes them. The public database has
+/// no such
+/// row. There a transaction locks the records that it reads, and assets by their digests. A record that it has found missing, or
+/// a number
+/// that it has chosen, may exist when it writes. Then the transaction runs again.
 /// there by the time when it writes: then it runs again.
 struct PostgresCloudTransaction: CloudTransaction {
     let db: PostgresTransaction
@@ -32,13 +36,13 @@ struct PostgresCloudTransaction: CloudTransaction {
 
     var container: Int64 { context.container }
 
-    /// What the transaction knows of rows that nobody else changes meanwhile.
+    /// What the transaction knows of rows that no other transaction changes meanwhile.
     final class State {
         /// The last changes of the owners whose rows are locked.
         var changes: [String: Int64] = [:]
-        /// Locked owners of whom this writer is noted.
+        /// Locked owners that have a row for this writer.
         var noted: Set<String> = []
-        /// As ``PostgresCloudTransaction/firstChange()`` says, where no incarnation can begin.
+        /// The result of ``PostgresCloudTransaction/firstChange()``, while the locks keep an incarnation from beginning.
         var firstChange: Int64?
         /// The version of the schema that was read; 0 where there is none.
         var schema: Int64?
@@ -46,7 +50,7 @@ struct PostgresCloudTransaction: CloudTransaction {
         var absent: Set<RecordKey> = []
         /// Whether something was to be written.
         var hasWritten = false
-        /// What tells whether the transaction is committed.
+        /// The answer that tells whether the transaction is committed.
         var kept: StoredReply?
         /// A zone and records that were read before.
         var together: PostgresZoneRows?
@@ -58,7 +62,7 @@ struct PostgresCloudTransaction: CloudTransaction {
         let answer: Data
     }
 
-    /// A record by the bytes of its name: two spellings of a text are equal as texts.
+    /// A record by the bytes of its name. Two Unicode spellings of a name are equal as strings, and yet name two records.
     struct RecordKey: Hashable {
         let zone: StoredZone.ID
         let name: Data
@@ -78,7 +82,7 @@ struct PostgresCloudTransaction: CloudTransaction {
         }
     }
 
-    /// Returns whether a constraint was broken since another transaction has written rows that nothing locks.
+    /// Returns whether a constraint was broken because another transaction has written rows that nothing locks.
     private func isRace(_ error: PostgresError) -> Bool {
         guard error.code == .constraint, written?.contains("") == true, let constraint = error.constraint else { return false }
         return [
@@ -86,7 +90,7 @@ struct PostgresCloudTransaction: CloudTransaction {
         ].contains(constraint)
     }
 
-    /// Whether rows of an owner are to be written without a lock of the owner's.
+    /// Whether the transaction writes rows of an owner without a lock on the owner: those of the public database.
     func isShared(_ owner: String) -> Bool { owner.isEmpty && written != nil && written != .all }
 
     /// Returns an owner's key.
@@ -113,7 +117,7 @@ struct PostgresCloudTransaction: CloudTransaction {
     ///
     /// - Parameters:
     ///   - columns: Columns of the table, which is called `r`.
-    ///   - end: What has the server look them up one by one: `OFFSET 0`, or a lock.
+    ///   - end: What makes the server look the rows up one by one: `OFFSET 0`, or a lock.
     static func byName(_ columns: String, in table: String, _ end: String = "OFFSET 0") -> String {
         """
         SELECT x.* FROM unnest($4) AS n (name) CROSS JOIN LATERAL (SELECT \(columns) FROM \(table) r
@@ -124,15 +128,16 @@ struct PostgresCloudTransaction: CloudTransaction {
     /// SQL that looks the assets up that records name, as ``byName(_:in:_:)``.
     static let assetsNamed = byName("r.digest", in: "tidemark_named", "AND r.\(PostgresCloudTables.hasName) OFFSET 0")
 
-    /// SQL that deletes these rows.
+    /// SQL that deletes the rows that ``byName(_:in:_:)`` finds.
     static func deletion(byNameIn table: String, _ end: String = "OFFSET 0") -> String {
         deletion(from: table, byName("r.ctid", in: table, end))
     }
 
     /// SQL that deletes rows whose places another statement has found.
     ///
-    /// Indexes begin with the container, and a condition with `IS TRUE` can't be one of an index: PostgreSQL, which may expect a single row of
-    /// the owner, would else read all of the owner's rows for the places.
+    /// PostgreSQL may expect a single row of the owner, and then read all of the owner's rows by an index instead of the places.
+    /// Each index
+    /// begins with the container, and no index can serve a condition with `IS TRUE`.
     static func deletion(from table: String, _ places: String) -> String {
         "DELETE FROM \(table) d WHERE (d.container = $1) IS TRUE AND d.owner = $2 AND d.ctid = ANY (ARRAY(\(places)))"
     }
@@ -155,7 +160,7 @@ struct PostgresCloudTransaction: CloudTransaction {
         }
     }
 
-    /// What the first change of an owner follows, and of each owner the next one, since the last incarnation began.
+    /// The number that the next change of every owner has to follow, since the last incarnation began.
     func firstChange() throws -> Int64 {
         if let known = state.firstChange { return known }
         let began: Int64 = try db.query(Self.newestIncarnation, container)[0].value(0)
@@ -164,7 +169,7 @@ struct PostgresCloudTransaction: CloudTransaction {
 
     static let newestIncarnation = "SELECT coalesce(max(began), 0) FROM tidemark_incarnations WHERE container = $1"
 
-    /// Returns the number of the last change that an owner has counted, of a transaction that writes the owner's rows.
+    /// Returns the number of the last change that an owner has counted, in a transaction that writes the owner's rows.
     private func counted(_ owner: String) throws -> Int64 {
         if let known = state.changes[owner] { return known }
         let sql = "SELECT max(change) FROM tidemark_owners WHERE container = $1 AND owner = $2"
@@ -260,11 +265,12 @@ struct PostgresCloudTransaction: CloudTransaction {
         }
     }
 
-    /// Has no other transaction look at assets of the public database until this one ends: whether an asset has a row decides whether its
-    /// content may go, and no row can be locked that is not there.
+    /// Locks assets of the public database until the transaction ends. Whether an asset has a row decides whether its content may
+    /// be
+    /// removed, and a row that is not there can't be locked.
     func lock(_ digests: Set<String>, of owner: String) throws {
         guard isShared(owner) else { return }
-        // Few numbers, since the server has room for so many locks only.
+        // There are 512 numbers, since the server has room for a limited number of locks.
         let buckets = Set(digests.map { $0.utf8.reduce(0 as Int64) { ($0 &* 31 &+ Int64($1)) & 0x1ff } })
         let space: Int64 = 0x7464 << 48 | (container & 0xffff_ffff) << 16
         try db.enqueue(

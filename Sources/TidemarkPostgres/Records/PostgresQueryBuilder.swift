@@ -5,17 +5,17 @@ import TidemarkModel
 
 /// Makes SQL of a query.
 struct PostgresQueryBuilder {
-    /// So many bytes of a value are in the index of values.
+    /// How many bytes of a value are in the index of values.
     static let indexedBytes = 500
-    /// The columns of a record; behind them are those of the order.
+    /// The number of a record's columns. The columns of the order come after them.
     static let recordColumnCount = 14
 
     private(set) var parameters: [any PostgresParameter]
-    /// The parameter with the numbers of the shares to which the query keeps.
+    /// The parameter with the numbers of the shares to which the query is limited.
     private var shares: String?
-    /// Whether conditions are looked at for each record of a walk, by a query of its own that is not planned with the walk.
+    /// Whether each condition is tested for each record of a walk, by a subquery that is not planned with the walk.
     private var isWalking = false
-    /// Whether the rows are counted that meet one condition.
+    /// Whether the query counts the rows that meet one condition.
     private var isCounting = false
     /// How many numbers ``counts(_:upTo:)`` has asked for.
     private(set) var countedColumns = 0
@@ -47,7 +47,7 @@ struct PostgresQueryBuilder {
         for condition in query.conditions { inner += " AND \(sql(condition, isNegated: false))" }
         var outer = "SELECT * FROM (\(inner)) q"
         if let after = query.after { outer += " WHERE \(behind(after.values, after.name, query.order))" }
-        // Without a value comes first when it goes up, and last when it goes down.
+        // Records without a value come first in ascending order, and last in descending order.
         let order =
             query.order.enumerated().map { "q.k\($0) \($1.isAscending ? "ASC NULLS FIRST" : "DESC NULLS LAST")" } + ["q.name ASC"]
         return "\(outer) ORDER BY \(order.joined(separator: ", ")) LIMIT \(bind(Int64(limit)))"
@@ -156,7 +156,7 @@ struct PostgresQueryBuilder {
 
     private var parent: String {
         guard let shares else { return "r.parent" }
-        // What a root hangs below is nothing that is shared.
+        // The parent of a share's root is not shared.
         return """
             CASE WHEN r.name IN (SELECT s.root FROM tidemark_shares s WHERE \(Self.inOwner("s")) AND s.number = ANY(\(shares)))
             THEN NULL ELSE r.parent END
@@ -170,7 +170,7 @@ struct PostgresQueryBuilder {
 
     private mutating func expression(_ order: IndexQuery.Order) -> String {
         if let column = column(order.key) {
-            // Nothing but a location has a distance.
+            // Only a location has a distance.
             return order.from == nil ? column.sql : "NULL::float8"
         }
         let value = order.from.map { distance(latitude: $0.latitude, longitude: $0.longitude) } ?? "f.value"
@@ -191,8 +191,9 @@ struct PostgresQueryBuilder {
 
     // Conditions
 
-    /// - Parameter isNegated: Whether it is within a negation. What lacks a value is not found among the values that there are: each record's
-    ///   own values are looked at then.
+    /// - Parameter isNegated: Whether the condition is within a negation. Each record's own values are tested then, since a
+    ///   record without
+    ///   a value has no row among the values.
     private mutating func sql(_ condition: IndexQuery.Condition, isNegated: Bool) -> String {
         switch condition {
         case .not(let inner): return "NOT \(sql(inner, isNegated: true))"
@@ -216,7 +217,7 @@ struct PostgresQueryBuilder {
                 return known("substring(\(column.sql), 1, \(text.utf8.count)) = \(prefix)", isNegated)
             }
             let lower = IndexValue.text(text).sortableBytes
-            // A byte of UTF-8 is never the last one.
+            // No byte of UTF-8 is 255, so the last byte can be raised.
             var upper = lower
             upper[upper.endIndex - 1] += 1
             return found(
@@ -229,10 +230,11 @@ struct PostgresQueryBuilder {
         }
     }
 
-    /// A comparison with nothing is not met, and so its negation is. Without a negation nothing needs to be said, and an index may be used.
+    /// A comparison with NULL is not met, so its negation has to be. Outside a negation nothing is added, so that an index may be
+    /// used.
     private func known(_ test: String, _ isNegated: Bool) -> String { isNegated ? "coalesce(\(test), false)" : "(\(test))" }
 
-    /// That one of a record's values under a key passes a test.
+    /// SQL that tells whether one of a record's values under a key passes a test.
     private func found(_ key: IndexQuery.Key, _ isNegated: Bool, _ test: String) -> String {
         if isWalking {
             return """
@@ -246,18 +248,20 @@ struct PostgresQueryBuilder {
         return isCounting ? found : "r.name IN (SELECT f.name FROM \(found))"
     }
 
-    /// That a row of one record, which another condition names, is of an index. The index of values can't be used for it: without statistics,
-    /// as after a restoration, PostgreSQL may take it to have few rows, and read all of them for each record.
+    /// SQL that tells whether a row of a record, which another condition names, is of an index. The subquery keeps PostgreSQL
+    /// from the index
+    /// of values: without statistics, as after a restoration, it may take that index to have few rows, and read all of them for
+    /// each record.
     private static func ofRecord(_ table: String, _ index: Int64) -> String { "\(table).idx = (SELECT \(index)::int8)" }
 
-    /// As the index of values has it.
+    /// The first bytes of a value, as the index of values has them.
     private static let head = "substring(f.value, 1, \(indexedBytes))"
 
     private mutating func compareFound(_ comparison: IndexQuery.Comparison, _ value: IndexValue) -> String {
         compareFound(comparison, bytes: value.sortableBytes)
     }
 
-    /// What compares so with a value compares so, or is equal, with its first bytes.
+    /// Compares the first bytes, by the index, and then the value. Values that differ may be equal in their first bytes.
     private mutating func compareFound(_ comparison: IndexQuery.Comparison, bytes: Data) -> String {
         let weak: IndexQuery.Comparison =
             switch comparison {
@@ -278,7 +282,7 @@ struct PostgresQueryBuilder {
         case (true, .real(let number)):
             return "\(column.sql)::numeric \(comparison.rawValue) \(bind(number))::numeric"
         case (false, .text(let text)): return "\(column.sql) \(comparison.rawValue) \(bind(text.key))"
-        // All that the column has is less, or all is greater; a parent that is missing is neither.
+        // Every value of the column is less, or every value is greater. A missing parent is neither.
         case (true, _), (false, .bytes): return isLess ? "\(column.sql) IS NOT NULL" : "false"
         case (false, _): return isGreater ? "\(column.sql) IS NOT NULL" : "false"
         }
@@ -286,7 +290,7 @@ struct PostgresQueryBuilder {
 
     // Places
 
-    /// That a row comes behind one with these keys.
+    /// SQL that tells whether a row comes after one with these keys.
     private mutating func behind(_ values: [IndexValue?], _ name: String, _ order: [IndexQuery.Order]) -> String {
         var alternatives: [String] = []
         for length in 0...order.count {
@@ -309,7 +313,9 @@ struct PostgresQueryBuilder {
         return "(\(alternatives.joined(separator: " OR ")))"
     }
 
-    /// A value by which a record was ordered, as the column of the order has it. A continuation comes from a client, so it may be any.
+    /// Binds a value by which a record was ordered, in the type of the order's column. It comes from a client's continuation, so
+    /// it may be of
+    /// any kind.
     private mutating func bind(_ value: IndexValue, as order: IndexQuery.Order) -> String {
         if order.from != nil {
             switch value {
@@ -339,7 +345,7 @@ extension IndexValue {
         switch self {
         case .integer(let number):
             var floor = Double(number)
-            // It may have been rounded up, to one beyond all integers at the most.
+            // The double may have been rounded up, even to 2^63, which is greater than all integers.
             if floor >= 0x1p63 || Int64(floor) > number { floor = floor.nextDown }
             return Self.sortable(floor, rest: UInt16(truncatingIfNeeded: number - Int64(floor)))
         case .real(let number): return Self.sortable(number, rest: 0)

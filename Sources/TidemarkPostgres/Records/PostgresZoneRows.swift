@@ -10,12 +10,12 @@ struct PostgresZoneRows: Sendable {
     }
 
     let place: StoredZone.Place
-    /// The zone with each record that was found, those of other requests among them; the zone alone where there is none.
+    /// A row for each record that was found, also for other requests, with the zone; the zone alone if no record was found.
     let rows: PostgresRows
     /// The names that were looked up for the request.
     let names: Set<Data>
 
-    /// Makes what looks up records by their names, and their zone by its name.
+    /// Makes the look-up of records by their names, and of their zone by its name.
     static func lookUp(_ database: PostgresDatabase, container: Int64) -> PostgresLookUp<Group, Data, PostgresRows> {
         PostgresLookUp(database, keysMost: 200) { zone, names in
             PostgresCommand(sql, [container, zone.owner.key, zone.name.key, names])

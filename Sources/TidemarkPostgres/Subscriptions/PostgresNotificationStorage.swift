@@ -3,18 +3,19 @@ package import TidemarkCloud
 package import TidemarkCloudEngine
 import TidemarkModel
 
-/// Keeps notifications in PostgreSQL until devices fetch them, at whatever server.
+/// Stores notifications in PostgreSQL until devices fetch them, from any server.
 ///
-/// Whoever waits is notified by the listener, and looks at its pace as well. Waits that are woken together share a statement. A
-/// notification is not worth waiting for the disk: after a crash of the database some of its last moment may be missing.
+/// The listener wakes waiting requests, also at its pace. Requests that are woken together share a statement.
+///
+/// A notification is not worth waiting for the disk: after a crash of the database, some from just before it may be missing.
 package final class PostgresNotificationStorage: NotificationStorage {
-    /// What a look-up finds of a box.
+    /// What a look-up finds of a box: its newest wait, and whether it has notifications.
     private struct Found: Sendable {
         let waiter: Data
         let hasAny: Bool
     }
 
-    /// There is one group of boxes.
+    /// All boxes are one group of look-ups.
     private enum Group { case all }
 
     private let database: PostgresDatabase
@@ -25,7 +26,7 @@ package final class PostgresNotificationStorage: NotificationStorage {
 
     /// Makes the storage of a database whose tables a ``PostgresSubscriptionStorage`` has opened.
     ///
-    /// - Parameter counted: Is called with the notifications that were put, and those that were dropped.
+    /// - Parameter counted: Receives the number of notifications that were put, and of those that were dropped.
     package init(
         _ database: PostgresDatabase, listener: PostgresListener, limits: NotificationLimits = NotificationLimits(),
         counted: @escaping @Sendable (_ put: Int, _ dropped: Int) -> Void = { _, _ in }
@@ -56,7 +57,7 @@ package final class PostgresNotificationStorage: NotificationStorage {
         let dropped = try await database.write { transaction in
             let token = Data(box.token.utf8)
             try transaction.enqueue("SET LOCAL synchronous_commit = off")
-            // The latest say most.
+            // The oldest notifications make room, since the latest say most.
             let rows = try transaction.run([
                 PostgresCommand(
                     """
@@ -88,7 +89,7 @@ package final class PostgresNotificationStorage: NotificationStorage {
     package func putBack(_ frame: [UInt8], for box: NotificationBox) async throws(CloudError) {
         let (limits, cost) = (limits, NotificationLimits.cost(frame))
         let isKept = try await database.write { transaction in
-            // It is the oldest, and would go first. Numbers below zero come before all others.
+            // The notification is the oldest of its box again: numbers below zero come before all others.
             try transaction.query(
                 """
                 INSERT INTO notifications (account, token, number, frame, cost)
@@ -107,7 +108,7 @@ package final class PostgresNotificationStorage: NotificationStorage {
     package func take(for box: NotificationBox) async throws(CloudError) -> [UInt8]? {
         guard box.account.isStorable else { return nil }
         let waiter = Data((0..<16).map { _ in UInt8.random(in: .min ... .max) })
-        // Whoever listens first, and looks then, misses nothing.
+        // The request listens first and looks then, so it misses nothing.
         var changes = listener.changes(of: Self.topic(box)).makeAsyncIterator()
         do throws(CloudError) {
             try await database.write { transaction in
@@ -118,7 +119,7 @@ package final class PostgresNotificationStorage: NotificationStorage {
                     ON CONFLICT (account, token) DO UPDATE SET waiter = excluded.waiter
                     """, box.account, Data(box.token.utf8), waiter)
             }
-            // What the device began before ends.
+            // An earlier wait of the device ends.
             listener.post(Self.topic(box))
             while !Task.isCancelled {
                 let found: Found?
@@ -153,7 +154,7 @@ package final class PostgresNotificationStorage: NotificationStorage {
         }
     }
 
-    /// What waits are notified by. A token may have any characters, and any length.
+    /// The topic of a box. A digest, since a token may have any characters, and any length.
     private static func topic(_ box: NotificationBox) -> String {
         "tidemark.box." + AssetDigest.asset(of: Data("\(box.account)\0\(box.token)".utf8)).digest.prefix(32)
     }

@@ -3,13 +3,13 @@ package import TidemarkCloud
 package import TidemarkCloudEngine
 package import TidemarkModel
 
-/// Stores subscriptions and devices in PostgreSQL. Nothing of them is remembered.
+/// Stores subscriptions and devices in PostgreSQL. Nothing is cached.
 package final class PostgresSubscriptionStorage: SubscriptionStorage {
     private let database: PostgresDatabase
 
     /// Brings the tables to their newest version, and opens them.
     ///
-    /// - Throws: `CloudError` as `CloudError.init(postgres:)` makes of what the database says.
+    /// - Throws: `CloudError`, made by `CloudError.init(postgres:)`.
     package static func open(_ database: PostgresDatabase) async throws(CloudError) -> PostgresSubscriptionStorage {
         do {
             try await migrations.run(on: database)
@@ -49,7 +49,7 @@ package final class PostgresSubscriptionStorage: SubscriptionStorage {
     package func save(_ subscription: StoredSubscription, most: Int) async throws(CloudError) -> Bool {
         let owner = subscription.owner
         return try await database.write { transaction in
-            // Two that are saved at once count each other.
+            // Two subscriptions that are saved at once have to count each other.
             try transaction.enqueue("SELECT pg_advisory_xact_lock(hashtextextended('subscriptions ' || $1, 0))", owner.account)
             let others: Int64 = try transaction.query(
                 """
@@ -83,14 +83,14 @@ package final class PostgresSubscriptionStorage: SubscriptionStorage {
         }
     }
 
-    /// Nobody knows without asking.
+    /// Always `true`: only the database knows.
     package func mayConcern(_ zone: ChangedZone) -> Bool { true }
 
     package func subscriptions(
         to zone: ChangedZone, types: Set<String>?
     ) async throws(CloudError) -> [StoredSubscription] {
         guard zone.container.isStorable else { return [] }
-        // Those to all zones have an empty name for the zone's.
+        // A subscription to all zones has an empty zone.
         return try Self.rows(
             await database.rows(
                 """
@@ -184,7 +184,7 @@ package final class PostgresSubscriptionStorage: SubscriptionStorage {
             id: try text(4) ?? "", place: place, content: try row.value(8))
     }
 
-    /// The tables of subscriptions and notifications. What clients name is `bytea`: a `text` can't have U+0000.
+    /// The tables of subscriptions and notifications. Names that clients choose are `bytea`, since a `text` can't contain U+0000.
     static let migrations = PostgresMigrations(
         [
             PostgresMigration(
@@ -209,7 +209,7 @@ package final class PostgresSubscriptionStorage: SubscriptionStorage {
                     """,
                     "CREATE INDEX notifications_by_time ON notifications (at)",
                     "CREATE SEQUENCE notification_numbers",
-                    // Who waits for a box: the last to begin.
+                    // The newest wait for each box.
                     """
                     CREATE TABLE notification_waits (
                         account text COLLATE "C", token bytea, waiter bytea NOT NULL, PRIMARY KEY (account, token))
@@ -219,6 +219,6 @@ package final class PostgresSubscriptionStorage: SubscriptionStorage {
 }
 
 extension SubscriptionOwner {
-    /// Whether columns of the type `text` can have it.
+    /// Whether columns of the type `text` can hold the names.
     fileprivate var isStorable: Bool { account.isStorable && container.isStorable }
 }
