@@ -36,7 +36,7 @@ extension Administration {
 
     /// Gives an account a role.
     ///
-    /// - Parameter containers: Those of a developer.
+    /// - Parameter containers: The containers of a developer.
     /// - Throws: ``AdministrationError`` `invalid` where the last operator would become a developer.
     package func setOperator(
         _ name: String, role: Operator.Role, containers: [String] = []
@@ -59,8 +59,8 @@ extension Administration {
 
     /// Takes an account's role away, and ends its sessions of the console.
     ///
-    /// - Parameter evenIfLast: Whether also where no operator is left then. Who asks for it has been told so.
-    /// - Throws: ``AdministrationError`` `notFound`; `invalid` for the last operator, unless the role is to be taken even then.
+    /// - Parameter evenIfLast: Whether to remove the role even if no operator is left then. The caller has warned the person.
+    /// - Throws: ``AdministrationError`` `notFound`; `invalid` for the last operator, unless `evenIfLast` is set.
     package func removeOperator(
         _ name: String, evenIfLast: Bool = false
     ) async throws(AdministrationError) -> StoredAccount {
@@ -73,8 +73,9 @@ extension Administration {
         return account
     }
 
-    /// Takes an account's second factor away, if its owner has lost it, and ends its sessions: whoever has the device that shows the codes may have
-    /// begun some.
+    /// Removes an account's second factor, for an owner who has lost it, and ends the account's sessions: whoever has the device
+    /// that
+    /// shows the codes may have begun some.
     ///
     /// - Returns: The account, and whether it had a second factor.
     package func removeSecondFactor(
@@ -85,14 +86,14 @@ extension Administration {
         guard let factor = try await wrapped({ try await credentials.secondFactor(of: account.id) }) else {
             return (account, false)
         }
-        // First: as long as there is a factor, this can be tried again.
+        // Sessions end first, since this can be tried again only as long as there is a factor.
         try await wrapped {
             _ = try await credentials.endSessions(of: account.id)
             try await credentials.removeSecondFactor(of: account.id)
         }
         try await audit(
             "second-factor.remove", account: account.id, subject: account.email, before: factor.text, after: "none")
-        // Sessions that began meanwhile.
+        // Sessions may have begun meanwhile.
         try await wrapped { _ = try await credentials.endSessions(of: account.id) }
         return (account, true)
     }
@@ -175,7 +176,7 @@ extension Administration {
         try await demand(container)
         let key = try await wrapped {
             let id = try ServerKey.id(of: pem, container: container, environment: environment)
-            // Nobody has an address there, so that nobody signs in as it and no invitation reaches it.
+            // No mail reaches an address in server.invalid, so nobody signs in to the account, and no invitation reaches it.
             let address = "key-\(id.prefix(32))@server.invalid"
             let isNew = try await cloud.account(address) == nil
             let account = try await cloud.addAccount(address, name: name.isEmpty ? nil : PersonName(givenName: name))
@@ -183,7 +184,7 @@ extension Administration {
                 return try await credentials.addKey(
                     container: container, environment: environment, name: name, publicKeyPEM: pem, account: account.id)
             } catch {
-                // The error that is told is the first one; an account that stays has nothing.
+                // The first error is thrown. An account that stays has no data.
                 if isNew { try? await cloud.removeIfUnused(account) }
                 throw error
             }

@@ -29,7 +29,7 @@ extension Administration {
         package let hasPassword: Bool
         /// `nil` where it has none.
         package let secondFactor: SecondFactor?
-        /// Those of identity providers that sign in to it.
+        /// The identities of identity providers that sign in to the account.
         package let identities: [Identity]
         package let role: Operator?
         /// Sign-ins and what was done to the account, the newest first.
@@ -58,7 +58,9 @@ extension Administration {
     /// - Parameters:
     ///   - password: `nil` for none: signing in needs one first.
     ///   - quota: The bytes that it may store in each container and environment.
-    /// - Throws: ``AdministrationError`` `exists` where the address has an account; `invalid` for what can't be. Nothing is added then.
+    /// - Throws: ``AdministrationError`` `exists` where the address has an account; `invalid` for a value that is not allowed.
+    ///   Nothing is
+    ///   added then.
     package func addAccount(
         _ email: String, phone: String? = nil, name: PersonName? = nil, quota: Int64 = StoredAccount.servedQuota,
         password: String?
@@ -70,7 +72,7 @@ extension Administration {
             do {
                 if let password { try await credentials.setPassword(password, of: account.id) }
             } catch {
-                // The error that is told is the first one; an account that stays has nothing.
+                // The first error is thrown. An account that stays has no data.
                 try? await cloud.removeIfUnused(account)
                 throw error
             }
@@ -82,7 +84,8 @@ extension Administration {
 
     /// Checks that an account can be added with an address.
     ///
-    /// - Throws: ``AdministrationError`` `exists` where the address has an account, `invalid` where it is none; `forbidden`.
+    /// - Throws: ``AdministrationError`` `exists` where the address has an account, `invalid` for a text that is no address;
+    ///   `forbidden`.
     package func checkNewAccount(_ email: String) async throws(AdministrationError) {
         try demandOperator("adding accounts")
         try await wrapped {
@@ -97,7 +100,7 @@ extension Administration {
 
     /// Changes an account's name, quota or status.
     ///
-    /// - Parameter change: Changes all that is to be another.
+    /// - Parameter change: Changes the account's values in place.
     package func update(
         _ name: String, _ change: @Sendable (inout StoredAccount) -> Void
     ) async throws(AdministrationError) -> StoredAccount {
@@ -124,7 +127,7 @@ extension Administration {
 
     /// Gives an account another password, and ends its sessions.
     ///
-    /// - Parameter password: `nil` takes the password away: nobody can sign in with one then.
+    /// - Parameter password: `nil` removes the password, and nobody can sign in with one then.
     /// - Returns: The account.
     package func setPassword(_ password: String?, of name: String) async throws(AdministrationError) -> StoredAccount {
         try demandOperator("setting passwords")
@@ -137,7 +140,7 @@ extension Administration {
                 try await credentials.removePassword(of: account.id)
             }
         }
-        // Whether there is one, and nothing of it.
+        // The entry says whether there is a password, and nothing of it.
         try await audit(
             "account.password", account: account.id, subject: password == nil ? "removed" : "", before: had ? "set" : "none",
             after: password == nil ? "none" : "set")
@@ -153,7 +156,7 @@ extension Administration {
 
     /// Removes an account with all that is stored for it: records, shares, assets, password and sessions.
     ///
-    /// When it fails midway, it goes on when it is called again.
+    /// After a failure midway, another call continues the removal.
     ///
     /// - Throws: ``AdministrationError`` `forbidden` for an account that has a role in the console, which stays.
     package func removeWithData(_ name: String) async throws(AdministrationError) -> EmbeddedCloud.Removed {
@@ -170,7 +173,7 @@ extension Administration {
 
     /// Removes an account that has no records.
     ///
-    /// - Throws: ``AdministrationError`` `forbidden` for one that has, or has a role in the console: it stays.
+    /// - Throws: ``AdministrationError`` `forbidden` for an account that has records, or a role in the console. It stays.
     package func removeIfUnused(_ name: String) async throws(AdministrationError) {
         try demandOperator("removing an account")
         let account = try await account(name)
@@ -190,7 +193,7 @@ extension Administration {
         await PersonalAccount.emptyLogs(cloud, credentials)
     }
 
-    /// Counts what accounts use anew, and corrects what was counted wrongly. O(records).
+    /// Counts again what accounts use, and corrects wrong counts. O(records).
     package func recountUsage() async throws(AdministrationError) -> [EmbeddedCloud.Recount] {
         try demandOperator("counting what accounts use")
         let counted = try await wrapped { try await cloud.recountUsage() }

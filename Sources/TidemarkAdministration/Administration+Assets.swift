@@ -6,10 +6,11 @@ import TidemarkModel
 
 /// The contents of assets, and what is known of a record's past.
 extension Administration {
-    /// Reads parts of an asset of a record: bytes from an offset on, as many as there are up to a number.
+    /// Reads a part of a record's asset: at most `count` bytes from an offset on.
     package typealias AssetReader = @Sendable (_ offset: Int64, _ count: Int) async throws(AdministrationError) -> Data
 
-    /// Returns what reads an asset of a record. Whether the actor may see it is decided now, and not with each part.
+    /// Returns a function that reads an asset of a record. Whether the actor may see the asset is decided now, and not for each
+    /// part.
     package func reader(of asset: CloudAsset, in place: RecordPlace) async throws(AdministrationError) -> AssetReader {
         let opened = try await open(place)
         return { offset, count throws(AdministrationError) in
@@ -19,18 +20,18 @@ extension Administration {
         }
     }
 
-    /// Stores a content, for a record that names it then. One that no record names goes after a day.
+    /// Stores a content, which a record is to name. A content that no record names is removed after a day.
     ///
-    /// - Throws: ``AdministrationError`` `invalid` for one for which there is no room; `notFound`, `forbidden`, `busy`.
+    /// - Throws: ``AdministrationError`` `invalid` if there is no room for the content; `notFound`, `forbidden`, `busy`.
     package func upload(_ contents: Data, in place: RecordPlace) async throws(AdministrationError) -> CloudAsset {
         let opened = try await open(place)
         return try await wrapped { try await opened.database.upload(contents, in: place.zoneID) }
     }
 
-    /// Entries of the audit log that are looked through for those of a record.
+    /// How many entries of the audit log are searched for those of a record.
     private static let looked = 1_000
 
-    /// Returns the last changes of a record by those who administer, the newest first. A cloud has no earlier versions of a record.
+    /// Returns the last changes of a record by administrators, the newest first. A cloud has no earlier versions of a record.
     ///
     /// - Complexity: O(entries of the container), 1,000 at the most.
     package func changes(of name: String, in place: RecordPlace) async throws(AdministrationError) -> [AuditEntry] {
@@ -47,10 +48,11 @@ extension Administration {
         }
     }
 
-    /// Bytes of a subject that the log keeps.
+    /// The most bytes of a subject in the audit log.
     private static let subjectMost = 200
 
-    /// How entries of the audit log name a record. The log keeps the beginning of what is long: then a digest tells it from others.
+    /// Names a record for the audit log. The log cuts long texts off, so a long name is shortened, and a digest tells it from
+    /// others.
     static func subject(_ name: String, _ place: RecordPlace) -> String {
         let whole = "\(place.scope.name)/\(place.zone)/\(name)"
         guard whole.utf8.count > subjectMost || CredentialStore.line(whole) != whole else { return whole }

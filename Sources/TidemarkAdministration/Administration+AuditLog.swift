@@ -7,8 +7,9 @@ import TidemarkModel
 extension Administration {
     /// Returns entries of the audit log, the newest first: for a developer those of one of their containers.
     ///
-    /// A developer sees accounts by their user record names. Of what is an account's in production, and of sign-ins, they see that
-    /// something was done, and what it was, such as the device's name, only with the account's consent. A failed sign-in is nobody's.
+    /// A developer sees accounts by their user record names. Entries of an account in production, and its sign-ins, have no
+    /// details, such
+    /// as the device's name, without the account's consent. A failed sign-in names no account.
     ///
     /// - Parameters:
     ///   - container: Only entries of this container; a developer names one.
@@ -28,7 +29,7 @@ extension Administration {
         }
     }
 
-    /// Returns the addresses of the accounts that entries name, by their identifiers: for a developer their own alone.
+    /// Returns the addresses of the accounts that entries name, by their identifiers. A developer gets no address but their own.
     package func addresses(in entries: [AuditEntry]) async throws(AdministrationError) -> [String: String] {
         var addresses: [String: String] = [:]
         for id in Set(entries.flatMap { [$0.event.actor, $0.event.account] }) where UUID(uuidString: id) != nil {
@@ -54,7 +55,7 @@ extension Administration {
                 }
                 if consents[account] == false { (event.subject, event.before, event.after) = ("", "", "") }
             }
-            // Whom a failed sign-in named would tell which addresses have an account.
+            // The account of a failed sign-in would tell which addresses have an account.
             if event.action == .signIn, event.outcome != "done" {
                 (event.actor, event.account, event.subject) = ("", "", "")
             }
@@ -64,7 +65,8 @@ extension Administration {
         return visible
     }
 
-    /// An account as a container knows it. The developer's own, and what is no account's identifier, stays as it is.
+    /// Returns the user record name of an account. The developer's own identifier, and a text that is no identifier, stay as they
+    /// are.
     private func known(_ id: String, in container: String) -> String {
         if case .console(let person, _) = actor, person.id == id { return id }
         return UUID(uuidString: id) == nil ? id : userRecordName(ofAccount: id, in: container)

@@ -31,7 +31,7 @@ extension Administration {
 
     /// Replaces the secret that signs.
     ///
-    /// - Parameter days: For how long what was signed before is good; with 0 all sessions end.
+    /// - Parameter days: For how many days signatures by the old secret stay valid. With 0 all sessions end.
     /// - Returns: How many sessions have ended.
     package func rotateSecret(graceDays days: Int) async throws(AdministrationError) -> Int {
         try demandOperator("replacing the secret")

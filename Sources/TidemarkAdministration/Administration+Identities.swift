@@ -5,17 +5,17 @@ import TidemarkModel
 
 /// Identities of identity providers that sign in to accounts.
 extension Administration {
-    /// Who can sign in to an account.
+    /// The ways to sign in to an account.
     package struct WaysIn: Sendable {
         package let account: StoredAccount
-        /// By when they were connected.
+        /// The identities, in the order in which they were connected.
         package let identities: [Identity]
         package let hasPassword: Bool
 
         /// Whether nobody can sign in to the account once an identity is disconnected.
         package func isLast(_ id: String) -> Bool { !hasPassword && identities.allSatisfy { $0.id == id } }
 
-        /// Describes what is left once an identity is disconnected, and what to do where that is nothing: a sentence.
+        /// Describes in a sentence how to sign in once an identity is disconnected, and what to do if no way is left.
         package func whatIsLeft(without id: String) -> String {
             let others = identities.filter { $0.id != id }.map { "\($0.label) at \($0.key.issuer)" }
             let other = others.isEmpty ? "" : "sign in as \(others.joined(separator: " or as "))"
@@ -30,7 +30,7 @@ extension Administration {
         }
     }
 
-    /// Returns who can sign in to an account.
+    /// Returns the ways to sign in to an account.
     ///
     /// - Parameter name: The account's address or identifier.
     package func waysIn(to name: String) async throws(AdministrationError) -> WaysIn {
@@ -46,10 +46,10 @@ extension Administration {
     /// Disconnects an identity from an account: it signs in to the account no longer. Sessions go on until they are ended.
     ///
     /// - Parameters:
-    ///   - id: As `Identity.id` has it.
+    ///   - id: The identity's `Identity.id`.
     ///   - name: The account's address or identifier.
-    ///   - evenIfLast: Whether also where nobody can sign in to the account then. Who asks for it has been told so.
-    /// - Throws: ``AdministrationError`` `notFound`; `invalid` where it is the last and is not to be disconnected then.
+    ///   - evenIfLast: Whether to disconnect it even if nobody can sign in to the account then. The caller has warned the person.
+    /// - Throws: ``AdministrationError`` `notFound`; `invalid` for the last way to sign in, unless `evenIfLast` is set.
     package func disconnectIdentity(
         _ id: String, of name: String, evenIfLast: Bool
     ) async throws(AdministrationError) -> Identity {
@@ -71,7 +71,7 @@ extension Administration {
 }
 
 extension Administration.AccountDetails {
-    /// Who can sign in to the account.
+    /// The ways to sign in to the account.
     package var waysIn: Administration.WaysIn {
         Administration.WaysIn(account: account, identities: identities, hasPassword: hasPassword)
     }

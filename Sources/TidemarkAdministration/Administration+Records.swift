@@ -10,7 +10,7 @@ extension Administration {
     /// Some of the records that a query has found.
     package struct RecordPage: Sendable {
         package let records: [CloudRecord]
-        /// Records that would be among them and are damaged.
+        /// Damaged records that the query would have found.
         package let failed: [RecordFailure]
         /// Where the next page begins; `nil` after the last.
         package let continuation: QueryContinuation?
@@ -63,7 +63,8 @@ extension Administration {
     /// Makes a record, or changes one.
     ///
     /// - Parameters:
-    ///   - record: With the tag that it is to have still; without one it is new. Fields that are not in it stay.
+    ///   - record: With a tag, the record is changed if it still has that tag. Without a tag, it is new. Fields that it does not
+    ///     name stay.
     ///   - cleared: Fields that lose their values.
     /// - Returns: The record as it is now.
     /// - Throws: ``AdministrationError`` `conflict` with the record that is there; `invalid`, `notFound`, `forbidden`, `busy`.
@@ -92,7 +93,7 @@ extension Administration {
 
     /// Deletes a record.
     ///
-    /// - Parameter tag: The tag that it is to have still; `nil` for any.
+    /// - Parameter tag: The tag that the record still has to have; `nil` for any.
     package func delete(_ name: String, ifTag tag: String?, in place: RecordPlace) async throws(AdministrationError) {
         let opened = try await open(place)
         let before = try await known(name, in: place, opened)
@@ -145,7 +146,7 @@ extension Administration {
         }
     }
 
-    /// A record as answers of the protocol have it.
+    /// A record as JSON, as in answers of the protocol.
     package static func json(_ record: CloudRecord) -> String {
         var json = JSONWriter()
         record.write(&json, WireDialect(isExtended: true))

@@ -20,7 +20,7 @@ extension Administration {
         var isSaved: Bool { if case .savedSince = self { true } else { false } }
     }
 
-    /// Where records are that devices were refused.
+    /// The place of records that devices were refused.
     private struct RefusedPlace: Hashable {
         let container, account, zone: String
         let environment: StoreEnvironment
@@ -38,7 +38,7 @@ extension Administration {
 
     /// The present states of the records of a zone.
     private struct FoundRecords {
-        /// Who has changed records last, and when, by their names.
+        /// The user and the time of each record's last change, by the names of records.
         var stamps: [String: CloudRecord.Stamp] = [:]
         /// The names of records that are damaged.
         var damaged: Set<String> = []
@@ -46,7 +46,7 @@ extension Administration {
 
     /// Looks up the records of failures, those of an account and a zone at once.
     ///
-    /// - Parameter accounts: Those of the failures, by their identifiers.
+    /// - Parameter accounts: The accounts of the failures, by their identifiers.
     /// - Returns: One element for each failure, in their order.
     func refusedRecords(
         _ failures: [SyncFailure], _ accounts: [String: StoredAccount]
@@ -64,7 +64,7 @@ extension Administration {
         return failures.map { failure in
             guard let place = RefusedPlace(failure), let records = found[place] else { return .unknown }
             guard let stamp = records.stamps[failure.record] else {
-                // Who has changed a damaged record, nobody can tell.
+                // Nobody can tell who has changed a damaged record.
                 return records.damaged.contains(failure.record) ? .unsaved : .absent
             }
             let user = userRecordName(ofAccount: failure.account, in: failure.container)
@@ -72,7 +72,7 @@ extension Administration {
         }
     }
 
-    /// Returns the containers with their environments, of those of places, that are served and were made: a look-up makes no container.
+    /// Returns the containers and environments of places, as far as they are served and exist. A look-up makes no container.
     private func served(_ places: some Sequence<RefusedPlace>) async throws -> Set<[String]> {
         try await credentials.refresh()
         var containers: Set<[String]> = []
@@ -85,9 +85,10 @@ extension Administration {
         return containers
     }
 
-    /// Who has changed records last. A failure in a shared database names no owner: the zones of all owners with its name are asked.
+    /// Returns who has changed records last. A failure in a shared database names no owner, so all owners' zones of its name are
+    /// asked.
     ///
-    /// - Returns: `nil` where the cloud does not tell: the list of failures is shown all the same.
+    /// - Returns: `nil` where the cloud does not tell. The list of failures is shown all the same.
     private func modifications(
         of names: [String], in place: RefusedPlace, _ account: StoredAccount
     ) async -> FoundRecords? {
@@ -110,7 +111,9 @@ extension Administration {
 
     /// A device that was refused.
     package struct SendingDevice: Hashable, Sendable {
-        /// Its name, and its operating system; empty where they are not known. A session that has ended has the name of when it was refused.
+        /// The device's name and operating system; empty where they are not known. For a session that has ended, the name is that
+        /// at the
+        /// time of the refusal.
         package let name, system: String
         /// The session's identifier.
         package let session: String
@@ -135,8 +138,9 @@ extension Administration {
         return devices
     }
 
-    /// Reads the accounts of failures, and those whose sign-in was refused, each once. Those that are gone are left out: what they were refused
-    /// goes with the next sweep.
+    /// Reads each account of failures once, and each account whose sign-in was refused. Accounts that are gone are left out: the
+    /// next sweep
+    /// removes their failures.
     ///
     /// - Parameter known: Accounts that were read before, by their identifiers.
     /// - Returns: These, and those of the failures.

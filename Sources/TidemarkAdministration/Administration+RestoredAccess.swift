@@ -5,18 +5,23 @@ import TidemarkModel
 
 /// Accounts that have access again after whole requests of theirs were refused.
 extension Administration {
-    /// The codes of whole requests that are refused until a person acts. Others pass, or are answers that a device expects.
+    /// The codes with which whole requests are refused until a person acts. Other refusals pass by themselves, or devices expect
+    /// them.
     private static let lastingCodes: Set = ["AUTHENTICATION_FAILED", "AUTHENTICATION_REQUIRED", SyncFailure.quotaExceeded]
 
     /// Tells whether a failure refused a whole request, until a person acts.
     static func isOfAccess(_ failure: SyncFailure) -> Bool { failure.record.isEmpty && lastingCodes.contains(failure.code) }
 
-    /// Returns the failures whose reason is gone: the account can be used, and the session that was refused is good or its device has signed in
-    /// again since, which is told by the device's name; or the account's own quota was full, and has room for the refused bytes now.
+    /// Returns the failures whose reason is gone.
     ///
-    /// It asks for accounts and sessions as they are: servers note nothing of requests that go well.
+    /// - The account can be used, and the session that was refused is valid, or its device has signed in again since. The name of
+    ///   the device
+    ///   tells that.
+    /// - Or the account's own quota was full, and has room for the refused bytes now.
     ///
-    /// - Parameter accounts: Those of the failures, by their identifiers.
+    /// This looks at accounts and sessions as they are, since servers record nothing of successful requests.
+    ///
+    /// - Parameter accounts: The accounts of the failures, by their identifiers.
     func failuresWithRestoredAccess(
         _ failures: [SyncFailure], _ accounts: [String: StoredAccount]
     ) async throws -> Set<SyncFailure> {

@@ -34,7 +34,7 @@ extension Administration {
 
     /// Adds types and fields to the development schema.
     ///
-    /// - Parameter types: By the names of types, the types of fields by their names.
+    /// - Parameter types: For the name of each type, the types of its fields by their names.
     /// - Returns: What the schema did not have, in the order of types and fields.
     /// - Throws: ``AdministrationError`` `invalid` for a field that has another type; nothing is added then.
     @discardableResult
@@ -90,7 +90,7 @@ extension Administration {
             after: differences.map(\.sentence).joined(separator: "; "))
     }
 
-    /// Counts the records of development that have a type, or one of its fields, and whose they are.
+    /// Counts the development records of a type, or those with one of its fields, and the accounts that have them.
     package func recordSpread(
         of type: String, having field: String?, in container: String
     ) async throws(AdministrationError) -> RecordSpread {
@@ -100,7 +100,7 @@ extension Administration {
 
     /// Removes a type, or one of its fields, from the development schema.
     ///
-    /// - Parameter isForced: Whether to do so although records have it.
+    /// - Parameter isForced: Whether to remove it even if records have it.
     /// - Returns: How many records have it.
     package func removeFromSchema(
         type: String, field: String?, of container: String, isForced: Bool
@@ -118,7 +118,7 @@ extension Administration {
         return count
     }
 
-    /// Removes all records of everybody in development, and makes the schema there that of production.
+    /// Removes all records of all accounts in development, and copies the schema of production there.
     ///
     /// - Returns: What was removed.
     package func resetDevelopment(of container: String) async throws(AdministrationError) -> EmbeddedCloud.Removed {
@@ -130,7 +130,7 @@ extension Administration {
         do throws(AdministrationError) {
             removed = try await wrapped { try await cloud.resetDevelopment(of: container) }
         } catch {
-            // A part of it may be gone.
+            // Some of the records may be gone.
             try await audit(
                 "schema.reset", container: container, environment: .development, outcome: error.code.rawValue,
                 before: text(before))
@@ -183,7 +183,7 @@ extension RecordSpread {
 }
 
 extension CloudSchema.RecordType {
-    /// The indexes of a field; for `recordName`, whether the type can be asked for.
+    /// The indexes of a field; for `recordName`, `queryable` if the type can be queried.
     package func indexes(of field: String) -> Set<CloudSchema.Index> {
         field == "recordName" ? (isQueryable ? [.queryable] : []) : Set(fields[field]?.indexes.keys.map { $0 } ?? [])
     }

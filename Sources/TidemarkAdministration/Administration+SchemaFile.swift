@@ -5,8 +5,9 @@ import TidemarkWire
 
 /// Schemas as files: see `Documentation/Formats/schema.md`.
 extension Administration {
-    /// Returns the schema as a file of the form that `tidemark import --schema` and `tidemark schema apply` read. Fields whose names stores keep
-    /// for themselves are left out: no container can have them, and a cloud gets them again with the first record of a device.
+    /// Returns the schema as a file in the form that `tidemark import --schema` and `tidemark schema apply` read. Fields whose
+    /// names stores
+    /// reserve are left out: no container can have them, and a cloud gets them again with the first record of a device.
     ///
     /// - Parameter isCompact: Whether all is on one line.
     package func schemaFile(
@@ -71,7 +72,7 @@ extension Administration {
 
 /// The contents of a schema file.
 private struct SchemaFileContents {
-    /// By the names of types, the types of fields by their names.
+    /// For the name of each type, the types of its fields by their names.
     private(set) var types: [String: [String: FieldType]] = [:]
     /// Where the file names a type or a field, by `Type.field`.
     private(set) var places: [String: String] = [:]
@@ -106,7 +107,7 @@ struct SchemaTypeConflict {
 
     var name: String { "\(type).\(field)" }
 
-    /// Returns what helps: the harmless way first.
+    /// Returns what to do about the conflict, the harmless way first.
     ///
     /// - Parameter place: The ``Administration/placeOptions``.
     func remedy(in container: String, _ place: String) -> String {

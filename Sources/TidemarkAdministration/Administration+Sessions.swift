@@ -38,7 +38,7 @@ extension Administration {
 
     /// Ends one session: of a device, a browser, the console, or a person's own pages.
     ///
-    /// - Parameter name: The account that it has to be of; `nil` for any.
+    /// - Parameter name: The account that has to have the session; `nil` for any.
     /// - Throws: ``AdministrationError`` `notFound`, also for a session of another account.
     package func endSession(_ id: String, of name: String? = nil) async throws(AdministrationError) {
         if let session = try await sessions(of: name).first(where: { $0.id == id }) {

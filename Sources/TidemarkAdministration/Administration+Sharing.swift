@@ -20,7 +20,7 @@ extension Administration {
 
     /// Returns the shares of all zones of a database, with their participants. Each look into a zone is in the audit log.
     ///
-    /// - Parameter place: Its zone has no effect; its owner, where it has one, is that of the zones.
+    /// - Parameter place: Its zone has no effect. If it names a zone's owner, only the zones of that owner are searched.
     package func sharesOfAllZones(in place: RecordPlace) async throws(AdministrationError) -> [CloudShare] {
         var place = place
         let owner = place.zoneOwner
@@ -37,7 +37,8 @@ extension Administration {
 
     // Links
 
-    /// Returns the links to a share, by their identifiers. What gives access is in none of them: the cloud has only its digest.
+    /// Returns the links to a share, by their identifiers. They lack the secrets that give access: the cloud has only digests of
+    /// these.
     ///
     /// - Parameter share: The name of the share's record.
     package func links(to share: String, in place: RecordPlace) async throws(AdministrationError) -> [StoredLink] {
@@ -47,7 +48,7 @@ extension Administration {
         return links
     }
 
-    /// Revokes a link to a share. Who has accepted it stays.
+    /// Revokes a link to a share. Participants who have accepted it stay.
     ///
     /// - Throws: ``AdministrationError`` `notFound` for a link that is not there; `forbidden` in a shared database, where the account may not
     ///   invite.
@@ -67,13 +68,13 @@ extension Administration {
 
     /// What a person may do in a zone, part by part.
     package struct PermissionReport: Sendable {
-        /// A share, or what is in none.
+        /// The records of a share, or those that are in no share.
         package struct Part: Sendable {
             /// `nil` for records that are in no share.
             package let share: CloudShare?
-            /// Which records they are.
+            /// Describes the records.
             package let covers: String
-            /// As what the person takes part; `nil` for somebody who does not.
+            /// The person as a participant of the share; `nil` for a person who takes no part.
             package let participant: ShareParticipant?
             package let decisions: [ShareDecision]
         }
@@ -101,8 +102,9 @@ extension Administration {
     ) async throws(AdministrationError) -> PermissionReport {
         let opened = try await open(place)
         let isName = person.hasPrefix("_") && Hexadecimal.isText(String(person.dropFirst()), ofBytes: 16)
-        // Which addresses have accounts, and what a container calls them, is nothing that a developer learns: accounts are those of the whole
-        // cloud, and their names those of both environments.
+        // A developer must not learn which addresses have accounts, nor their user record names. Accounts are those of the whole
+        // cloud,
+        // and a user record name is the same in both environments.
         guard isOperator || isName else {
             throw AdministrationError(.invalid, "a developer names a person by the user record name")
         }
@@ -155,13 +157,15 @@ extension Administration {
         return report(parts)
     }
 
-    /// As what a person takes part in a share: as now, where the person has come and gone before.
+    /// Returns the person as a participant of a share. A person who has come and gone may be several: one who has accepted counts
+    /// first,
+    /// then one who is invited.
     private static func participant(
         _ share: CloudShare, _ user: String?, _ account: StoredAccount?, _ person: String
     ) -> ShareParticipant? {
         let found = share.participants.filter { participant in
             if let user, participant.identity.userRecordName == user { return true }
-            // Who has not accepted is known by what they were invited by, with or without an account.
+            // A participant who has not accepted is known by what the invitation names, with or without an account.
             switch participant.identity.lookUp {
             case .emailAddress(let address)?: return address == account?.email || address == UserLookUp.spelled(person)
             case .phoneNumber(let number)?: return number == account?.phone || number == person

@@ -16,7 +16,7 @@ extension Administration {
         package let isHidden: Bool
         /// Whether the account is gone.
         package let isOfDeletedAccount: Bool
-        /// What the cloud has of the record; `unknown` where ``isHidden`` is set.
+        /// The present state of the record in the cloud; `unknown` where ``isHidden`` is set.
         package let record: RefusedRecord
         /// The device that was refused; `nil` where it is not known, or the actor may not see it: what is public in production names no
         /// person's devices. That of a refused sign-in has no session, and the name that the request gave it: operators alone see it.
@@ -73,7 +73,7 @@ extension Administration {
         return try await wrapped { try await cloud.account(userRecordName: name, in: container)?.id }
     }
 
-    /// Returns the codes of what devices were refused, for who may read that.
+    /// Returns the codes of sync failures, in a container or in the whole cloud.
     package func syncFailureCodes(
         in container: String?, _ environment: StoreEnvironment?
     ) async throws(AdministrationError) -> Set<String> {
@@ -84,7 +84,7 @@ extension Administration {
 
     /// Hides what the actor may not see. What a developer sees with an account's consent is in the audit log.
     ///
-    /// - Parameter failures: For a developer, without the accounts that were tried.
+    /// - Parameter failures: For a developer, without the accounts that sign-ins have tried.
     private func visible(_ failures: [SyncFailure]) async throws -> [KnownSyncFailure] {
         var consents: [String: Bool] = [:]
         // The containers where something was shown with consent, by the account.
@@ -104,7 +104,7 @@ extension Administration {
             // Why a sign-in was refused may tell which addresses have an account.
             let isForOperators = !isOperator && failure.operation == SyncFailure.signInOperation
             var maySee = !isForOperators && (failure.scope == .public || maySeePrivate)
-            // What is shared is its owner's, whom the error doesn't name: who takes part can't allow others what is in it.
+            // Shared records are their owner's, whom the failure doesn't name. A participant can't give consent for them.
             if !maySee, !isForOperators, failure.scope != .shared, !account.isEmpty {
                 if consents[account] == nil { consents[account] = try await hasConsent(of: account, in: failure.container) }
                 maySee = consents[account] == true
@@ -134,7 +134,7 @@ extension Administration {
         return visible
     }
 
-    /// Returns the device that was refused. Whoever tries to sign in can name any.
+    /// Returns the device that was refused. The name in a refused sign-in may be any, and leads to no session.
     ///
     /// - Parameter known: Devices by their sessions.
     private static func device(of failure: SyncFailure, _ known: [String: SendingDevice]) -> SendingDevice? {
@@ -162,7 +162,7 @@ extension Administration {
         return false
     }
 
-    /// How much devices were refused lately.
+    /// Counts of what devices were refused lately.
     package struct RefusedDevices: Hashable, Sendable {
         /// How many records, and of how many accounts.
         package var records = 0, accountsOfRecords = 0
@@ -176,11 +176,11 @@ extension Administration {
         package var accountsWithoutOtherRoom = 0
         /// Whether there may be more than the cloud has kept.
         package var isCut = false
-        /// When the last of these was refused: microseconds since 1970 UTC; 0 for none.
+        /// When the last counted failure was answered, in microseconds since 1970 UTC; 0 for none.
         package var lastAt: Int64 = 0
-        /// How far back that goes, in microseconds.
+        /// The span of time that was counted, in microseconds.
         package var span: Int64 = 0
-        /// Whether the actor may see why, at least of some.
+        /// Whether the actor may see the reasons of at least some failures.
         package var hasVisibleReasons = true
 
         package var isEmpty: Bool { records == 0 && accountsOfRequests == 0 }

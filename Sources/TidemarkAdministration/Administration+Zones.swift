@@ -8,9 +8,9 @@ extension Administration {
     /// A zone with the number of its records.
     package struct ZoneSummary: Sendable {
         package let zone: CloudZoneID
-        /// By the names of record types.
+        /// The numbers of records, by the names of their types.
         package let records: [String: Int]
-        /// Of the shares of the zone.
+        /// The number of the zone's shares.
         package let shares: Int
 
         package var total: Int { records.values.reduce(0, +) }
@@ -32,9 +32,9 @@ extension Administration {
         return found
     }
 
-    /// Returns the other zones of a database: where a query of one zone finds nothing, the records may be in these.
+    /// Returns the other zones of a database. If a query in one zone finds nothing, the records may be in these.
     ///
-    /// - Parameter isNoted: Whether the audit log has by now that the database is looked at.
+    /// - Parameter isNoted: Whether the audit log already has an entry that the database is looked at.
     package func otherZones(
         than place: RecordPlace, isNoted: Bool = false
     ) async throws(AdministrationError) -> [CloudZoneID] {
@@ -44,8 +44,9 @@ extension Administration {
         return zones.filter { $0 != place.zoneID && !$0.isDefault }
     }
 
-    /// Returns the zone with records of an account's private database where its default zone has none: devices have theirs in a zone of their
-    /// own. The audit log gets an entry where a zone is returned.
+    /// Returns a zone with records, if the default zone of an account's private database has none: devices have their records in
+    /// a zone of
+    /// their own. The audit log gets an entry if a zone is returned.
     ///
     /// - Returns: `nil` where the default zone has records, or no zone has any.
     package func zoneWithRecords(in place: RecordPlace) async throws(AdministrationError) -> CloudZoneID? {
@@ -93,7 +94,7 @@ extension Administration {
             var usage: [ContainerUsage] = []
             for name in wanted {
                 for environment in StoreEnvironment.allCases {
-                    // Whatever asks for an environment that was never used makes it.
+                    // A question about an environment that was never used would make it.
                     guard try await cloud.hasContainer(name, environment) else { continue }
                     let bytes = try await cloud.storedBytes(of: name, environment: environment)
                     usage.append(
@@ -118,7 +119,7 @@ extension Administration {
                 .map { name, bytes in
                     let account = names[name]
                     return AccountUsage(
-                        // In production, who is behind a name is nothing that a developer learns.
+                        // In production a developer must not learn who is behind a name.
                         email: maySeePrivate(environment) ? account?.email : nil, userRecordName: name, bytes: bytes,
                         quota: account.flatMap { $0.quota == .max ? nil : $0.quota })
                 }

@@ -4,7 +4,9 @@ package import TidemarkEmbeddedCloud
 package import TidemarkIdentity
 import TidemarkModel
 
-/// What those do who administer a served cloud, for one of them: who may do it, what it does, and its entry in the audit log.
+/// The functions of administering a served cloud, for one actor. Each checks the actor's right, does its work, and adds an entry
+/// to the
+/// audit log.
 ///
 /// The commands of `tidemark admin` and the console call it, over a directory or a database alike. Each function that concerns a container
 /// throws ``AdministrationError`` `notFound` for one that the actor may not use, as for one that is not there.
@@ -20,10 +22,11 @@ package struct Administration: Sendable {
     package let cloud: EmbeddedCloud
     package let credentials: CredentialStore
     package let actor: Actor
-    /// Hears of each record that was changed: a server notifies devices.
+    /// Is called for each record that was changed, so that a server can notify devices.
     let changed: (@Sendable (RecordChange) -> Void)?
-    /// The options of the command line that name the cloud, with a space before each, as a shell takes them: they end the commands that errors
-    /// offer. Pages have none.
+    /// The options of the command line that name the cloud, quoted for a shell, with a space before each. Commands in error
+    /// messages end
+    /// with them. Pages have none.
     package var placeOptions = ""
 
     package init(
@@ -58,7 +61,7 @@ package struct Administration: Sendable {
         }
     }
 
-    /// Makes sure that a container is served, and the actor's.
+    /// Makes sure that a container is served, and that the actor may use it.
     func demand(_ container: String) async throws(AdministrationError) {
         let isThere = try await wrapped {
             try await credentials.refresh()
@@ -96,7 +99,7 @@ package struct Administration: Sendable {
         StoredAccount.userRecordName(of: id, in: container)
     }
 
-    /// Returns the address of an account by its identifier; `nil` where it leads to none.
+    /// Returns the address of an account by its identifier; `nil` for no account.
     package func email(of id: String) async throws(AdministrationError) -> String? {
         try await wrapped { try await cloud.account(id: id)?.email }
     }
@@ -147,7 +150,7 @@ package struct Administration: Sendable {
         try await audit(action, account: account)
     }
 
-    /// Calls a body, and makes an ``AdministrationError`` of what it throws.
+    /// Calls a body, and throws its errors as ``AdministrationError``.
     func wrapped<Result>(_ body: () async throws -> Result) async throws(AdministrationError) -> Result {
         do {
             return try await body()

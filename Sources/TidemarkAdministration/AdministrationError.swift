@@ -9,7 +9,7 @@ package struct AdministrationError: Error, Sendable, CustomStringConvertible {
         case notFound
         /// The actor may not do it.
         case forbidden
-        /// What was given can't be.
+        /// A given value is not allowed.
         case invalid
         /// It is there already.
         case exists
@@ -19,7 +19,7 @@ package struct AdministrationError: Error, Sendable, CustomStringConvertible {
         case missingIndex
         /// The cloud can't do it for the moment.
         case busy
-        /// What the cloud has of it is damaged.
+        /// The stored data is damaged.
         case damaged
         /// The cloud has failed.
         case failed
@@ -28,15 +28,16 @@ package struct AdministrationError: Error, Sendable, CustomStringConvertible {
     package let code: Code
     /// What is wrong and what helps: a sentence without a final period.
     package let message: String
-    /// The message without names of hosts and files, for pages: where a part of the cloud has failed, what clients are told of it.
+    /// The message for pages, without names of hosts and files. If a part of the cloud has failed, this is the message that
+    /// clients get.
     package let publicMessage: String
     /// With `conflict`: the record that is there; `nil` where it was deleted.
     package var record: CloudRecord?
     /// With `invalid`, of a form: the name of the field that is wrong.
     package var field: String?
-    /// With `missingIndex`.
+    /// With `missingIndex`: the index.
     package var index: MissingIndex?
-    /// What a part of the cloud has said, where it was that.
+    /// The error of a part of the cloud, if that was the cause.
     package var cause: (any Error)?
 
     package init(_ code: Code, _ message: String, publicMessage: String? = nil, field: String? = nil) {

@@ -44,7 +44,7 @@ package struct CloudSchemaDifference: Hashable, Sendable {
     /// Whether deploying changes something in production because of it, or is refused.
     package var isDeployed: Bool { change != .onlyInProduction }
 
-    /// A digest of differences: that of others is another one.
+    /// A digest of differences. Other differences have another digest.
     package static func digest(of differences: [CloudSchemaDifference]) -> String {
         let texts = differences.map { "\($0.type)\0\($0.field ?? "")\0\($0.sentence)\0" }
         return AssetDigest.asset(of: Data(texts.joined().utf8)).digest

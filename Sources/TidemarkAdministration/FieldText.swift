@@ -5,8 +5,9 @@ import TidemarkWire
 
 /// Values of fields as people read and type them.
 ///
-/// A list is a JSON array, a moment is ISO 8601 in UTC, bytes are base64, a place is `latitude, longitude`, and a reference is the name of the
-/// record, with its action behind it where it has one.
+/// A list is a JSON array, a moment is ISO 8601 in UTC, bytes are base64, a place is `latitude, longitude`. A reference is the
+/// name of the
+/// record, followed by its action if it has one.
 package enum FieldText {
     /// Returns the text of a value.
     package static func text(_ value: CloudValue) -> String {

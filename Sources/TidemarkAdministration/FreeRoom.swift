@@ -16,7 +16,7 @@ struct FreeRoom {
 
     init(_ cloud: EmbeddedCloud) { self.cloud = cloud }
 
-    /// Returns whether what an account had no room for in its own quota fits into it now.
+    /// Returns whether the bytes that an account's own quota had no room for fit into it now.
     ///
     /// - Returns: `false` where the failure has another reason, and where the cloud does not tell what the account has.
     mutating func fits(_ failure: SyncFailure, _ account: StoredAccount) async -> Bool {
@@ -38,12 +38,12 @@ struct FreeRoom {
 
     private func free(in place: Place, _ account: StoredAccount) async -> Int64? {
         do throws(CloudError) {
-            // Whatever asks for a container that was never used makes it.
+            // A question about a container that was never used would make it.
             guard try await cloud.hasContainer(place.container, place.environment) else { return account.quota }
             let usage = try await cloud.usage(of: account, in: place.container, place.environment)
             return account.quota - (usage?.bytes ?? 0) - (usage?.reserved ?? 0)
         } catch {
-            // The list of failures is shown all the same.
+            // The list of failures can be shown without this.
             return nil
         }
     }

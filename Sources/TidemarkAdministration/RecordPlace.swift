@@ -4,12 +4,12 @@ import TidemarkEmbeddedCloud
 import TidemarkIdentity
 package import TidemarkModel
 
-/// A zone of a database, as those name it who administer a cloud.
+/// A zone of a database, as administrators name it.
 package struct RecordPlace: Hashable, Sendable {
     package var container: String
     package var environment: StoreEnvironment
     package var scope: DatabaseScope
-    /// Whose private or shared database: an address or an identifier. Without effect for the public database.
+    /// The account that has the private or shared database: an address or an identifier. Without effect for the public database.
     package var account: String
     /// The zone's name.
     package var zone: String
@@ -28,39 +28,40 @@ package struct RecordPlace: Hashable, Sendable {
     package var zoneID: CloudZoneID { zoneOwner.isEmpty ? CloudZoneID(zone) : CloudZoneID(zone, owner: zoneOwner) }
 }
 
-/// A record that somebody who administers a cloud has changed.
+/// A record that an administrator has changed.
 package struct RecordChange: Hashable, Sendable {
-    /// What became of it.
+    /// What was done to the record.
     package enum Event: Sendable { case created, updated, deleted }
 
     package let place: RecordPlace
-    /// The user record name of whose zone it is; empty in the public database.
+    /// The user record name of the zone's owner; empty in the public database.
     package let zoneOwner: String
     package let record: String
-    /// Empty where a deletion does not know it.
+    /// The record's type; empty where a deletion does not know it.
     package let type: String
     package let event: Event
 }
 
 extension Administration {
-    /// A database that was opened, and whose it is.
+    /// A database that was opened, and its account.
     struct OpenedPlace: Sendable {
         let database: AdministeredDatabase
         /// The account's identifier; empty for the public database.
         let account: String
-        /// Whose zone it is, by the identifier, in a shared database; `nil` where it is the account's own, or not known.
+        /// In a shared database, the identifier of the account that owns the zone; `nil` where it is the account's own, or not
+        /// known.
         var owner: String?
-        /// What has let a developer in, in production.
+        /// The consent by which a developer has access in production.
         var consent: Consent?
 
-        /// Those in whose logs stands what is done: the account, and the owner of the zone.
+        /// The accounts that get the entry in the audit log: the account, and the owner of the zone.
         var persons: [String] { [account] + (owner.map { $0 == account ? [] : [$0] } ?? []) }
 
-        /// How what is done ends in the audit log.
+        /// The outcome in the audit log of what was done.
         var done: String { consent == nil ? "done" : "done with consent" }
     }
 
-    /// Whether the actor sees private records without being asked by whose consent: operators always, developers in development.
+    /// Whether the actor sees private records without an account's consent: operators always, developers in development.
     package func maySeePrivate(_ environment: StoreEnvironment) -> Bool { isOperator || environment == .development }
 
     /// Whether an account has something in an environment of a container, or is signed in there. A developer learns of no other account.
@@ -71,9 +72,9 @@ extension Administration {
         return used.contains { $0.container == container && $0.environment == environment }
     }
 
-    /// Returns the account whose private or shared records are looked at, for who may do so.
+    /// Returns the account whose private or shared records are looked at, if the actor may do so.
     ///
-    /// - Returns: The account, and what has let a developer in.
+    /// - Returns: The account, and the consent by which a developer has access.
     /// - Throws: ``AdministrationError`` `forbidden` for a developer in production without consent, whether or not there is such an account;
     ///   `notFound`, `busy`, `failed`.
     private func demandAccount(
@@ -96,7 +97,7 @@ extension Administration {
         }
         let found = try await wrapped { () -> (account: StoredAccount, consent: Consent?)? in
             let account = try await namedAccount(name, in: container)
-            // Asked as well where there is no account: the time would tell.
+            // Consent is also looked up without an account, since the time of the answer would tell.
             let consents = try await Consent.all(of: account?.id ?? "", credentials)
             guard let account, let consent = consents.first(where: { $0.container == container }) else { return nil }
             return (account, consent)
@@ -118,7 +119,7 @@ extension Administration {
         return try await cloud.account(userRecordName: name, in: container)
     }
 
-    /// Returns an account of which something is looked at that is its own, and notes that in the audit log.
+    /// Returns an account whose own data are looked at, and records that in the audit log.
     ///
     /// - Parameter what: What is looked at.
     package func accountForReading(
@@ -132,7 +133,7 @@ extension Administration {
         return account
     }
 
-    /// Opens the database of a place for who may see it.
+    /// Opens the database of a place, if the actor may see it.
     ///
     /// Private records in production are for operators, and for developers with the account's consent.
     ///
@@ -140,7 +141,7 @@ extension Administration {
     func open(_ place: RecordPlace) async throws(AdministrationError) -> OpenedPlace {
         try await demand(place.container)
         guard place.scope != .public else {
-            // Who changes records of the public database.
+            // The account that changes records of the public database.
             let person: String? = if case .console(let person, _) = actor { person.id } else { nil }
             let database = try await wrapped {
                 let account = try await person.mapped { try await cloud.account(id: $0) } ?? nil
@@ -161,8 +162,9 @@ extension Administration {
         return OpenedPlace(database: database, account: account.id, owner: owner, consent: consent)
     }
 
-    /// Returns whose zone of a shared database it is. A developer sees it in production with that person's consent as well: who takes part in a
-    /// share can't allow others what is in it.
+    /// Returns the owner of a zone in a shared database. In production a developer needs the owner's consent as well: a
+    /// participant can't
+    /// give consent for the owner's records.
     private func demandOwner(of place: RecordPlace) async throws(AdministrationError) -> String? {
         guard place.scope == .shared, !place.zoneOwner.isEmpty, place.zoneOwner != CloudZoneID.defaultOwner else { return nil }
         let owner = try await wrapped { try await cloud.account(userRecordName: place.zoneOwner, in: place.container) }
@@ -176,9 +178,9 @@ extension Administration {
         return owner.id
     }
 
-    /// Notes that somebody's own records were looked at.
+    /// Records in the audit log that somebody's own records were looked at.
     ///
-    /// - Parameter person: Whom it is about, where that is not whose they are.
+    /// - Parameter person: The person whom the look is about, if that is not the account.
     func auditReading(
         _ place: RecordPlace, _ opened: OpenedPlace, _ subject: String, about person: String = ""
     ) async throws(AdministrationError) {

@@ -11,7 +11,9 @@ package struct RecordQuery: Hashable, Sendable {
         /// A field, or `recordName`, `createdTimestamp`, `createdUserRecordName`, `modifiedTimestamp`, `modifiedUserRecordName`, `parent`.
         package var field: String
         package var comparator: CloudQuery.Comparator
-        /// As ``FieldText`` has it. Several values of a comparator that takes a list stand between commas, or as a JSON array. Of `NEAR`: latitude, longitude, metres.
+        /// The value, as ``FieldText`` reads it. A comparator that takes a list has several values between commas, or a JSON
+        /// array. `NEAR`
+        /// takes latitude, longitude, metres.
         package var value: String
 
         package init(_ field: String, _ comparator: CloudQuery.Comparator, _ value: String) {
@@ -35,7 +37,7 @@ package struct RecordQuery: Hashable, Sendable {
         (self.type, self.filters, self.sorts) = (type, filters, sorts)
     }
 
-    /// The names of what each record has beside its fields.
+    /// The system fields, which each record has beside its own fields.
     package static let systemFields: [(name: String, key: CloudQuery.Key, type: FieldType)] = [
         ("recordName", .recordName, .string), ("createdTimestamp", .created, .timestamp),
         ("createdUserRecordName", .createdBy, .string), ("modifiedTimestamp", .modified, .timestamp),
@@ -58,7 +60,8 @@ package struct RecordQuery: Hashable, Sendable {
 
     /// Looks for the type and the fields of the query in a schema.
     ///
-    /// A cloud answers clients as CloudKit does, by the missing index: in development a type or a field may come with the next record.
+    /// Clients get an error about a missing index instead, as from CloudKit: in development a type or a field may come with the
+    /// next record.
     ///
     /// - Parameter environment: The environment that has the schema.
     /// - Throws: ``AdministrationError`` `notFound` for a type, `invalid` for a field that the schema lacks; each with what may be meant.
@@ -138,7 +141,7 @@ package struct RecordRequest: Sendable {
 
     /// The command that sends it. The API token, and for a private database the session, are the caller's to put in.
     ///
-    /// - Parameter baseURL: Of the server: `https://host:port`.
+    /// - Parameter baseURL: The server's address: `https://host:port`.
     package func curl(_ baseURL: String) -> String {
         let parameters = path.contains("/public/") ? "ckAPIToken=TOKEN" : "ckAPIToken=TOKEN&ckWebAuthToken=SESSION"
         return """

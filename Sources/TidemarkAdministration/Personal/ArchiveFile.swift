@@ -1,9 +1,9 @@
 package import Foundation
 import TidemarkSQLite
 
-/// A folder as one file, in the format of `tar` (POSIX.1-2001), which is made while it is read. The folder goes with it.
+/// A folder as one file in the format of `tar` (POSIX.1-2001), made while it is read. The folder is removed with this object.
 package actor ArchiveFile {
-    /// It reads from the disk, which no thread of the cooperative pool waits for.
+    /// Reading waits for the disk, which no thread of the cooperative pool may.
     private nonisolated let executor = StoreExecutor(label: "tidemark.archive-file")
     package nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
@@ -17,7 +17,7 @@ package actor ArchiveFile {
         let content: Content
     }
 
-    /// What it is called, without an ending: the folder that its files are in when somebody unpacks it.
+    /// The file's name, without an ending. Unpacking makes a folder of that name.
     package nonisolated let name: String
     private let folder: URL
     private let pieces: [Piece]
@@ -27,9 +27,9 @@ package actor ArchiveFile {
     private static let block: Int64 = 512
 
     /// - Parameters:
-    ///   - folder: Whose files it has, those in its folders among them.
-    ///   - name: The folder that they are in when somebody unpacks it.
-    ///   - time: When they were made: seconds since 1970 UTC.
+    ///   - folder: The folder, with all files below it.
+    ///   - name: The folder that unpacking makes.
+    ///   - time: When the files were made: seconds since 1970 UTC.
     package init(of folder: URL, named name: String, at time: Int64) throws {
         let paths = try FileManager.default.subpathsOfDirectory(atPath: folder.path).sorted()
         var (pieces, end) = ([Piece](), 0 as Int64)
@@ -54,7 +54,7 @@ package actor ArchiveFile {
     }
 
     deinit {
-        // What stays is in the system's folder for temporary files, which nobody else can read.
+        // A folder that can't be removed stays among the system's temporary files. Nobody else can read it.
         try? FileManager.default.removeItem(at: folder)
     }
 
@@ -81,7 +81,7 @@ package actor ArchiveFile {
         }
     }
 
-    /// The header of a file. What does not fit into the old fields stands in a header before it, as POSIX has it.
+    /// The header of a file. Values that don't fit into its fields are in an extended header before it, as POSIX defines.
     private static func header(_ path: String, size: Int64, at time: Int64) -> Data {
         let largest: Int64 = 0o77_777_777_777
         guard path.utf8.count > 99 || size > largest else { return block(path, size: size, at: time, kind: "0") }

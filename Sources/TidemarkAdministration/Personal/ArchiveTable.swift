@@ -3,7 +3,9 @@ import TidemarkModel
 
 /// The records of one type as a CSV file (RFC 4180), for spreadsheets.
 ///
-/// Which columns there are is known once all records are there. Until then the rows wait in a file beside it, each with the number of its cells.
+/// The columns are known only once all records are there. Until then the rows wait in a file beside the table, each with the
+/// number of
+/// its cells.
 struct ArchiveTable {
     /// A cell of a row.
     enum Cell {
@@ -26,9 +28,9 @@ struct ArchiveTable {
     /// Rows that are not written yet.
     private var rows: [UInt8] = []
 
-    /// Bytes of rows that wait in memory, and of the file that are written at once.
+    /// The most bytes of rows that wait in memory, and of the table that are written at once.
     private static let (room, piece) = (16 << 10, 256 << 10)
-    /// Spreadsheets take a file without it for one of another encoding.
+    /// The byte order mark of UTF-8. Without it spreadsheets take the file for one of another encoding.
     private static let byteOrderMark: [UInt8] = [0xef, 0xbb, 0xbf]
 
     /// - Parameters:
@@ -85,7 +87,7 @@ struct ArchiveTable {
         rows.removeAll()
     }
 
-    /// Writes the table, and removes what has waited.
+    /// Writes the table, and removes the file of waiting rows.
     ///
     /// - Parameter isDurable: Whether it has to survive a power cut.
     /// - Returns: The bytes of the table.

@@ -3,7 +3,9 @@ import TidemarkModel
 
 /// What a person has allowed the developers of a container: to see and change the person's records in production, until a day.
 ///
-/// The audit log is where it is written: the last entry of a person about a container counts. Nobody else writes such entries, and none is changed.
+/// Consent is written in the audit log: a person's last entry about a container counts. Nobody else writes such entries, and none
+/// is
+/// changed.
 package struct Consent: Hashable, Sendable {
     package let container: String
     /// Microseconds since 1970 UTC.
@@ -11,7 +13,7 @@ package struct Consent: Hashable, Sendable {
 
     /// For how many days a person can choose to give it.
     package static let days = [1, 7, 30]
-    /// What the entries' action is called behind `account.`.
+    /// The action of the entries, after `account.`.
     static let action = "consent"
 
     /// The consents of an account that are good now, by the names of containers.
@@ -22,7 +24,7 @@ package struct Consent: Hashable, Sendable {
         let entries = try await credentials.consentLog(of: account, since: now - longest)
         var seen: Set<String> = []
         return entries.compactMap { entry -> Consent? in
-            // By the person alone.
+            // Only entries by the person count.
             guard entry.event.action == .own(action), entry.event.actor == account, entry.event.account == account,
                 entry.event.outcome == "done", seen.insert(entry.event.container).inserted,
                 let container = container(of: entry.event.container), let until = FieldText.time(entry.event.after),

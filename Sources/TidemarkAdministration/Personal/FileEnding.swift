@@ -2,7 +2,7 @@ import Foundation
 
 /// Endings of files, by what the files begin with: assets have no names of their own.
 enum FileEnding {
-    /// Bytes that are looked at.
+    /// How many bytes of a file are looked at.
     static let size = 4_096
 
     /// What files of a kind begin with, and where in them it stands.
@@ -22,7 +22,7 @@ enum FileEnding {
         "3gp5": "3gp",
     ]
 
-    /// Returns the ending of a file. Pages and drawings are texts: whoever opens them runs no script.
+    /// Returns the ending of a file. HTML pages and SVG drawings get that of a text, so that opening them runs no script.
     ///
     /// - Parameter bytes: The first ``size`` bytes, or all.
     static func of(_ bytes: Data) -> String {

@@ -19,7 +19,7 @@ package actor PersonArchive {
         package var problems: [String] = []
     }
 
-    /// It writes and waits for the disk, which no thread of the cooperative pool may.
+    /// Writing waits for the disk, which no thread of the cooperative pool may.
     private nonisolated let executor = StoreExecutor(label: "tidemark.archive")
     package nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
@@ -50,13 +50,15 @@ package actor PersonArchive {
         files = ArchiveFolder(folder, isDurable: isDurable)
     }
 
-    /// The name of an archive, with whose it is and of which day. All its characters can stand in the name of a file and in a header.
+    /// The name of an archive, with the account's address and the day. All its characters are allowed in the name of a file and
+    /// in a header.
     package static func name(of account: StoredAccount, at time: Int64) -> String {
         let day = Timestamp.text(microseconds: time, decimals: 0).prefix(10)
         return "tidemark-export-\(safe(account.email, more: "@+", most: 100))-\(day)"
     }
 
-    /// A text as a part of the name of a file: letters and digits of ASCII stay, and `_` is in place of what systems take for something else.
+    /// A text as a part of the name of a file: ASCII letters, digits, `-`, `_`, `.` and those of `more` stay, and `_` replaces
+    /// all others.
     static func safe(_ text: String, more: String = "", most: Int = 60) -> String {
         let kept = text.unicodeScalars.prefix(most).map { scalar in
             let isPlain = scalar.isASCII && (scalar.properties.isAlphabetic || ("0"..."9").contains(scalar))
@@ -73,7 +75,7 @@ package actor PersonArchive {
         try await PersonArchive(folder, cloud, credentials, account, isDurable: true).write()
     }
 
-    /// Makes a file of all of an account. It lies in a temporary folder, which goes with it.
+    /// Makes a file of all of an account. It is in a temporary folder, which is removed with it.
     package static func file(
         all account: StoredAccount, of cloud: EmbeddedCloud, _ credentials: CredentialStore
     ) async throws -> (file: ArchiveFile, summary: Summary) {
@@ -86,7 +88,7 @@ package actor PersonArchive {
             let time = credentials.time
             return (try ArchiveFile(of: folder, named: name(of: account, at: time), at: time / 1_000_000), summary)
         } catch {
-            // The error that is told is the first one.
+            // The first error is thrown.
             try? FileManager.default.removeItem(at: folder)
             throw error
         }
@@ -96,7 +98,7 @@ package actor PersonArchive {
     /// Seconds after which nobody makes or reads an archive any more.
     private static let leftoverAge = 86_400.0
 
-    /// Removes temporary folders that programs have left which were killed. Those of others can't be removed, and stay.
+    /// Removes the temporary folders that killed programs have left. Those of other users can't be removed, and stay.
     package static func removeLeftovers() async {
         await withCheckedContinuation { continuation in
             // A large folder takes long, which no thread of the cooperative pool waits for.
@@ -221,7 +223,7 @@ package actor PersonArchive {
         }
     }
 
-    /// Who has done something: the address of an account, and what else stands in the audit log as it is.
+    /// The name of an actor: the address of an account, or else the text in the audit log.
     private func name(of actor: String) async throws -> String {
         if let known = actors[actor] { return known }
         let name = UUID(uuidString: actor) == nil ? actor : try await cloud.account(id: actor)?.email ?? actor
@@ -268,7 +270,7 @@ package actor PersonArchive {
 
     // Containers
 
-    /// Goes on with a container and environment, and finishes the one before.
+    /// Begins a container and environment, and finishes the one before; does nothing for the present one.
     ///
     /// - Returns: Its index in ``parts``.
     private func begin(_ part: String) throws -> Int {
@@ -303,7 +305,7 @@ package actor PersonArchive {
             .plain(stamp.map { Timestamp.text(microseconds: $0.time) } ?? "")
         }
         var fields = record.fields.mapValues(cell)
-        // Devices alone have a use for it.
+        // Only devices use this field.
         fields[CloudRecord.editedField] = nil
         try tables[record.type]?.append(
             [
@@ -324,7 +326,7 @@ package actor PersonArchive {
 
     // Assets
 
-    /// Copies a content, as far as it was not copied for another field, and notes whose it is.
+    /// Copies a content, unless it was copied for another field, and adds a row to `assets.csv`.
     private func copy(
         _ asset: CloudAsset, of record: CloudRecord, _ field: String, _ part: String, _ place: EmbeddedCloud.StoredPlace
     ) async throws {
@@ -390,7 +392,7 @@ package actor PersonArchive {
         return path
     }
 
-    /// A path that no other asset has. The digest tells apart what file systems take for the same name.
+    /// A path that no other asset has. The digest tells names apart that a file system takes for the same.
     private func unused(_ name: String, _ asset: CloudAsset, _ ending: String, _ part: String) -> String {
         let path = "\(name)-\(asset.digest.prefix(8)).\(ending)"
         let isTaken = FileManager.default.fileExists(atPath: folder.appendingPathComponent("\(part)/\(path)").path)

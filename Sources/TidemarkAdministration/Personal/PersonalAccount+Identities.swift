@@ -23,17 +23,19 @@ extension PersonalAccount {
 
     /// Disconnects an identity from the account.
     ///
-    /// - Parameter id: As `Identity.id` has it.
-    /// - Throws: ``AdministrationError`` `notFound`; `invalid` where nothing else lets the person in.
+    /// - Parameter id: The identity's `Identity.id`.
+    /// - Throws: ``AdministrationError`` `notFound`; `invalid` if the person has no other way to sign in.
     package func disconnect(_ id: String) async throws(AdministrationError) {
         let identity = try await wrapped { try await credentials.disconnect(id, from: account.id) }
         try await audit("identity.disconnect", subject: "identity \(id)", before: Self.text(identity.key, identity.label))
     }
 
-    /// Makes an account for an identity, which has none, of a person whose address a provider has vouched for. It has no password.
+    /// Makes an account for an identity that has none. The provider has vouched for the person's address. The account has no
+    /// password.
     ///
-    /// An account that has the address already is never connected: whoever has the address at the provider may be another person than who has
-    /// the account.
+    /// An account that has the address already is never connected: the person with the address at the provider may be another
+    /// than the
+    /// account's owner.
     ///
     /// - Parameters:
     ///   - label: What the person knows the identity by.
@@ -74,7 +76,7 @@ extension PersonalAccount {
         }
     }
 
-    /// A name as far as an account's may go, in one line.
+    /// The beginning of a name, as long as an account's name may be, in one line.
     private static func shortened(_ name: String) -> String {
         var shown = ""
         for scalar in name.unicodeScalars where scalar.properties.generalCategory != .control {

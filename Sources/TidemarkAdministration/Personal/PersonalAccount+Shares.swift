@@ -48,7 +48,7 @@ extension PersonalAccount {
                     } catch {
                         let unread = UnreadContainer(
                             container: container, environment: environment, part: .shares, error: error)
-                        // Both databases are in it.
+                        // The container may be listed already, for the other database.
                         guard !found.unread.contains(where: { $0.place == unread.place }) else { continue }
                         found.unread.append(unread)
                         onUnread(unread)
@@ -74,7 +74,7 @@ extension PersonalAccount {
         return found
     }
 
-    /// Leaves the share of another. Its records go from the person's devices.
+    /// Leaves the share of another account. The person's devices lose its records.
     package func leave(_ shared: PersonalShare) async throws(AdministrationError) {
         let id = shared.share.id
         try await wrapped {

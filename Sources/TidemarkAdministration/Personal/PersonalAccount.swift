@@ -5,14 +5,15 @@ package import TidemarkEmbeddedCloud
 package import TidemarkIdentity
 package import TidemarkModel
 
-/// What persons do with their own accounts, each with its entry in the audit log. Who calls it has made sure who they are.
+/// The functions of people for their own accounts, each with its entry in the audit log. The caller has made sure who the person
+/// is.
 package struct PersonalAccount: Sendable {
     let cloud: EmbeddedCloud
     let credentials: CredentialStore
     package let account: StoredAccount
     /// From where the person asks, for the audit log.
     private let address: String
-    /// Hears of each container that can't be read, for the server's log.
+    /// Is called for each container that can't be read, for the server's log.
     let onUnread: @Sendable (UnreadContainer) -> Void
 
     package init(
@@ -35,7 +36,7 @@ package struct PersonalAccount: Sendable {
         }
         if UserLookUp.spelled(email) != account.email { try await set(address: email) }
         let name = PersonName(text: text)
-        // What operators change meanwhile stays, such as that the account is shut.
+        // Only the name is changed: what operators change meanwhile, such as the account's status, stays.
         let changed = try await wrapped {
             try await cloud.update(id: account.id) { $0.name = name.title.isEmpty ? nil : name }
         }
@@ -77,9 +78,10 @@ package struct PersonalAccount: Sendable {
         try await audit("password")
     }
 
-    /// Gives the account another password by a link, which stands for the one before. All its sessions end, those of devices among them.
+    /// Gives the account another password by a link, which takes the place of the old password. All its sessions end, those of
+    /// devices too.
     ///
-    /// - Returns: `false` where the link is over, was used, or is none. Nothing is changed then.
+    /// - Returns: `false` for a link that has expired, was used, or is not valid. Nothing is changed then.
     package func setPassword(_ password: String, byLink key: String) async throws(AdministrationError) -> Bool {
         guard try await wrapped({ try await credentials.setPassword(password, byLink: key) }) != nil else { return false }
         try await audit("password", subject: "by a link", isSignedIn: false)
@@ -98,7 +100,7 @@ package struct PersonalAccount: Sendable {
     /// Describes when a session was used last, for people.
     package func text(of use: LastUse) -> String { use.text(at: credentials.time) }
 
-    /// Gives what a session of a device or a browser is on another name.
+    /// Renames the device or the browser of a session.
     ///
     /// - Throws: ``AdministrationError`` `invalid` for a name that shows nothing or is too long, and where devices of the account were renamed too
     ///   often; `notFound`.
@@ -161,7 +163,7 @@ package struct PersonalAccount: Sendable {
 
     // Shares
 
-    /// Takes part in what a link leads to.
+    /// Accepts a link to a share: the person takes part in the share.
     ///
     /// - Throws: ``AdministrationError`` `notFound` for a link that leads nowhere for the account.
     package func acceptLink(
@@ -225,7 +227,7 @@ package struct PersonalAccount: Sendable {
         }
     }
 
-    /// Lets the developers of a container see and change the person's records there, in production, until an end.
+    /// Lets the developers of a container see and change the person's records there, in production, for some days.
     ///
     /// - Parameter days: One of ``Consent/days``.
     /// - Throws: ``AdministrationError`` `invalid`; `notFound` for a container in which the person has nothing.
@@ -277,7 +279,7 @@ package struct PersonalAccount: Sendable {
         try await wrapped { try await cloud.holdings(of: account) }
     }
 
-    /// Removes the account with all that is stored for it. When it fails midway, it goes on when it is called again.
+    /// Removes the account with all that is stored for it. After a failure midway, another call continues the removal.
     ///
     /// - Throws: ``AdministrationError`` `forbidden` for an account that administers the cloud.
     package func remove() async throws(AdministrationError) {
@@ -295,15 +297,17 @@ package struct PersonalAccount: Sendable {
     static func remove(
         _ account: StoredAccount, _ cloud: EmbeddedCloud, _ credentials: CredentialStore
     ) async throws -> EmbeddedCloud.Removed {
-        // Nobody signs in or goes on while it is removed.
+        // The credentials go first, so that nobody signs in, or goes on with a session, during the removal.
         try await credentials.removeAccount(account.id)
         let removed = try await cloud.removeWithData(account)
-        // Sessions that began meanwhile.
+        // Sessions may have begun meanwhile.
         try await credentials.removeAccount(account.id)
         return removed
     }
 
-    /// Has what was removed be in no log of the cloud's files. The audit log has the removal by then, since this may take a second.
+    /// Empties the logs of the cloud's files, which may contain what was removed. This may take a second, so the entry in the
+    /// audit log is
+    /// written before.
     static func emptyLogs(_ cloud: EmbeddedCloud, _ credentials: CredentialStore) async {
         await cloud.emptyLogs()
         await credentials.emptyLog()
