@@ -74,8 +74,7 @@ extension Administration {
     }
 
     /// Removes an account's second factor, for an owner who has lost it, and ends the account's sessions: whoever has the device
-    /// that
-    /// shows the codes may have begun some.
+    /// that shows the codes may have begun some.
     ///
     /// - Returns: The account, and whether it had a second factor.
     package func removeSecondFactor(

@@ -59,8 +59,7 @@ extension Administration {
     ///   - password: `nil` for none: signing in needs one first.
     ///   - quota: The bytes that it may store in each container and environment.
     /// - Throws: ``AdministrationError`` `exists` where the address has an account; `invalid` for a value that is not allowed.
-    ///   Nothing is
-    ///   added then.
+    ///   Nothing is added then.
     package func addAccount(
         _ email: String, phone: String? = nil, name: PersonName? = nil, quota: Int64 = StoredAccount.servedQuota,
         password: String?

@@ -8,8 +8,7 @@ extension Administration {
     /// Returns entries of the audit log, the newest first: for a developer those of one of their containers.
     ///
     /// A developer sees accounts by their user record names. Entries of an account in production, and its sign-ins, have no
-    /// details, such
-    /// as the device's name, without the account's consent. A failed sign-in names no account.
+    /// details, such as the device's name, without the account's consent. A failed sign-in names no account.
     ///
     /// - Parameters:
     ///   - container: Only entries of this container; a developer names one.

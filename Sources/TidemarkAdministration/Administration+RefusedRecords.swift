@@ -112,8 +112,7 @@ extension Administration {
     /// A device that was refused.
     package struct SendingDevice: Hashable, Sendable {
         /// The device's name and operating system; empty where they are not known. For a session that has ended, the name is that
-        /// at the
-        /// time of the refusal.
+        /// at the time of the refusal.
         package let name, system: String
         /// The session's identifier.
         package let session: String
@@ -139,8 +138,7 @@ extension Administration {
     }
 
     /// Reads each account of failures once, and each account whose sign-in was refused. Accounts that are gone are left out: the
-    /// next sweep
-    /// removes their failures.
+    /// next sweep removes their failures.
     ///
     /// - Parameter known: Accounts that were read before, by their identifiers.
     /// - Returns: These, and those of the failures.

@@ -15,8 +15,7 @@ extension Administration {
     /// Returns the failures whose reason is gone.
     ///
     /// - The account can be used, and the session that was refused is valid, or its device has signed in again since. The name of
-    ///   the device
-    ///   tells that.
+    ///   the device tells that.
     /// - Or the account's own quota was full, and has room for the refused bytes now.
     ///
     /// This looks at accounts and sessions as they are, since servers record nothing of successful requests.

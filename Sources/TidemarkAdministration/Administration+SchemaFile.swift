@@ -6,8 +6,8 @@ import TidemarkWire
 /// Schemas as files: see `Documentation/Formats/schema.md`.
 extension Administration {
     /// Returns the schema as a file in the form that `tidemark import --schema` and `tidemark schema apply` read. Fields whose
-    /// names stores
-    /// reserve are left out: no container can have them, and a cloud gets them again with the first record of a device.
+    /// names stores reserve are left out: no container can have them, and a cloud gets them again with the first record of a
+    /// device.
     ///
     /// - Parameter isCompact: Whether all is on one line.
     package func schemaFile(

@@ -103,8 +103,7 @@ extension Administration {
         let opened = try await open(place)
         let isName = person.hasPrefix("_") && Hexadecimal.isText(String(person.dropFirst()), ofBytes: 16)
         // A developer must not learn which addresses have accounts, nor their user record names. Accounts are those of the whole
-        // cloud,
-        // and a user record name is the same in both environments.
+        // cloud, and a user record name is the same in both environments.
         guard isOperator || isName else {
             throw AdministrationError(.invalid, "a developer names a person by the user record name")
         }
@@ -158,8 +157,7 @@ extension Administration {
     }
 
     /// Returns the person as a participant of a share. A person who has come and gone may be several: one who has accepted counts
-    /// first,
-    /// then one who is invited.
+    /// first, then one who is invited.
     private static func participant(
         _ share: CloudShare, _ user: String?, _ account: StoredAccount?, _ person: String
     ) -> ShareParticipant? {

@@ -18,8 +18,9 @@ extension Administration {
         package let isOfDeletedAccount: Bool
         /// The present state of the record in the cloud; `unknown` where ``isHidden`` is set.
         package let record: RefusedRecord
-        /// The device that was refused; `nil` where it is not known, or the actor may not see it: what is public in production names no
-        /// person's devices. That of a refused sign-in has no session, and the name that the request gave it: operators alone see it.
+        /// The device that was refused; `nil` where it is not known, or the actor may not see it. For a developer, failures of
+        /// public records in production name no devices. The device of a refused sign-in has only the name from the request, and
+        /// only operators see it.
         package let device: SendingDevice?
         /// Whether the account has access or room again since its request was refused; `false` where ``isHidden`` is set.
         package let hasAccessAgain: Bool

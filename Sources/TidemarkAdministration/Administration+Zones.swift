@@ -45,8 +45,7 @@ extension Administration {
     }
 
     /// Returns a zone with records, if the default zone of an account's private database has none: devices have their records in
-    /// a zone of
-    /// their own. The audit log gets an entry if a zone is returned.
+    /// a zone of their own. The audit log gets an entry if a zone is returned.
     ///
     /// - Returns: `nil` where the default zone has records, or no zone has any.
     package func zoneWithRecords(in place: RecordPlace) async throws(AdministrationError) -> CloudZoneID? {

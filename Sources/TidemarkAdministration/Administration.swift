@@ -5,8 +5,7 @@ package import TidemarkIdentity
 import TidemarkModel
 
 /// The functions of administering a served cloud, for one actor. Each checks the actor's right, does its work, and adds an entry
-/// to the
-/// audit log.
+/// to the audit log.
 ///
 /// The commands of `tidemark admin` and the console call it, over a directory or a database alike. Each function that concerns a container
 /// throws ``AdministrationError`` `notFound` for one that the actor may not use, as for one that is not there.
@@ -25,8 +24,7 @@ package struct Administration: Sendable {
     /// Is called for each record that was changed, so that a server can notify devices.
     let changed: (@Sendable (RecordChange) -> Void)?
     /// The options of the command line that name the cloud, quoted for a shell, with a space before each. Commands in error
-    /// messages end
-    /// with them. Pages have none.
+    /// messages end with them. Pages have none.
     package var placeOptions = ""
 
     package init(

@@ -6,8 +6,7 @@ import TidemarkWire
 /// Values of fields as people read and type them.
 ///
 /// A list is a JSON array, a moment is ISO 8601 in UTC, bytes are base64, a place is `latitude, longitude`. A reference is the
-/// name of the
-/// record, followed by its action if it has one.
+/// name of the record, followed by its action if it has one.
 package enum FieldText {
     /// Returns the text of a value.
     package static func text(_ value: CloudValue) -> String {

@@ -163,8 +163,7 @@ extension Administration {
     }
 
     /// Returns the owner of a zone in a shared database. In production a developer needs the owner's consent as well: a
-    /// participant can't
-    /// give consent for the owner's records.
+    /// participant can't give consent for the owner's records.
     private func demandOwner(of place: RecordPlace) async throws(AdministrationError) -> String? {
         guard place.scope == .shared, !place.zoneOwner.isEmpty, place.zoneOwner != CloudZoneID.defaultOwner else { return nil }
         let owner = try await wrapped { try await cloud.account(userRecordName: place.zoneOwner, in: place.container) }

@@ -12,8 +12,7 @@ package struct RecordQuery: Hashable, Sendable {
         package var field: String
         package var comparator: CloudQuery.Comparator
         /// The value, as ``FieldText`` reads it. A comparator that takes a list has several values between commas, or a JSON
-        /// array. `NEAR`
-        /// takes latitude, longitude, metres.
+        /// array. `NEAR` takes latitude, longitude, metres.
         package var value: String
 
         package init(_ field: String, _ comparator: CloudQuery.Comparator, _ value: String) {

@@ -101,8 +101,7 @@ extension PostgresError {
     }
 
     /// Whether the reason that libpq gives passes by itself, such as a host that is down, starts, or has no connection left.
-    /// After a
-    /// failover a host may accept the password and yet be a standby: that is no refusal of the user.
+    /// After a failover a host may accept the password and yet be a standby: that is no refusal of the user.
     private static func passes(_ reason: String) -> Bool {
         [
             "session is read-only", "hot standby", "Connection refused", "timeout expired", "timed out", "No route to host",

@@ -36,8 +36,7 @@ package struct PostgresError: Error, Sendable {
         /// The connection string can't be read, or contains a password.
         case address
         /// The server does not accept the user, the user lacks a right, or the database or its tables are missing. A running
-        /// server waits
-        /// for an operator to mend it, since the database accepted the server at its start.
+        /// server waits for an operator to mend it, since the database accepted the server at its start.
         case refused
         /// Tidemark can't work with the server, or with one of its settings.
         case unsupported
@@ -65,8 +64,7 @@ package struct PostgresError: Error, Sendable {
     /// With ``Code/constraint``, the name of the constraint.
     package let constraint: String?
     /// Whether a COMMIT at the end of the pipeline may have taken effect in spite of this error. It may if the last statement
-    /// failed,
-    /// since the server skipped nothing, or if the error ended the session.
+    /// failed, since the server skipped nothing, or if the error ended the session.
     var skipsNothing = false
 
     package init(_ code: Code, _ message: String, state: String? = nil, constraint: String? = nil) {
@@ -119,8 +117,7 @@ extension CloudError {
         case .connectionLost, .unreachable, .readOnly, .staleStatement, .poolExhausted, .statementTimeout, .closed, .cancelled,
             .newerVersion, .refused:
             // newerVersion: a server of the newer version may serve the client's next attempt. refused: only an operator can mend
-            // it,
-            // such as a changed password, so the client can only try again later.
+            // it, such as a changed password, so the client can only try again later.
             self.init(.serviceUnavailable, error.message, retryAfter: .seconds(2))
         case .full: self.init(.serviceUnavailable, error.message, retryAfter: .seconds(60))
         case .commitUnknown: self.init(.networkFailure, error.message, retryAfter: .seconds(1))

@@ -1,8 +1,7 @@
 /// Tells a running server when a newer version has migrated the database in a way that this version can't work with.
 ///
 /// The check costs no round trip. The statement that looks up a request's session reads the version as well, and so does the
-/// statement
-/// that locks the owners of a write. Such a migration waits for these locks (``PostgresCloudTables/excludingWriters``).
+/// statement that locks the owners of a write. Such a migration waits for these locks (``PostgresCloudTables/excludingWriters``).
 enum PostgresVersions {
     /// The tables of all components, as this version knows them.
     static let known = [

@@ -6,8 +6,7 @@ import TidemarkModel
 /// Parts of contents.
 ///
 /// A part can't be compared with a digest. So a content that is not too large is read once as a whole, and compared, before a
-/// part of it
-/// is handed out. The tag that the bucket gave with it is remembered: a part with the same tag is of the same content.
+/// part of it is handed out. The tag that the bucket gave with it is remembered: a part with the same tag is of the same content.
 extension S3AssetStorage {
     /// How many bytes one request reads of a content that is compared.
     private static let blockSize: Int64 = 8 << 20

@@ -22,8 +22,7 @@ extension S3AssetStorage {
 
 extension S3Configuration {
     /// Returns the URL of an object for GET, presigned by AWS Signature Version 4: the signature is in the query. libcurl signs
-    /// requests, and
-    /// can't presign a URL.
+    /// requests, and can't presign a URL.
     ///
     /// - Parameters:
     ///   - endpoint: Where clients reach the bucket. The signature covers its host.

@@ -4,13 +4,11 @@ import TidemarkCloudEngine
 import TidemarkModel
 
 /// Stores the contents of assets in a bucket of a server that speaks S3. Any number of servers may use it at once, and each can
-/// continue
-/// an upload that another has begun.
+/// continue an upload that another has begun.
 ///
 /// - A content is an object, `owner/first byte/digest`. It is there as a whole or not at all, and never changes.
 /// - A piece of an upload is an object, `owner/uploads/digest/offset`, since clients send pieces that are smaller than S3's parts
-///   may be.
-///   After the last piece, all pieces are hashed, put together as one object, and removed.
+///   may be. After the last piece, all pieces are hashed, put together as one object, and removed.
 /// - A content that a transaction removes is gone when the transaction goes on, as with files. So the functions that are not
 ///   asynchronous block their thread for a request; see decision 069.
 ///
@@ -77,9 +75,8 @@ package final class S3AssetStorage: AssetStorage {
     }
 
     /// Checks the bucket for a caller that asks each second whether it can be used. While it can, this requests a list alone, and
-    /// makes
-    /// the whole ``check()`` every ten minutes. In a bucket that keeps versions, each object that is stored and removed leaves
-    /// two.
+    /// makes the whole ``check()`` every ten minutes. In a bucket that keeps versions, each object that is stored and removed
+    /// leaves two.
     package func checkOften() async throws(CloudError) {
         let now = now()
         let isFresh = checked.withLock { $0.map { now.timeIntervalSince($0) < Self.checkAge } ?? false }
@@ -256,8 +253,7 @@ package final class S3AssetStorage: AssetStorage {
 
     package func lastPiece(of digest: String, owner: String, by user: String?) async -> Int64? {
         // An upload that can't be looked for counts as not begun. Its pieces stay. If its reservation is released, the next piece
-        // reserves the
-        // room again.
+        // reserves the room again.
         (try? await client.list(key(ofUpload: digest, owner: owner, by: user)))?.map(\.modified).max()
     }
 

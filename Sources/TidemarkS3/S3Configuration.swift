@@ -20,8 +20,7 @@ package struct S3Configuration: Sendable {
     package let region: String
     package let style: Style
     /// Where clients reach the bucket, like ``endpoint`` and without the scheme's default port. `nil` if clients read contents
-    /// only through
-    /// the servers.
+    /// only through the servers.
     package private(set) var readEndpoint: String?
     /// How many seconds the URL of a content is valid. A client has to begin within this time, and clocks may differ by as much.
     package var readTime = 120
@@ -85,8 +84,7 @@ package struct S3Configuration: Sendable {
     }
 
     /// A warning of an endpoint to which clients can't be sent; `nil` for none. Clients that came to the server by https, or from
-    /// its own
-    /// machine, do not go on to another machine without https.
+    /// its own machine, do not go on to another machine without https.
     package var warningOfReads: String? {
         // The endpoint was read before, so that it is an address.
         guard let readEndpoint, let address = try? ServerAddress(readEndpoint, allowsInsecure: true), !address.isSecure,

@@ -15,8 +15,7 @@ package final class S3Metrics: Sendable {
     }
 
     /// The metrics' names, kinds and help texts, for a factory that has to know them before the metrics are made. A metric is a
-    /// timer, in
-    /// seconds, or a counter.
+    /// timer, in seconds, or a counter.
     package static let families: [(label: String, isTimer: Bool, help: String)] = [
         ("tidemark_bucket_request_seconds", true, "How long the bucket took to answer a request, each try by itself."),
         ("tidemark_bucket_retries_total", false, "Requests to the bucket that were sent again."),

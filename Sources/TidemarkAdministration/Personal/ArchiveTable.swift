@@ -4,8 +4,7 @@ import TidemarkModel
 /// The records of one type as a CSV file (RFC 4180), for spreadsheets.
 ///
 /// The columns are known only once all records are there. Until then the rows wait in a file beside the table, each with the
-/// number of
-/// its cells.
+/// number of its cells.
 struct ArchiveTable {
     /// A cell of a row.
     enum Cell {

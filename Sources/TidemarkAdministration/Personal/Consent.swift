@@ -4,8 +4,7 @@ import TidemarkModel
 /// What a person has allowed the developers of a container: to see and change the person's records in production, until a day.
 ///
 /// Consent is written in the audit log: a person's last entry about a container counts. Nobody else writes such entries, and none
-/// is
-/// changed.
+/// is changed.
 package struct Consent: Hashable, Sendable {
     package let container: String
     /// Microseconds since 1970 UTC.

@@ -34,8 +34,7 @@ extension PersonalAccount {
     /// password.
     ///
     /// An account that has the address already is never connected: the person with the address at the provider may be another
-    /// than the
-    /// account's owner.
+    /// than the account's owner.
     ///
     /// - Parameters:
     ///   - label: What the person knows the identity by.

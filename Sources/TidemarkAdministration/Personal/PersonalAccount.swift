@@ -78,8 +78,8 @@ package struct PersonalAccount: Sendable {
         try await audit("password")
     }
 
-    /// Gives the account another password by a link, which takes the place of the old password. All its sessions end, those of
-    /// devices too.
+    /// Gives the account another password. A link proves who the person is, in place of the old password. All the account's
+    /// sessions end, those of devices among them.
     ///
     /// - Returns: `false` for a link that has expired, was used, or is not valid. Nothing is changed then.
     package func setPassword(_ password: String, byLink key: String) async throws(AdministrationError) -> Bool {
@@ -306,8 +306,7 @@ package struct PersonalAccount: Sendable {
     }
 
     /// Empties the logs of the cloud's files, which may contain what was removed. This may take a second, so the entry in the
-    /// audit log is
-    /// written before.
+    /// audit log is written before.
     static func emptyLogs(_ cloud: EmbeddedCloud, _ credentials: CredentialStore) async {
         await cloud.emptyLogs()
         await credentials.emptyLog()

@@ -4,14 +4,11 @@ import TidemarkModel
 /// User record names of accounts in a container.
 ///
 /// A user record name is a digest, so only a row leads from it to its account. The first request for a name in a container writes
-/// the
-/// names of all accounts, in steps: a transaction over millions of rows would keep new accounts waiting. A new account is stored
-/// together
-/// with its names in all containers.
+/// the names of all accounts, in steps: a transaction over millions of rows would keep new accounts waiting. A new account is
+/// stored together with its names in all containers.
 ///
 /// Adding an account and registering a container take the same advisory lock: the former shares it, the latter has it alone, for
-/// a
-/// moment.
+/// a moment.
 extension PostgresAccountStorage {
     /// The number of the advisory lock: "tidename" in ASCII.
     static let namingLock: Int64 = 0x7469_6465_6e61_6d65
@@ -30,8 +27,7 @@ extension PostgresAccountStorage {
     /// Writes the missing user record names of a container.
     ///
     /// - Throws: `CloudError` `serviceUnavailable`, with `retryAfter`, where it takes longer than ``namingPatience``. The next
-    ///   request
-    ///   continues the work.
+    ///   request continues the work.
     func name(_ container: String) async throws(CloudError) {
         let found = try await database.rows(
             """

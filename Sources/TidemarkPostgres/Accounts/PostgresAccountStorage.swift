@@ -6,8 +6,7 @@ import TidemarkModel
 /// Stores the accounts of a cloud in PostgreSQL.
 ///
 /// Accounts are not cached: every request reads them, and simultaneous requests share one statement (``PostgresLookUp``). So no
-/// server
-/// accepts a closed account from the commit on.
+/// server accepts a closed account from the commit on.
 package final class PostgresAccountStorage: AccountStorage {
     let database: PostgresDatabase
     private let byID: PostgresLookUp<Group, String, [String: StoredAccount]>

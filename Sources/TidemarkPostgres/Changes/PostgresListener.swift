@@ -6,8 +6,7 @@ import TidemarkModel
 /// Receives notifications from other servers, and sends them, by LISTEN and NOTIFY on a connection of its own.
 ///
 /// A notification may be lost, such as while the connection is broken. So all streams are also woken after each new connection,
-/// and
-/// at a slow pace. A lost notification costs time and nothing else.
+/// and at a slow pace. A lost notification costs time and nothing else.
 ///
 /// PgBouncer in the mode `transaction` delivers no notifications, so LISTEN needs an address that goes past it. Without such an
 /// address the listener only sends: NOTIFY is a transaction of its own, which PgBouncer passes on.
@@ -41,8 +40,7 @@ package final class PostgresListener: Sendable {
     /// - Parameters:
     ///   - pace: The time after which all streams are woken, with or without notifications.
     ///   - listens: Whether to receive notifications. With `false`, for the address of a pooler, the listener changes no setting
-    ///     of the
-    ///     session. It notifies others, but only this process and the pace wake its streams.
+    ///     of the session. It notifies others, but only this process and the pace wake its streams.
     ///   - metrics: Records whether there is a connection.
     package init(
         _ configuration: PostgresConfiguration, pace: Duration = .seconds(15), listens: Bool = true,

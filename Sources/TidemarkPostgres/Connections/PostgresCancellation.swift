@@ -16,12 +16,10 @@ final class PostgresCancellation: @unchecked Sendable {
     deinit { PQfreeCancel(pointer) }
 
     /// Asks the server to end the running statement. The request has a connection of its own, on a thread of the global queue. It
-    /// does
-    /// not end a statement that the server receives later.
+    /// does not end a statement that the server receives later.
     ///
     /// Does nothing while an earlier request has no answer. In a network that loses all packets, each request would block a
-    /// thread for
-    /// as long as the system tries to connect.
+    /// thread for as long as the system tries to connect.
     func request() {
         let mayAsk = isAsking.withLock { isAsking in
             defer { isAsking = true }

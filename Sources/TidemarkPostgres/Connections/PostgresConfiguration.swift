@@ -11,10 +11,8 @@ package struct PostgresConfiguration: Sendable {
     /// How long a statement may wait for a lock.
     package var lockTimeout = Duration.seconds(10)
     /// Whether each connection prepares a statement once and keeps it. A pooler that gives each transaction another connection,
-    /// such as
-    /// PgBouncer in the mode `transaction`, needs `false`. Then no setting outlives a transaction, and each transaction sets its
-    /// own time
-    /// limits.
+    /// such as PgBouncer in the mode `transaction`, needs `false`. Then no setting outlives a transaction, and each transaction
+    /// sets its own time limits.
     package var preparesStatements = true
     /// How many prepared statements a connection keeps. After that a new statement replaces the least recently used.
     package var preparedStatements = 256

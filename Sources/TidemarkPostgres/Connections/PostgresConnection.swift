@@ -109,14 +109,12 @@ final class PostgresConnection {
     /// Returns the statement that sets time limits and the planner's settings, for the session or the transaction.
     ///
     /// - `idle_in_transaction_session_timeout`: a transaction that sends nothing for as long as a statement may run has lost its
-    ///   client.
-    ///   The server ends it and frees its locks.
+    ///   client. The server ends it and frees its locks.
     /// - `enable_seqscan` is off, since each statement of a request has an index, however few rows the planner expects of an
     ///   owner.
     /// - `jit` is off, since no statement runs long enough to be worth compiling.
     /// - `plan_cache_mode` is `force_generic_plan`: planning takes longer than most statements run, and no index suits some
-    ///   parameters
-    ///   better than others.
+    ///   parameters better than others.
     static func limits(
         _ configuration: PostgresConfiguration, statementTimeout: Duration? = nil, lockTimeout: Duration? = nil, isLocal: Bool
     ) -> PostgresCommand {
@@ -155,8 +153,7 @@ final class PostgresConnection {
     }
 
     /// Cancels a use, from any thread: the statement that runs fails, and so does the next. The connection is closed after the
-    /// use,
-    /// since the server may act on the request late. A use that commits or has ended is not cancelled.
+    /// use, since the server may act on the request late. A use that commits or has ended is not cancelled.
     func cancel(_ number: Int) {
         let isCancelled = use.withLock { use in
             guard use.number == number, !use.isCommitting, use.cancelled == nil else { return false }
@@ -221,8 +218,7 @@ final class PostgresConnection {
     func read(_ commands: [PostgresCommand]) throws(PostgresError) -> [PostgresRows] {
         guard !configuration.preparesStatements else { return try run(commands) }
         // No setting outlives a transaction here. The server runs all statements of the pipeline as one transaction, so the
-        // limits
-        // hold for all of them.
+        // limits hold for all of them.
         return Array(try run([Self.limits(configuration, isLocal: true)] + commands).dropFirst())
     }
 

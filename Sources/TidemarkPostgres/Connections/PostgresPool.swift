@@ -4,8 +4,7 @@ import TidemarkModel
 /// A pool of connections that transactions share, with a limit on their number.
 ///
 /// Transactions that find no free connection wait, and are served in the order in which they came. Each connection has a thread
-/// of its
-/// own while it is used, since transactions block.
+/// of its own while it is used, since transactions block.
 package final class PostgresPool: Sendable {
     let configuration: PostgresConfiguration
     let metrics: PostgresMetrics

@@ -1,6 +1,5 @@
 /// The statements that a connection has prepared, with their names on the server. At the limit, a new statement replaces the
-/// least
-/// recently used.
+/// least recently used.
 struct PreparedStatements {
     /// A text whose parameters have other types is another statement.
     struct Statement: Hashable {

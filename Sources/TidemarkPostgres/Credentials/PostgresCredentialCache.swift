@@ -6,8 +6,7 @@ import TidemarkModel
 ///
 /// Simultaneous requests share one statement. It returns their sessions with the accounts, which the requests need next, and the
 /// revision in the database. If that is not the cached revision, the credentials are read again before the requests go on. The
-/// statement
-/// also tells whether this version may still use the database (``PostgresVersions``).
+/// statement also tells whether this version may still use the database (``PostgresVersions``).
 final class PostgresCredentialCache: Sendable {
     private struct State: Sendable {
         let revision: Int64

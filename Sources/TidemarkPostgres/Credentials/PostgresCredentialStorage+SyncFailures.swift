@@ -22,8 +22,7 @@ extension PostgresCredentialStorage {
     package static let syncFailureLock: Int64 = 0x7469_6465_6661_696c
 
     /// Makes servers write one after the other. Each adds rows and removes those of others, in no common order, which would end
-    /// in
-    /// deadlocks.
+    /// in deadlocks.
     static func lockSyncFailures(_ transaction: PostgresTransaction) throws {
         try transaction.enqueue("SELECT pg_advisory_xact_lock($1)", syncFailureLock)
     }

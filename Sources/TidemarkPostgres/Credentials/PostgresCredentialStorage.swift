@@ -6,10 +6,8 @@ import TidemarkModel
 /// Stores the credentials of a served cloud in PostgreSQL, for any number of servers.
 ///
 /// A change holds for all servers from the commit on. Each request looks its session up, and compares the revision of what the
-/// server
-/// has cached with the database's (``PostgresCredentialCache``). Notifications only spare the first request after a change a
-/// second
-/// round trip.
+/// server has cached with the database's (``PostgresCredentialCache``). Notifications only spare the first request after a change
+/// a second round trip.
 package final class PostgresCredentialStorage: CredentialStorage {
     let database: PostgresDatabase
     private let cache: PostgresCredentialCache
@@ -20,8 +18,7 @@ package final class PostgresCredentialStorage: CredentialStorage {
     /// The topic by which servers notify each other of changes.
     private static let topic = "tidemark.credentials"
     /// SQL of a random revision. A counter could return to a cached number, when a database is restored from a backup and then
-    /// changed as
-    /// often as it was since the backup.
+    /// changed as often as it was since the backup.
     package static let revision = "floor(random() * 9007199254740991)::int8"
     private static let newRevision = "UPDATE credential_state SET revision = \(revision)"
 

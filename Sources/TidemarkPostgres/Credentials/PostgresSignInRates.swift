@@ -39,8 +39,7 @@ package struct PostgresSignInRates: SignInRateStorage {
     }
 
     /// Takes one attempt from those left for a name, if there is one. Attempts become available again with time. Returns the
-    /// attempts left,
-    /// and whether one was taken.
+    /// attempts left, and whether one was taken.
     private static let statement = """
         INSERT INTO sign_in_rates AS rate (name, remaining, was_admitted, at, full_at)
         SELECT $1, $3 - 1, true, now, now + 1 / $2 FROM (SELECT extract(epoch FROM clock_timestamp())::float8 AS now) AS clock

@@ -5,8 +5,7 @@ package import TidemarkCloudEngine
 /// The turns of servers to sweep, in the container's row. All times are of the database's clock.
 ///
 /// A time in the future comes from a clock that was set back since. A server whose COMMIT was not answered has lost its turn, and
-/// another
-/// server may take it some time later.
+/// another server may take it some time later.
 extension PostgresCloudStorage {
     /// SQL of the time, in microseconds since 1970 UTC. It goes on while the statement waits for the row's lock.
     private static let now = "(extract(epoch FROM clock_timestamp()) * 1000000)::int8"

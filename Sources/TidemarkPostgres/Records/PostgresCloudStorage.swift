@@ -103,8 +103,7 @@ package final class PostgresCloudStorage: CloudStorage {
     /// Runs a body, with the rows of the owners locked. The body runs again after a rollback that it has not caused.
     ///
     /// If the connection breaks after COMMIT was sent, the answer that the transaction has stored under the request's client
-    /// token tells
-    /// whether the transaction is committed.
+    /// token tells whether the transaction is committed.
     ///
     /// - Throws: What the body throws; `CloudError` `zoneBusy` where others hold a lock for too long; `serviceUnavailable` where the database
     ///   can't be reached; `networkFailure` where nobody knows whether the writes are committed, since the request has no client token, or
@@ -159,9 +158,8 @@ package final class PostgresCloudStorage: CloudStorage {
     }
 
     /// Analyzes the tables of records while they are new, after some writes. Without statistics PostgreSQL takes all indexes for
-    /// equal, and
-    /// looks a name up by an index that has all records of the zone. Autovacuum comes after a minute or more, too late for a bulk
-    /// of saves.
+    /// equal, and looks a name up by an index that has all records of the zone. Autovacuum comes after a minute or more, too late
+    /// for a bulk of saves.
     private func analyzeNewTable() async {
         let count = writes.withLock { count in
             count += 1
@@ -199,8 +197,7 @@ package final class PostgresCloudStorage: CloudStorage {
                 let rows = PostgresCloudTransaction(transaction, context, writing: owners)
                 try rows.lock()
                 // Another answer is that of the same request at another server, or of an earlier use of the token. The body finds
-                // it when it
-                // runs again.
+                // it when it runs again.
                 return try rows.answer(to: kept.token, of: kept.user) == kept.answer ? .committed : .rolledBack
             }
         } catch {
@@ -249,8 +246,8 @@ extension PostgresCloudTransaction {
     /// Locks the owners that are to be written. If all of them have a row, this takes one round trip.
     ///
     /// The first lock is shared by all writes. A migration that older servers can't work with takes it alone. The version of the
-    /// tables is
-    /// read after it, so a write comes before such a migration, or sees it. A write that waits for this lock holds no other.
+    /// tables is read after it, so a write comes before such a migration, or sees it. A write that waits for this lock holds no
+    /// other.
     ///
     /// - Parameter reads: What to read in the same round trip. Once the locks are there, nobody else changes it.
     /// - Throws: `PostgresError` `newerVersion`, or what a statement throws.
@@ -309,10 +306,8 @@ extension PostgresCloudTransaction {
     }
 
     /// SQL of the 8 bytes that identify a writer: this storage, one start of the database's server, and one database. Rows that
-    /// are
-    /// restored from a backup come with another start of the server, or in another database. So what is written to them has other
-    /// bytes,
-    /// although this process has gone on.
+    /// are restored from a backup come with another start of the server, or in another database. So what is written to them has
+    /// other bytes, although this process has gone on.
     ///
     /// - Parameter parameter: The parameter with ``PostgresCloudContext/writer``.
     static func nonce(of parameter: String) -> String {

@@ -2,10 +2,8 @@
 ///
 /// One database holds any number of containers, each in both environments. Most tables, and their primary keys, begin with the
 /// container's number and the name of the owner, so that a storage over several machines can be spread by these. The exceptions
-/// are the
-/// tables of whole containers and of the directory of assets. Two tables of what records refer to have unique indexes in place of
-/// a
-/// primary key. Texts of the engine are `bytea`, since they are compared by their bytes and may contain U+0000.
+/// are the tables of whole containers and of the directory of assets. Two tables of what records refer to have unique indexes in
+/// place of a primary key. Texts of the engine are `bytea`, since they are compared by their bytes and may contain U+0000.
 package enum PostgresCloudTables {
     /// All steps there have ever been. Later ones are appended.
     package static let migrations: [PostgresMigration] = [
@@ -20,8 +18,8 @@ package enum PostgresCloudTables {
     ]
 
     /// The first statements of a step that older servers can't work with. The step waits for all writes that have begun, and
-    /// later writes
-    /// wait until it is committed. Writes of older servers then see the step, and are refused. No container is made meanwhile.
+    /// later writes wait until it is committed. Writes of older servers then see the step, and are refused. No container is made
+    /// meanwhile.
     ///
     /// One lock is enough, however many containers there are: PostgreSQL has room for a few thousand locks, of all transactions
     /// together.
@@ -48,8 +46,7 @@ package enum PostgresCloudTables {
     /// it: PostgreSQL does not derive it from `changed > $4`.
     static let hasChange = "changed >= 0"
     /// Conditions of the indexes of ``records`` that every row fulfils, like ``hasChange``. A look-up by a name, a target or a
-    /// digest
-    /// contains the condition of its index, and so can't take another index.
+    /// digest contains the condition of its index, and so can't take another index.
     static let hasName = "name >= ''"
     package static let hasTarget = "target >= ''"
     package static let hasDigest = "digest >= ''"
@@ -82,11 +79,9 @@ package enum PostgresCloudTables {
             CONSTRAINT tidemark_records_by_name PRIMARY KEY (container, owner, zone, name))
         """,
         // The index has all records, and yet is partial, so that a look-up by name, which says nothing of `changed`, can't take
-        // it.
-        // PostgreSQL often expects one record in a zone, because it has not seen the zone, or its owner is one of many. Then both
-        // indexes
-        // seem to cost the same, and the flatter tree is taken: with this one, a look-up by name would read all records of the
-        // zone.
+        // it. PostgreSQL often expects one record in a zone, because it has not seen the zone, or its owner is one of many. Then
+        // both indexes seem to cost the same, and the flatter tree is taken: with this one, a look-up by name would read all
+        // records of the zone.
         """
         CREATE UNIQUE INDEX tidemark_records_by_change ON tidemark_records (container, owner, zone, changed) WHERE \(hasChange)
         """,
@@ -126,8 +121,7 @@ package enum PostgresCloudTables {
     ]
 
     /// The values under which records are found, as ``IndexValue/sortableBytes``. An entry of an index is limited to 2,704 bytes,
-    /// so the
-    /// index has only the first bytes of a value. ``PostgresQueryBuilder`` compares these, and then the value.
+    /// so the index has only the first bytes of a value. ``PostgresQueryBuilder`` compares these, and then the value.
     private static let found = [
         """
         CREATE TABLE tidemark_found (
@@ -143,8 +137,7 @@ package enum PostgresCloudTables {
     ]
 
     /// Adds a row for each record without a value of a sortable index, under the negative number of the index. The schema has the
-    /// indexes
-    /// of a field as a list of kinds, each followed by its number. A value that is a text begins with 2.
+    /// indexes of a field as a list of kinds, each followed by its number. A value that is a text begins with 2.
     ///
     /// A schema that can't be read has no indexes: its container is refused, and the others are served.
     private static let withoutValue = [
@@ -175,8 +168,7 @@ package enum PostgresCloudTables {
     ]
 
     /// `swept` is when the last sweep began. During a sweep, `sweep_renewed` is when its server last renewed it, and
-    /// `sweep_owner` is the
-    /// owner whose contents it has swept last.
+    /// `sweep_owner` is the owner whose contents it has swept last.
     private static let sweeps = [
         """
         ALTER TABLE tidemark_containers ADD COLUMN IF NOT EXISTS swept int8 NOT NULL DEFAULT 0,

@@ -4,8 +4,7 @@ import TidemarkCloudEngine
 import TidemarkModel
 
 /// Remembers the numbers of zones. By its number, the content of a zone can be read together with the zone. If the number has
-/// changed,
-/// that costs a statement whose rows are not used.
+/// changed, that costs a statement whose rows are not used.
 final class PostgresZoneNumbers: Sendable {
     private static let most = 10_000
     private let known = LockedValue<[StoredZone.Place: Int64]>([:])

@@ -112,8 +112,7 @@ extension PostgresCloudTransaction: IncarnationTransaction {
     /// Records that this writer gives out the owner's numbers from now on, in the transaction of its first change.
     ///
     /// Without a new number nothing is recorded. Otherwise the next writer would begin at the same number, and a copy of the
-    /// database from
-    /// before that would have a row for numbers that are given out later.
+    /// database from before that would have a row for numbers that are given out later.
     ///
     /// - Parameters:
     ///   - number: The last of the numbers that are given out.

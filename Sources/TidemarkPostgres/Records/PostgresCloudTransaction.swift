@@ -18,15 +18,12 @@ struct PostgresCloudContext: Sendable {
 /// A transaction over the rows of a ``PostgresCloudStorage``.
 ///
 /// The container and the owner come first in each table and in each statement of a request. Statements whose result nobody needs
-/// wait
-/// for the next that has one.
+/// wait for the next that has one.
 ///
 /// A transaction that writes rows of an owner locks the owner's row, so no other transaction writes them. The public database has
-/// no such
-/// row. There a transaction locks the records that it reads, and assets by their digests. A record that it has found missing, or
-/// a number
-/// that it has chosen, may exist when it writes. Then the transaction runs again.
-/// there by the time when it writes: then it runs again.
+/// no such row. There a transaction locks the records that it reads, and assets by their digests. A record that it has found
+/// missing, or a number that it has chosen, may exist when it writes. Then the transaction runs again. there by the time when it
+/// writes: then it runs again.
 struct PostgresCloudTransaction: CloudTransaction {
     let db: PostgresTransaction
     let context: PostgresCloudContext
@@ -136,8 +133,7 @@ struct PostgresCloudTransaction: CloudTransaction {
     /// SQL that deletes rows whose places another statement has found.
     ///
     /// PostgreSQL may expect a single row of the owner, and then read all of the owner's rows by an index instead of the places.
-    /// Each index
-    /// begins with the container, and no index can serve a condition with `IS TRUE`.
+    /// Each index begins with the container, and no index can serve a condition with `IS TRUE`.
     static func deletion(from table: String, _ places: String) -> String {
         "DELETE FROM \(table) d WHERE (d.container = $1) IS TRUE AND d.owner = $2 AND d.ctid = ANY (ARRAY(\(places)))"
     }
@@ -266,8 +262,7 @@ struct PostgresCloudTransaction: CloudTransaction {
     }
 
     /// Locks assets of the public database until the transaction ends. Whether an asset has a row decides whether its content may
-    /// be
-    /// removed, and a row that is not there can't be locked.
+    /// be removed, and a row that is not there can't be locked.
     func lock(_ digests: Set<String>, of owner: String) throws {
         guard isShared(owner) else { return }
         // There are 512 numbers, since the server has room for a limited number of locks.

@@ -192,8 +192,7 @@ struct PostgresQueryBuilder {
     // Conditions
 
     /// - Parameter isNegated: Whether the condition is within a negation. Each record's own values are tested then, since a
-    ///   record without
-    ///   a value has no row among the values.
+    ///   record without a value has no row among the values.
     private mutating func sql(_ condition: IndexQuery.Condition, isNegated: Bool) -> String {
         switch condition {
         case .not(let inner): return "NOT \(sql(inner, isNegated: true))"
@@ -249,9 +248,8 @@ struct PostgresQueryBuilder {
     }
 
     /// SQL that tells whether a row of a record, which another condition names, is of an index. The subquery keeps PostgreSQL
-    /// from the index
-    /// of values: without statistics, as after a restoration, it may take that index to have few rows, and read all of them for
-    /// each record.
+    /// from the index of values: without statistics, as after a restoration, it may take that index to have few rows, and read
+    /// all of them for each record.
     private static func ofRecord(_ table: String, _ index: Int64) -> String { "\(table).idx = (SELECT \(index)::int8)" }
 
     /// The first bytes of a value, as the index of values has them.
@@ -314,8 +312,7 @@ struct PostgresQueryBuilder {
     }
 
     /// Binds a value by which a record was ordered, in the type of the order's column. It comes from a client's continuation, so
-    /// it may be of
-    /// any kind.
+    /// it may be of any kind.
     private mutating func bind(_ value: IndexValue, as order: IndexQuery.Order) -> String {
         if order.from != nil {
             switch value {

@@ -3,8 +3,7 @@ package import Foundation
 /// A value that a statement takes as a parameter, in PostgreSQL's binary form.
 ///
 /// `Int64`, `Double`, `Bool`, `String` and `Data` conform, and so do their optionals and arrays. An array goes to `unnest`, so
-/// one
-/// statement writes many rows. A text can't contain U+0000: the server refuses it with SQLSTATE 22021.
+/// one statement writes many rows. A text can't contain U+0000: the server refuses it with SQLSTATE 22021.
 package protocol PostgresParameter: Sendable {
     /// The OID of the type in PostgreSQL.
     static var typeNumber: UInt32 { get }

@@ -31,14 +31,12 @@ package final class PostgresDatabase: Sendable {
     /// Runs a body in a transaction, and commits. When this returns, the writes are durable.
     ///
     /// After a serialisation failure, a deadlock, or a connection that broke before COMMIT was sent, the transaction runs again
-    /// from its
-    /// beginning: ``PostgresConfiguration/attempts`` times at the most, and no later than ``PostgresConfiguration/patience``
-    /// after the
-    /// first time. So a body may run several times, and must have no effect but its statements.
+    /// from its beginning: ``PostgresConfiguration/attempts`` times at the most, and no later than
+    /// ``PostgresConfiguration/patience`` after the first time. So a body may run several times, and must have no effect but its
+    /// statements.
     ///
     /// - Throws: What the body throws, and then nothing is written; `PostgresError`. After `commitUnknown` the caller finds the
-    ///   outcome
-    ///   by a row that the transaction writes under a unique key, such as the client token of a request.
+    ///   outcome by a row that the transaction writes under a unique key, such as the client token of a request.
     package func transaction<Answer: Sendable>(
         _ options: PostgresTransactionOptions = .writing,
         _ body: @escaping @Sendable (PostgresTransaction) throws -> Answer

@@ -3,8 +3,7 @@ import TidemarkModel
 /// Looks up rows for many callers with one statement: keys that are asked for before the statement is sent go with it.
 ///
 /// A caller's reply comes from a statement that began after the call. So the reply has everything that was committed before the
-/// call,
-/// by any server. Nothing is cached, so nothing has to be invalidated.
+/// call, by any server. Nothing is cached, so nothing has to be invalidated.
 final class PostgresLookUp<Group: Hashable & Sendable, Key: Hashable & Sendable, Found: Sendable>: Sendable {
     /// What one statement looks up.
     ///

@@ -7,8 +7,7 @@ package struct PostgresMigration: Sendable {
     /// What the step does, for persons who read the table of versions.
     package let name: String
     /// The oldest version whose servers may go on after the step. A step that only adds repeats the number of the step before. A
-    /// step that
-    /// removes what older servers use has its own number.
+    /// step that removes what older servers use has its own number.
     package let oldestUser: Int
     /// The statements, which run in one transaction. So `CREATE INDEX CONCURRENTLY`, which can't, is not among them.
     package let statements: [String]
@@ -21,8 +20,7 @@ package struct PostgresMigration: Sendable {
 /// Brings the tables of a component to their newest version. A database may have several components, whose versions count apart.
 ///
 /// Any number of servers may migrate at once. Each step is a transaction under an advisory lock, and a server that gets the lock
-/// later
-/// finds the step done. A server that dies in a step leaves the tables as they were before it.
+/// later finds the step done. A server that dies in a step leaves the tables as they were before it.
 package struct PostgresMigrations: Sendable {
     /// By ``PostgresMigration/number``, from 1 on without gaps.
     package let steps: [PostgresMigration]
@@ -100,8 +98,7 @@ package struct PostgresMigrations: Sendable {
     /// Runs the next step, if one is missing.
     ///
     /// - Parameter pausesFirst: Whether the last try could not lock its tables. The pause is under the advisory lock, so that
-    ///   servers
-    ///   that migrate in turn leave the tables to requests as well.
+    ///   servers that migrate in turn leave the tables to requests as well.
     private func step(_ transaction: PostgresTransaction, pausesFirst: Bool) throws -> Version {
         try transaction.query("SELECT pg_advisory_xact_lock($1)", Self.lock)
         if pausesFirst { try transaction.query("SELECT pg_sleep($1)", pause / .seconds(1)) }

@@ -3,8 +3,7 @@ import TidemarkModel
 /// Sends reading statements of many callers together: statements that come while a round trip runs go with the next.
 ///
 /// So a busy server needs one round trip, and wakes one thread, for many requests. To its caller, each statement is a transaction
-/// of
-/// its own that begins after the call. A statement that fails has no effect on the others.
+/// of its own that begins after the call. A statement that fails has no effect on the others.
 final class PostgresQueryBatcher: Sendable {
     /// A statement, and what takes its rows.
     struct Query: Sendable {

@@ -124,8 +124,7 @@ package final class PostgresTransaction {
     /// Sends statements together, after those that wait, and returns the rows of each: one round trip for all of them.
     ///
     /// - Parameter others: Reading statements that the body will send later. They go along, and the body gets their rows without
-    ///   a round
-    ///   trip, unless it writes before. They see what is committed when the commands are done.
+    ///   a round trip, unless it writes before. They see what is committed when the commands are done.
     package func run(
         _ commands: [PostgresCommand], ahead others: [PostgresCommand] = []
     ) throws(PostgresError) -> [PostgresRows] {
@@ -226,7 +225,6 @@ package struct PostgresTransactionOptions: Sendable {
     package static let writing = PostgresTransactionOptions(.readCommitted, isReadOnly: false)
 
     /// The statement of a writing transaction does not say READ WRITE, which would override `default_transaction_read_only`, by
-    /// which
-    /// operators keep a database as it is.
+    /// which operators keep a database as it is.
     fileprivate var begin: String { "BEGIN ISOLATION LEVEL \(isolation.rawValue)\(isReadOnly ? " READ ONLY" : "")" }
 }
