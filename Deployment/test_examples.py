@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Tests of what is in this folder to be fitted in: systemd's units, compose.yaml, the Dockerfile, the examples for proxies, the alerts. They have
-only options that the server has, and are such that the programs that read them take them, as far as these are installed."""
+"""Tests of the examples in this folder: systemd's units, compose.yaml, the Dockerfile, the examples for proxies, the alerts. They name only options
+that the server has. The programs that read them accept them; a test is skipped if its program is not installed."""
 
 import functools
 import json
@@ -25,7 +25,7 @@ def text(name):
 
 
 def server_options():
-    """The options of the server, with what stands for their values, None for flags. `make reference CHECK=1` compares this page with the program."""
+    """The options of the server, with what stands for their values; empty for flags. `make reference CHECK=1` compares this page with the program."""
     page = (DOCUMENTS / "Reference" / "CommandLine.md").read_text().partition("\n## tidemark-server\n")[2]
     return {name: value for name, value in re.findall(r"^\| `--([a-z0-9-]+)(?: <([^>]+)>)?` \|", page, re.MULTILINE)}
 
@@ -118,7 +118,7 @@ class ExampleTests(unittest.TestCase):
 
     def test_each_option_that_an_example_names_is_one_of_the_server(self):
         for name in ("haproxy.cfg.example", "nginx.conf.example", "prometheus-rules.yaml"):
-            # Others have a dot: those of exporters.
+            # Options with a dot are those of exporters.
             options = set(re.findall(r"(?<![\w-])--([a-z][a-z0-9-]+)(?![\w.-])", text(name)))
             self.assertTrue(options, name)
             self.assertLessEqual(options, set(OPTIONS), name)
@@ -151,7 +151,7 @@ class ExampleTests(unittest.TestCase):
             if image != "tidemark":
                 self.assertRegex(image, r"^[\w/.-]+:\d+\.\d+(\.\d+)?$", name)
 
-    def test_what_services_of_compose_refer_to_is_there(self):
+    def test_services_of_compose_refer_to_nothing_that_is_missing(self):
         compose = load("compose.yaml")
         services = compose["services"]
         for name, service in services.items():
@@ -193,7 +193,7 @@ class ExampleTests(unittest.TestCase):
                 self.assertGreaterEqual(depth, 0, f"{name}: {line}")
             self.assertEqual(depth, 0, name)
 
-    def test_proxies_say_who_asks_and_let_through_what_the_server_takes(self):
+    def test_proxies_name_the_client_and_pass_all_requests_that_the_server_takes(self):
         for name, configuration in (self.nginx() | {"haproxy.cfg.example": text("haproxy.cfg.example")}).items():
             for header in ("X-Forwarded-For", "X-Forwarded-Proto"):
                 self.assertRegex(configuration, rf"(proxy_set_header|http-request set-header) +{header} ", name)
@@ -220,7 +220,7 @@ class ExampleTests(unittest.TestCase):
         self.assertEqual(said.returncode, 0, said.stdout + said.stderr)
         self.assertNotIn("[WARNING]", said.stderr)
 
-    def test_haproxy_asks_for_what_counts_without_the_bucket(self):
+    def test_haproxy_checks_servers_without_the_bucket(self):
         self.assertRegex(text("haproxy.cfg.example"), r"option httpchk GET /ready\?without=assets\n")
 
     # Alerts

@@ -36,7 +36,7 @@ from weed import bucket_options, find_weed  # noqa: E402
 
 DATABASE = BUCKET = "tidemark"
 NONE_READY = json.dumps({"serverErrorCode": "TRY_AGAIN_LATER", "reason": "no server is ready", "retryAfter": 1})
-# What is there to try: a container and an account.
+# What a person can try: a container and an account.
 CONTAINER, EMAIL = "iCloud.org.example.journal", "anna@example.org"
 
 
@@ -58,8 +58,8 @@ class Cluster:
     has_begun = False
 
     def __init__(self, directory, server=None, servers=3, weed=None, namespaces=None, say=lambda text: None, options=(), certificate=None):
-        """`options` are those that each server gets beside where its database and bucket are. `certificate` are the files of a certificate
-        and of its key, with which the proxy speaks TLS as well, at port 8443."""
+        """`options` are further options of each server, beside the places of its database and bucket. `certificate` names the files of a
+        certificate and of its key: with them the proxy speaks TLS as well, at port 8443."""
         self.directory, self.say, self.options, self.certificate = directory, say, list(options), certificate
         self.server, self.weed = server, weed
         # PostgreSQL does not run as root.
@@ -85,7 +85,7 @@ class Cluster:
             raise
 
     def kept_secrets(self, has_namespaces):
-        """The passwords and keys, which the data has: those of the directory, or new ones, which are kept there."""
+        """The passwords and keys of the data: those in the directory, or new ones, which are written there."""
         self.directory.mkdir(parents=True, exist_ok=True)
         file, network = self.directory / KEPT, "namespaces" if has_namespaces else "loopback"
         if file.exists():
@@ -220,9 +220,9 @@ class Cluster:
             "bootstrap": {
                 "dcs": {
                     "ttl": 20, "loop_wait": 3, "retry_timeout": 5, "maximum_lag_on_failover": 1 << 20,
-                    # A primary whose server dies is not waited for.
+                    # Patroni does not wait for a primary whose PostgreSQL has died.
                     "master_start_timeout": 0,
-                    # Acknowledged means: on two machines.
+                    # A commit is acknowledged once two machines have it.
                     "synchronous_mode": True,
                     "postgresql": {
                         "use_pg_rewind": True, "use_slots": True,
@@ -274,7 +274,7 @@ END
             "weed",
             [self.weed, "server", f"-dir={machine.directory}", f"-ip={machine.address}", f"-ip.bind={machine.address}", "-s3",
              *(f"-{part}.port={port}" for part, port in self.bucket_ports.items()), *bucket_options(self.weed), f"-s3.config={path}", "-master.volumeSizeLimitMB=256", "-volume.max=40"],
-            # It writes logs of its own there.
+            # SeaweedFS writes logs of its own to TMPDIR.
             user=self.user, environment={"TMPDIR": str(machine.directory)})
         self.say("SeaweedFS …")
         wait_until(
@@ -343,7 +343,7 @@ listen statistics
         machine.start("haproxy", ["haproxy", "-W", "-db", "-f", path], user=self.user)
 
     def start_server(self, machine):
-        # What a server that is killed leaves of its temporary files goes with its machine's directory.
+        # The temporary files of a killed server are removed with its machine's directory.
         machine.start(
             "server",
             [self.server, *self.place, "--host", machine.address, "--port", "8080", "--trust-proxy", *self.options], user=self.user,
@@ -386,12 +386,12 @@ listen statistics
         return next((machine for machine in self.databases if fetch(f"http://{machine.address}:8008/primary", 1) == 200), None)
 
     def kill_database(self, machine, etcd=False):
-        """Kills PostgreSQL of a machine and what would start it again, as the machine's death does; `etcd` with its etcd."""
+        """Kills a machine's PostgreSQL and Patroni, which would start it again, as a loss of power does; with `etcd`, its etcd as well."""
         for name in ["patroni"] + ["etcd"] * etcd:
             machine.kill(name)
         process = self.postgres(machine)
         if process:
-            # PostgreSQL is no child of Patroni's process group. Its other processes end without the first one.
+            # PostgreSQL is not in Patroni's process group. Its other processes end without the first one.
             leftovers.send(process, signal.SIGKILL)
 
     @staticmethod
@@ -400,13 +400,13 @@ listen statistics
         data = machine.directory / "data"
         try:
             process = int((data / "postmaster.pid").read_text().split()[0])
-            # A file that was left may have the id that another process has got since.
+            # A file that was left behind may name the id of another process.
             return None if pathlib.Path("/proc/self").exists() and os.readlink(f"/proc/{process}/cwd") != str(data) else process
         except (OSError, IndexError, ValueError):
             return None
 
     def stop_database(self, machine):
-        """Asks Patroni to end, which stops PostgreSQL. What goes on without it is stopped, too."""
+        """Asks Patroni to end, which stops PostgreSQL. A PostgreSQL that goes on is stopped after that."""
         machine.stop("patroni")
         process = self.postgres(machine)
         for number in (signal.SIGINT, signal.SIGKILL):
@@ -446,7 +446,7 @@ listen statistics
 
     def end(self, kills=False):
         """Ends all machines; `kills` where nobody needs the data."""
-        # Servers first, since they ask all others; then all of these, but for etcd, which Patroni asks.
+        # Servers end first, since they use all others. Then these end together, except for etcd, which Patroni uses.
         databases = [machine for name, machine in self.machines.items() if name.startswith("db") and self.has_begun]
         others = [self.machines[name] for name in ("proxy", "s3") if name in self.machines]
 
@@ -461,7 +461,7 @@ listen statistics
 
         together(lambda machine: machine.end(kills), self.servers)
         together(end_other, databases + others)
-        # An etcd that loses the others while it ends waits for them: one after the other.
+        # An etcd that loses the others while it ends waits for them, so they end one after the other.
         for machine in self.machines.values():
             machine.end(kills)
         self.network.end()
@@ -521,7 +521,7 @@ def run_cluster(options):
     directory = (options.directory or pathlib.Path(tempfile.mkdtemp(prefix=leftovers.TEMPORARY))).resolve()
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        # The user of the database passes through it.
+        # The user of the databases has to pass through the directory.
         directory.chmod(0o755)
     except OSError as error:
         raise ClusterError(f"{directory} can't be the cluster's directory: {error.strerror}. Name another one by --directory") from error

@@ -92,12 +92,12 @@ def end(say, within=20):
             break
         is_late = time.monotonic() > deadline
         for process in left if is_late else left - asked:
-            # Patroni stops PostgreSQL, which would take its processes' end for crashes.
+            # Patroni stops PostgreSQL, which would take the end of one of its processes for a crash.
             if is_late or name_of(process) != "postgres":
                 send(process, signal.SIGKILL if is_late else signal.SIGTERM)
         asked |= left
         if not stops_databases and all(name_of(process) == "postgres" for process in left):
-            # Nobody else stops it: the first process of each machine ends the others.
+            # Patroni is gone. The first process of each machine's PostgreSQL is asked, and ends the others.
             stops_databases = True
             for process in left:
                 if parent_of(process) not in left:
@@ -134,7 +134,7 @@ def name_of(process):
 
 
 def directory_of(process, namespace):
-    """The directory of the cluster that a process belongs to: it works in its machine's, or below that."""
+    """The directory of a process's cluster: the process works in the directory of its machine, or below it."""
     try:
         folder = pathlib.Path(os.readlink(f"/proc/{process}/cwd"))
     except OSError:
@@ -150,7 +150,7 @@ def check_free(places):
     taken = []
     for name, address, port in places:
         with socket.socket() as probe:
-            # As servers do; an address in TIME_WAIT is free.
+            # As servers do: an address in TIME_WAIT is free.
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
                 probe.bind((address, port))

@@ -26,13 +26,13 @@ class Interrupted(BaseException):
 
 
 class Interruption:
-    """Signals that ask a program to end. They interrupt what waits and nothing else: a process that was just started is always known."""
+    """Signals that ask a program to end. They interrupt waits and nothing else, so that no process is lost that was just started."""
 
     def __init__(self):
         self.signal, self.is_waiting = None, False
 
     def listen(self):
-        """Listens to SIGINT, SIGTERM and SIGHUP, but for one that whoever has started the program has it ignore (`nohup`)."""
+        """Listens to SIGINT, SIGTERM and SIGHUP, but not to a signal that the program was started to ignore, as by `nohup`."""
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             if signal.getsignal(number) != signal.SIG_IGN:
                 signal.signal(number, self.handle)
@@ -45,7 +45,7 @@ class Interruption:
 
     @contextlib.contextmanager
     def waiting(self):
-        """What is done in it ends with a signal, by ``Interrupted``."""
+        """A context that a signal ends, by ``Interrupted``."""
         if self.signal:
             raise Interrupted
         self.is_waiting = True
@@ -160,7 +160,7 @@ class Machine:
                 break
             except subprocess.TimeoutExpired:
                 continue
-        # What it has started and left behind.
+        # Programs that it has started and left behind.
         try:
             os.killpg(process.pid, signal.SIGKILL)
         except ProcessLookupError:

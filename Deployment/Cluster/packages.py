@@ -30,7 +30,7 @@ def has_module(name):
         return False
 
 
-# By the name of a package, whether that is there which the cluster needs of it.
+# For each package, a test for what the cluster needs of it.
 NEEDED = {
     "patroni": lambda: has_program("patroni"),
     "etcd-server": lambda: has_program("etcd"),
@@ -38,7 +38,7 @@ NEEDED = {
     "postgresql-15": lambda: (BINARIES / "postgres").exists(),
     "iproute2": lambda: has_program("ip"),
     "curl": lambda: has_program("curl"),
-    # SeaweedFS is installed by it.
+    # It installs SeaweedFS.
     "python3-venv": lambda: importlib.util.find_spec("ensurepip") is not None,
     # Patroni speaks to etcd and to PostgreSQL by these.
     "python3-etcd": lambda: has_module("etcd"),

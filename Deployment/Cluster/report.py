@@ -8,7 +8,7 @@ PROGRAMS = {"server": "server", "haproxy": "HAProxy", "weed": "SeaweedFS", "etcd
 
 
 def is_alive(process):
-    """Tells whether a process runs; one that has ended and that nobody has asked about does not."""
+    """Tells whether a process runs. A zombie, which has ended and for which nobody has waited, does not run."""
     try:
         os.kill(process, 0)
     except ProcessLookupError:

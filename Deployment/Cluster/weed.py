@@ -18,7 +18,7 @@ import shutil
 import subprocess
 import sys
 
-# Commands of make call it, which leave nothing behind.
+# Commands of make call this, and are to leave no bytecode behind.
 sys.dont_write_bytecode = True
 sys.path.append(str(pathlib.Path(__file__).resolve().parent))
 from nodes import ClusterError, run, tell  # noqa: E402
@@ -46,7 +46,7 @@ def installed():
 
 def install():
     """Installs the program, and returns its path."""
-    # Debian has it in a package of its own, which may have come since this program began.
+    # Debian has ensurepip in a package of its own, which may have been installed since this program began.
     importlib.invalidate_caches()
     if not importlib.util.find_spec("ensurepip"):
         raise ClusterError("SeaweedFS can't be installed: Python's module ensurepip is missing. On Debian: sudo apt-get install python3-venv")
@@ -92,8 +92,8 @@ def find_weed(directory):
 
 
 def bucket_options(weed):
-    """The options, of those that this version of SeaweedFS knows, which close the listeners that have the same ports in each cluster (a second one at
-    the address would end by them), and which keep it from reporting statistics to its makers."""
+    """Options that close the listeners whose ports are the same in each cluster, and that keep SeaweedFS from reporting statistics to its makers.
+    A second cluster at the address would end for want of these ports. Options that this version of SeaweedFS does not know are left out."""
     said = subprocess.run([str(weed), "server", "-h"], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
     known = set(re.findall(r"^\s+-(\S+)", said.stdout + said.stderr, re.MULTILINE))
     wanted = {"s3.port.iceberg": "0", "s3.port.lance": "0", "master.telemetry": "false"}
