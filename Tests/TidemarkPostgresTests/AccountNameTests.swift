@@ -8,8 +8,8 @@ import TidemarkModel
 
 @testable import TidemarkPostgres
 
-/// Goal: a container of a cloud with many accounts gets the names of all of them, and keeps nobody waiting. Method: more accounts than are named in
-/// one transaction, and requests that may take no time.
+/// Goal: in a cloud with many accounts, a container gets the names of all of them, and no request waits for long. Method: more
+/// accounts than one transaction names, and requests with a time limit of zero.
 @Suite(.enabled(if: PostgresServer.isInstalled, "\(PostgresServer.whyNot)"), .timeLimit(.minutes(10)))
 struct AccountNameTests {
     private static let container = "iCloud.org.example.journal"
@@ -74,7 +74,7 @@ struct AccountNameTests {
         }
     }
 
-    /// Runs a body while another server is in a step of the names.
+    /// Runs a body while another server writes names.
     private static func whileNaming(in fixture: Fixture, _ body: () async throws -> Void) async throws {
         let holder = try fixture.other()
         let (isHeld, mayEnd) = (Shared(false), Shared(false))

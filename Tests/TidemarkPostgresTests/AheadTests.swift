@@ -8,8 +8,8 @@ import TidemarkModel
 @testable import TidemarkCloudEngine
 @testable import TidemarkPostgres
 
-/// Goal: what a write reads together with its locks is what it would have read after them. Method: another server writes while the first waits
-/// for the lock, and a look at the statements.
+/// Goal: a write that reads together with its locks reads what it would have read after them. Method: another server writes while
+/// the first waits for the lock, and a look at the statements.
 @Suite(
     "Reads with the locks of a write", .enabled(if: PostgresServer.isInstalled, "\(PostgresServer.whyNot)"),
     .timeLimit(.minutes(30)))
@@ -56,7 +56,7 @@ struct AheadTests {
         try rows.setLastChange(number, of: "_anna")
     }
 
-    @Test("What another server commits while a write waits for its lock is seen by what is read with the lock")
+    @Test("Reads that go with a lock see what another server commits while the write waits for the lock")
     func seesOthers() async throws {
         let records = try await RecordsFixture()
         let (here, there) = (try await records.storage(), try await records.storage(on: records.fixture.other()))
@@ -74,7 +74,7 @@ struct AheadTests {
             let waiter = Task {
                 try await here.write(owners: ["_anna"], expecting: Self.reads) { rows throws(CloudError) in
                     let seen = try Seen(rows)
-                    // What is read again after a write has that.
+                    // A read after a write sees that write.
                     try rows.addUsed(1_000, by: "_anna")
                     let used = try rows.used(by: "_anna")
                     try rows.addUsed(-1_000, by: "_anna")
@@ -92,7 +92,7 @@ struct AheadTests {
         }
     }
 
-    @Test("A zone that has got another number meanwhile is read by that")
+    @Test("A zone that has another number by now is read by that number")
     func readsByNumber() async throws {
         let records = try await RecordsFixture()
         let storage = try await records.storage()
@@ -102,7 +102,7 @@ struct AheadTests {
         try await storage.write(owners: ["_anna"]) { rows throws(CloudError) in try Self.change(1, rows) }
         #expect(try await seen().changed == ["a": 1])
         #expect(try await seen().changed == ["a": 1])
-        // As after rows were put back.
+        // As after a restoration of the rows.
         let zone = try await storage.read { rows throws(CloudError) in try rows.zone(Self.place)! }
         var other = zone
         other.number = zone.number + 100
@@ -116,7 +116,7 @@ struct AheadTests {
         #expect(found.zone == 1 && found.changed == ["a": 1] && found.removals == ["r1"])
     }
 
-    @Test("A write that expects what it reads waits for no answer between its locks and its writes")
+    @Test("A write whose reads were expected waits for no answer between its locks and its writes")
     func waitsForNone() async throws {
         let storage = try await RecordsFixture().storage()
         try await storage.write(owners: ["_anna"]) { rows throws(CloudError) in try Self.change(1, rows) }
@@ -140,7 +140,7 @@ struct AheadTests {
     func takesFewStatements() async throws {
         let seen = Shared(0)
         let records = try await RecordsFixture {
-            // So that each statement is seen, and not only when it is prepared.
+            // Without prepared statements each statement is seen, and not only its preparation.
             $0.preparesStatements = false
             $0.observesStatement = { _ in seen.change { $0 += 1 } }
         }
@@ -158,7 +158,7 @@ struct AheadTests {
             #expect(outcomes.count == count)
             return seen.value - before
         }
-        // The first one makes the type, and behind the fourth write the server has the table analyzed, as behind the 32nd.
+        // The first save makes the type. After the fourth write, and the 32nd, the server analyzes the table.
         for number in 0..<6 { _ = try await statements(saving: 1, "first \(number)") }
         let few = try await statements(saving: 2, "few")
         let many = try await statements(saving: 200, "many")

@@ -3,8 +3,8 @@ import TidemarkCloud
 
 @testable import TidemarkPostgres
 
-/// Goal: whatever a database can do to a server that runs passes in the eyes of clients, and its message has the remedy. Method: SQLSTATEs and
-/// texts of libpq, without a database.
+/// Goal: a failure that an operator or the system can cause is one that passes, to clients, and its message has the remedy.
+/// Method: SQLSTATEs and texts of libpq, without a database.
 @Suite(.timeLimit(.minutes(30))) struct CauseTests {
     private static func error(_ state: String, _ reason: String = "no", in sql: String = "SELECT 1") throws -> PostgresError {
         let configuration = PostgresConfiguration(try PostgresAddress("host=db1 dbname=journal"))
@@ -23,18 +23,18 @@ import TidemarkCloud
             "57P01", "57P02", "57P03", "57P04", "57P05", "08000", "08003", "08006", "08P01",
             "55000", "55006", "25006", "25P03", "25P04", "57014", "58030",
         ])
-    func `what an operator or the system does to a database passes in the eyes of clients`(state: String) throws {
+    func `clients are asked to come again after a failure that an operator or the system causes`(state: String) throws {
         let error = CloudError(postgres: try Self.error(state))
         #expect(error.code == .serviceUnavailable && error.retryAfter != nil, "\(state): \(error.code)")
     }
 
     @Test(arguments: ["42601", "42703", "22012", "23505", "XX000", "XX001", "0A000", "42P07"])
-    func `what a statement or the database's files are to blame for does not pass`(state: String) throws {
+    func `a wrong statement, and damage to the database's files, is an internal error`(state: String) throws {
         #expect(CloudError(postgres: try Self.error(state)).code == .internalError)
     }
 
     @Test(arguments: ["40001", "40P01", "55P03"])
-    func `what other transactions are to blame for is a busy zone`(state: String) throws {
+    func `an error that other transactions cause is a busy zone`(state: String) throws {
         #expect(CloudError(postgres: try Self.error(state)).code == .zoneBusy)
     }
 
@@ -80,7 +80,7 @@ import TidemarkCloud
         }
     }
 
-    @Test func `lines of libpq are parted, and its guesses are left out`() {
+    @Test func `lines of libpq are joined by semicolons, and its guesses are left out`() {
         let text = """
             connection to server at "10.0.0.1", port 5432 failed: Connection refused
             \tIs the server running on that host and accepting TCP/IP connections?
@@ -102,7 +102,7 @@ import TidemarkCloud
             ("ALTER TABLE t ADD COLUMN s text", nil),
             ("CREATE FUNCTION f() RETURNS TABLE (n int8) AS $$ $$", nil), ("SELECT 1", nil), ("CREATE TABLE", nil),
         ] as [(String, String?)])
-    func `migrations know what they make`(statement: String, name: String?) {
+    func `migrations know the name of what a statement makes`(statement: String, name: String?) {
         #expect(PostgresMigrations.relation(madeBy: statement) == name)
     }
 }

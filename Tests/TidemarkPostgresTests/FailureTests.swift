@@ -5,7 +5,7 @@ import Testing
 import TidemarkCloud
 import TidemarkPostgres
 
-/// Whatever breaks: what was acknowledged is there, what was refused is not, and the message says what is wrong.
+/// Whatever breaks, acknowledged writes are there, refused writes are not, and the message says what is wrong.
 @Suite("Failures", .enabled(if: PostgresServer.isInstalled, "\(PostgresServer.whyNot)"), .timeLimit(.minutes(30)))
 struct FailureTests {
     /// Where in a transaction something happens.
@@ -13,7 +13,7 @@ struct FailureTests {
         case beforeFirst, betweenStatements, beforeCommit
     }
 
-    /// Writes two rows, and has something happen at a moment of the first run.
+    /// Writes two rows, and calls a body at a moment of the first run.
     private func write(
         _ number: Int64, _ database: PostgresDatabase, at moment: Moment, _ body: @escaping @Sendable (Int64) throws -> Void
     ) async throws {
@@ -35,7 +35,7 @@ struct FailureTests {
     }
 
     @Test(
-        "A backend that is ended, or killed, in a transaction costs a run and nothing else; where only COMMIT was left the caller is told",
+        "A transaction whose backend ends, or is killed, runs again; if only COMMIT was left, its outcome is unknown",
         arguments: [Moment.betweenStatements, .beforeCommit], [false, true])
     func survivesBackends(_ moment: Moment, _ isKilled: Bool) async throws {
         // A killed backend takes all others of its server with it.
@@ -81,7 +81,7 @@ struct FailureTests {
         await fixture.database.close()
     }
 
-    @Test("A server that is gone is an error that names it, and the pool goes on when it is back")
+    @Test("An outage is an error that names the server, and the pool works again when the server is back")
     func survivesOutages() async throws {
         let server = try await apart { try PostgresServer() }
         let fixture = try await Fixture(on: server) { $0.patience = .milliseconds(300) }
@@ -100,7 +100,7 @@ struct FailureTests {
         await fixture.database.close()
     }
 
-    @Test("A COMMIT whose answer is lost is reported as unknown, once, and a look at the rows tells")
+    @Test("A COMMIT whose answer is lost is reported as unknown, and is not repeated; the rows tell its outcome")
     func reportsUnknownCommits() async throws {
         let proxy = try TCPProxy(to: try await apart { try PostgresServer.shared() }.port)
         let fixture = try await Fixture(port: proxy.port)
@@ -127,7 +127,7 @@ struct FailureTests {
         proxy.end()
     }
 
-    @Test("A network that swallows everything ends a statement after its limit")
+    @Test("A statement ends after its limit in a network that swallows everything")
     func noticesSilence() async throws {
         let proxy = try TCPProxy(to: try await apart { try PostgresServer.shared() }.port)
         let fixture = try await Fixture(port: proxy.port) {
@@ -164,7 +164,7 @@ struct FailureTests {
         proxy.end()
     }
 
-    @Test("A network that swallows everything while connecting ends after the limit, and a cancelled task does not wait for it")
+    @Test("Connecting ends after its limit in a network that swallows everything")
     func noticesSilenceWhileConnecting() async throws {
         let proxy = try TCPProxy(to: try await apart { try PostgresServer.shared() }.port)
         let fixture = try await Fixture(port: proxy.port) {
@@ -180,7 +180,7 @@ struct FailureTests {
     }
 
     @Test(
-        "Answers that are no PostgreSQL's are a broken connection, before and after it was made",
+        "Answers in no protocol of PostgreSQL count as a broken connection, while connecting and after that",
         arguments: [
             Array("HTTP/1.1 400 Bad Request\r\n\r\n".utf8), [UInt8](repeating: 0, count: 4096),
             [UInt8](repeating: 255, count: 100),
@@ -297,7 +297,7 @@ struct FailureTests {
         #expect(try await message(server.address(readOnly), .readOnly).contains("takes no writes"))
     }
 
-    @Test("The password is asked for in the ways that arguments don't show, and a wrong one is refused")
+    @Test("The password comes from a file that the address names, and a wrong or missing one is refused")
     func takesPasswords() async throws {
         let server = try await apart { try PostgresServer(settings: ["password_encryption = 'scram-sha-256'"]) }
         try await apart { try server.sql("CREATE ROLE guarded LOGIN PASSWORD 'geheim'") }
@@ -320,7 +320,7 @@ struct FailureTests {
         }
     }
 
-    @Test("A host that takes the password and no writes, beside one that is down, is no refusal: after a failover both pass")
+    @Test("A standby that accepts the password, beside a host that is down, is no refusal: a failover passes")
     func waitsForPrimary() async throws {
         let server = try await apart {
             try PostgresServer(settings: ["password_encryption = 'scram-sha-256'"])

@@ -70,7 +70,7 @@ struct FigureTests {
         await fixture.database.close()
     }
 
-    @Test("Sessions, looked up by so many requests at once", arguments: [1, 16, 256])
+    @Test("Look-ups of sessions by several requests at once", arguments: [1, 16, 256])
     func looksUpSessions(_ requests: Int) async throws {
         let fixture = try await Fixture()
         let storage = try await PostgresCredentialStorage.open(try fixture.other())

@@ -33,13 +33,13 @@ struct Fixture {
         return PostgresDatabase(configuration, metrics: metrics)
     }
 
-    /// Another server of ours on the same database.
+    /// Another of Tidemark's servers, on the same database.
     func other(port: Int? = nil, _ change: (inout PostgresConfiguration) -> Void = { _ in }) throws -> PostgresDatabase {
         try Self.database(server.address(name, port: port), change)
     }
 
     func sql(_ text: String) async throws { try await apart { try server.sql(text, in: name) } }
-    /// On the calling thread, for the body of a transaction.
+    /// Runs SQL on the calling thread, for the body of a transaction.
     func sqlNow(_ text: String) throws { try server.sql(text, in: name) }
 
     /// Makes a table of numbers and texts.
@@ -51,14 +51,14 @@ struct Fixture {
     }
 }
 
-/// Does something that blocks on a thread of its own: tests share few threads.
+/// Runs a blocking body on a thread of its own, since tests share few threads.
 func apart<Result: Sendable>(_ body: @escaping @Sendable () throws -> Result) async throws -> Result {
     try await withCheckedThrowingContinuation { continuation in
         Thread.detachNewThread { continuation.resume(with: Swift.Result { try body() }) }
     }
 }
 
-/// The error that something throws, as PostgreSQL's.
+/// Returns the `PostgresError` that a body throws; `nil` for none, and for any other error.
 func failure<Answer>(_ body: () async throws -> Answer) async -> PostgresError? {
     do {
         _ = try await body()
@@ -68,7 +68,7 @@ func failure<Answer>(_ body: () async throws -> Answer) async -> PostgresError? 
     }
 }
 
-/// Something that happens once.
+/// A signal that is sent once, and for which tasks and threads wait.
 final class Signal: Sendable {
     private let state = LockedValue<(isSent: Bool, waiting: [CheckedContinuation<Void, Never>])>((false, []))
 
@@ -90,6 +90,6 @@ final class Signal: Sendable {
         }
     }
 
-    /// From a thread that may be blocked.
+    /// Waits on a thread that may be blocked.
     func block() { while !state.withLock({ $0.isSent }) { usleep(1_000) } }
 }

@@ -7,8 +7,8 @@ import TidemarkIdentity
 import TidemarkModel
 import TidemarkPostgres
 
-/// Goal: what one server changes counts in all others with the commit, and costs a request little. Method: two credential stores over one
-/// database, and a look at the statements.
+/// Goal: a change by one server holds at all others from the commit on, and costs a request little. Method: two credential stores
+/// over one database, and a look at the statements.
 @Suite(
     "Credentials of several servers", .enabled(if: PostgresServer.isInstalled, "\(PostgresServer.whyNot)"),
     .timeLimit(.minutes(30)))
@@ -22,7 +22,7 @@ struct IdentityTests {
             try await PostgresCredentialStorage.open(try fixture.other(change), listener: listener), passwordLogN: 4)
     }
 
-    @Test("Servers write what devices were refused one after the other")
+    @Test("Servers record sync failures one after the other")
     func writesInTurn() async throws {
         let fixture = try await Fixture()
         let storage = try await PostgresCredentialStorage.open(try fixture.other())
@@ -51,7 +51,7 @@ struct IdentityTests {
         await fixture.database.close()
     }
 
-    @Test("Whoever signs in at one server is known by the other, until the session ends, and no longer")
+    @Test("A session of one server is accepted by the other until it ends, and no longer")
     func signsIn() async throws {
         let fixture = try await Fixture()
         let (one, two) = (try await store(fixture), try await store(fixture))
@@ -74,7 +74,7 @@ struct IdentityTests {
         #expect(outcomes == ["wrong password"] + [String](repeating: "done", count: 20))
     }
 
-    @Test("A token that is revoked, and a secret that is replaced, count in the other server with the next request")
+    @Test("A revoked token and a replaced secret hold at the other server from the next request on")
     func revokes() async throws {
         let fixture = try await Fixture()
         let (one, two) = (try await store(fixture), try await store(fixture))
@@ -99,7 +99,7 @@ struct IdentityTests {
         #expect(try one.open(sealed, for: "upload") == nil)
     }
 
-    @Test("A server that nobody asks hears of a change by a notification")
+    @Test("A server without requests learns of a change by a notification")
     func listens() async throws {
         let fixture = try await Fixture()
         let listeners = try (0..<2).map { _ in
@@ -115,7 +115,7 @@ struct IdentityTests {
         for listener in listeners { await listener.close() }
     }
 
-    @Test("Requests that come together share look-ups, and what has not changed is not read again")
+    @Test("Simultaneous requests share look-ups, and unchanged credentials are not read again")
     func sharesLookUps() async throws {
         let fixture = try await Fixture()
         let statements = Shared(0)
@@ -148,7 +148,7 @@ struct IdentityTests {
         let stores = try storages.map { try CredentialStore($0, passwordLogN: 4) }
         try await stores[0].addContainer(Self.container)
         try await stores[0].setPassword("correct horse", of: "anna")
-        // Of another secret than any code that is tried.
+        // No code that is tried belongs to this secret.
         try await storages[0].setSecondFactor(
             StoredSecondFactor(
                 account: "anna", secret: [UInt8](repeating: 7, count: 20),
@@ -165,7 +165,7 @@ struct IdentityTests {
             }
             #expect((1...361).contains(wait))
         }
-        // As after a code that was right; those of other accounts are counted apart.
+        // As after a right code. The codes of other accounts are counted apart.
         let rate = SignInRate("code", "anna", perSecond: 1.0 / 360, burst: 10)
         #expect(try await storages[0].countCode(SignInRate("code", "ben", perSecond: 1.0 / 360, burst: 10)) == 0)
         try await storages[1].forgetCodes(rate)
@@ -173,7 +173,7 @@ struct IdentityTests {
         await fixture.database.close()
     }
 
-    @Test("A count of attempts to sign in that has rested says nothing, and its row goes with the next attempt")
+    @Test("The row of a count of sign-in attempts that has rested is removed with the next attempt")
     func forgetsRestedCounts() async throws {
         let fixture = try await Fixture()
         _ = try await store(fixture)
@@ -187,7 +187,7 @@ struct IdentityTests {
         await fixture.database.close()
     }
 
-    @Test("The audit log can't be changed, and lets go of nothing that is young")
+    @Test("Entries of the audit log can't be changed, and young ones can't be removed")
     func keepsAuditLog() async throws {
         let fixture = try await Fixture()
         let one = try await store(fixture)
@@ -198,7 +198,7 @@ struct IdentityTests {
         #expect(try await one.auditLog().map(\.event.actor) == ["anna"])
     }
 
-    @Test("Where the way to the database is cut, nobody is let in or turned away, and requests go on afterwards")
+    @Test("While the database can't be reached, no session is accepted or refused, and requests go on afterwards")
     func survivesCuts() async throws {
         let proxy = try TCPProxy(to: try await apart { try PostgresServer.shared() }.port)
         let fixture = try await Fixture(port: proxy.port)
@@ -222,7 +222,7 @@ struct IdentityTests {
             await #expect(throws: CredentialError(.busy, "")) { _ = try await cut.isGood(.apiToken("x")) }
         }
         try await one.endSession(id: token.session.id)
-        // What was given out meanwhile is signed with the secret that is known.
+        // A text that is signed meanwhile is signed with the secret that the server knows.
         let sealed = cut.signedText(Data("x".utf8), for: "upload", until: .max)
         proxy.set(.pass)
         await #expect(throws: SessionFailure.revoked) { try await cut.session(token.text).get() }

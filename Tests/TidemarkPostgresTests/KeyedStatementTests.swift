@@ -8,7 +8,8 @@ import TidemarkPostgres
 /// Method: the texts of all statements that the checks of the contracts come to.
 @Suite(.enabled(if: PostgresServer.isInstalled, "\(PostgresServer.whyNot)"), .timeLimit(.minutes(30)))
 struct KeyedStatementTests {
-    /// By what a statement names the rows of a table: the columns of one of these. A row that is added begins with the first.
+    /// The keys of each table: a statement has to name the columns of one of them. An INSERT has to begin with the columns of the
+    /// first.
     private static let keys: [String: [[String]]] = [
         "accounts": [["id"], ["email"], ["phone"]],
         "account_containers": [["name"]],
@@ -23,7 +24,7 @@ struct KeyedStatementTests {
         "console_sessions": [["id"], ["account"]],
         "signed_requests": [["second", "key", "mark"]],
         "sign_in_rates": [["name"]],
-        // A change is told to those who have subscribed to its zone, whose owner it names.
+        // The subscriptions to a zone are looked up by the zone and its owner.
         "subscriptions": [["account"], ["container", "environment", "zone_owner", "zone"]],
         "devices": [["account"]],
         "notifications": [["account"]],
@@ -32,13 +33,13 @@ struct KeyedStatementTests {
 
     /// Tables that have few rows of the whole cloud, or are read by operators.
     private static let common: Set<String> = [
-        // In the memory of each server, which reads them again after a change.
+        // Each server caches these, and reads them again after a change.
         "credential_state", "served_containers", "api_tokens", "server_keys",
-        // Lists of the whole cloud for operators, in order of time. What is too old goes with what is added.
+        // Lists of the whole cloud for operators, in order of time. An insert removes entries that are too old.
         "audit_log", "sync_failures",
     ]
 
-    /// Statements that look at the rows of many, with single spaces.
+    /// Statements that look at the rows of many accounts, with single spaces.
     private static let exceptions: Set<String> = [
         // An operator ends all sessions, or replaces the secret.
         "DELETE FROM sessions", "DELETE FROM console_sessions",
@@ -48,12 +49,12 @@ struct KeyedStatementTests {
         "SELECT account, role, containers, added FROM operators ORDER BY account",
         // A server that starts asks whether there is any account.
         "SELECT FROM accounts LIMIT 1",
-        // A sweep removes what is left of accounts that are gone.
+        // A sweep removes what removed accounts have left.
         "SELECT account FROM subscriptions UNION SELECT account FROM devices",
     ]
     /// The beginnings of such statements.
     private static let beginnings: [String] = [
-        // What is over goes, at the most a hundred rows at a time, found by an index of times.
+        // Expired rows are removed, a hundred at a time at the most, by an index of times.
         "DELETE FROM signed_requests WHERE (second, key, mark) IN ( SELECT second, key, mark FROM signed_requests",
         "DELETE FROM sessions WHERE id IN ( SELECT id FROM sessions WHERE kept <",
         "DELETE FROM console_sessions WHERE id IN ( SELECT id FROM console_sessions WHERE expires <=",
@@ -63,7 +64,8 @@ struct KeyedStatementTests {
         "SELECT id, account, container, environment, kind, began, kept, device, used, address, system FROM sessions WHERE kept",
         "SELECT id, account, began, expires, used, confirmed, device, address, kind FROM console_sessions "
             + "WHERE expires > $1 ORDER BY began, id",
-        // A new account gets its names in all containers. The first request for a name in a container writes those of all accounts, in steps.
+        // A new account gets its names in all containers. The first request for a name in a container writes the names of all
+        // accounts, in steps.
         "INSERT INTO account_names (container, name, account) SELECT c.name,",
         "WITH made AS (INSERT INTO account_containers (name) VALUES",
         "WITH a AS MATERIALIZED (SELECT id FROM accounts WHERE id >",
@@ -71,7 +73,7 @@ struct KeyedStatementTests {
 
     /// Says what a statement lacks; `nil` for one that names the rows of each table by a key. It has single spaces.
     private static func fault(of sql: String) -> String? {
-        // What is written to a column names no row.
+        // The columns that SET names find no row.
         let conditions = sql.hasPrefix("UPDATE ") ? sql.split(separator: " WHERE ", maxSplits: 1).dropFirst().joined() : sql
         let reference = /(?:\b(FROM|JOIN|UPDATE|INTO)|,) ([a-z_]+)\b(?: (?:AS )?([a-z]{1,2})\b)?/
         for match in sql.matches(of: reference) {
@@ -170,7 +172,7 @@ struct KeyedStatementTests {
         }
     }
 
-    @Test func `all tables but those of records are looked at`() async throws {
+    @Test func `the keys and the exceptions name all tables but those of records`() async throws {
         let fixture = try await Fixture()
         _ = try await PostgresCredentialStorage.open(fixture.database)
         _ = try await PostgresSubscriptionStorage.open(fixture.database)

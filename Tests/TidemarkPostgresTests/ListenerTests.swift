@@ -21,7 +21,7 @@ struct ListenerTests {
         return count
     }
 
-    @Test("Who listens at another server is woken by its topic alone, within 50 ms mostly, and who posts is woken at once")
+    @Test("Streams at another server are woken by their topic alone, mostly at once, and so are those of the server that posts")
     func wakes() async throws {
         let fixture = try await Fixture()
         let (here, there) = (try await listener(fixture), try await listener(fixture))
@@ -51,7 +51,7 @@ struct ListenerTests {
         await fixture.database.close()
     }
 
-    @Test("A connection that is ended is made again, and all are woken, since one may have been missed")
+    @Test("A broken connection is made again, and all streams are woken, since a notification may have been missed")
     func connectsAgain() async throws {
         let fixture = try await Fixture()
         let proxy = try TCPProxy(to: fixture.server.port)
@@ -77,7 +77,7 @@ struct ListenerTests {
         await fixture.database.close()
     }
 
-    @Test("What is posted while there is no connection is sent with the next")
+    @Test("Topics that are posted without a connection are sent over the next one")
     func postsLater() async throws {
         let fixture = try await Fixture()
         let proxy = try TCPProxy(to: fixture.server.port)
@@ -97,7 +97,7 @@ struct ListenerTests {
         await fixture.database.close()
     }
 
-    @Test("Through a network that swallows everything the slow pace wakes, and the connection is given up")
+    @Test("In a network that swallows everything the slow pace wakes the streams, and the connection is given up")
     func polls() async throws {
         let fixture = try await Fixture()
         let proxy = try TCPProxy(to: fixture.server.port)
@@ -115,7 +115,7 @@ struct ListenerTests {
         await fixture.database.close()
     }
 
-    @Test("Closing ends all streams, and what comes later has ended")
+    @Test("Closing ends all streams, and later streams have ended")
     func closes() async throws {
         let fixture = try await Fixture()
         let here = try await listener(fixture)

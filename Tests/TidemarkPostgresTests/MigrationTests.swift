@@ -30,7 +30,7 @@ struct MigrationTests {
         await fixture.database.close()
     }
 
-    @Test("An older server goes on beside a step that only adds, and is refused after one that takes away")
+    @Test("An older server goes on after a step that only adds, and is refused after one that removes")
     func refusesNewerVersions() async throws {
         let fixture = try await Fixture()
         let database = fixture.database
@@ -55,7 +55,7 @@ struct MigrationTests {
         await fixture.database.close()
     }
 
-    @Test("A server that dies in a step leaves it to the next, and one that waits for the lock is told when it waits too long")
+    @Test("A server that dies in a step leaves it to the next, and one that waits too long for the lock gives up")
     func survivesDeath() async throws {
         let fixture = try await Fixture()
         let slow = PostgresMigration(2, "slow", oldestUser: 1, ["INSERT INTO t VALUES (3, 'three')", "SELECT pg_sleep(60)"])
@@ -96,7 +96,7 @@ struct MigrationTests {
             held.send()
             done.block()
         }
-        // The holder goes on also where the test ends early.
+        // The holder ends also if the test ends early.
         defer { done.send() }
         await held.wait()
         async let version = patient.run(on: fixture.database)
@@ -106,7 +106,7 @@ struct MigrationTests {
                 AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
             """
         for _ in 0..<3 {
-            // The holder waits for the reads here: were they kept until the migration has the table, nobody could go on.
+            // The holder waits for the reads here. If they had to wait for the migration, nobody could go on.
             var isWaiting = false
             for _ in 0..<6_000 where !isWaiting {
                 isWaiting = try await !others.query(waiting).isEmpty
@@ -124,7 +124,7 @@ struct MigrationTests {
         await fixture.database.close()
     }
 
-    @Test("A step gives up where a table is held for too long")
+    @Test("A step gives up if a table is held for too long")
     func givesUp() async throws {
         let fixture = try await Fixture()
         try await PostgresMigrations([Self.first]).run(on: fixture.database)
@@ -138,7 +138,7 @@ struct MigrationTests {
             held.send()
             done.block()
         }
-        // The holder goes on also where the test ends early.
+        // The holder ends also if the test ends early.
         defer { done.send() }
         await held.wait()
         let error = await failure { try await hasty.run(on: fixture.database) }
@@ -149,7 +149,7 @@ struct MigrationTests {
         await fixture.database.close()
     }
 
-    @Test("A standby, or a read-only database, of the newest version passes; one of an older version is refused")
+    @Test("A read-only database of the newest version passes")
     func readsVersions() async throws {
         let fixture = try await Fixture { $0.patience = .zero }
         try await PostgresMigrations([Self.first]).run(on: fixture.database)
@@ -161,7 +161,7 @@ struct MigrationTests {
     }
 
     @Test(
-        "A database with tables of something else is refused by their names, and nothing is written; a schema of its own will do")
+        "A database with foreign tables is refused with their names, and nothing is written; a schema of its own is accepted")
     func refusesOthersTables() async throws {
         let fixture = try await Fixture()
         try await fixture.sql("CREATE TABLE accounts (n int8); CREATE TABLE sessions (n int8); CREATE TABLE unlike (n int8)")

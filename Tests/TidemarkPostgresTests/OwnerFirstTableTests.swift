@@ -9,7 +9,7 @@ import Testing
 /// Method: PostgreSQL's catalogue of a database in which every component has made its tables.
 @Suite(.enabled(if: PostgresServer.isInstalled, "\(PostgresServer.whyNot)"), .timeLimit(.minutes(30)))
 struct OwnerFirstTableTests {
-    /// What a table begins with: the owner of the database of a container, or the account whose rows they are.
+    /// The columns that a table begins with: the container and the owner, or the account.
     private static let owners = [["container", "owner"], ["account"]]
 
     /// Tables that begin with no owner.
@@ -20,7 +20,7 @@ struct OwnerFirstTableTests {
         "tidemark_containers", "tidemark_schemas", "tidemark_incarnations",
         // The account is the owner, and its identifier is the key.
         "accounts",
-        // Of whole containers: a name leads to the account, which is what is asked for.
+        // Of whole containers: a name leads to the account, which is not known before.
         "account_containers", "account_names", "account_namings",
         // Of the whole cloud, and in the memory of each server.
         "credential_state", "served_containers", "api_tokens", "server_keys",
@@ -28,15 +28,15 @@ struct OwnerFirstTableTests {
         "sessions", "console_sessions", "identities",
         // A log of the whole cloud, in the order of its entries.
         "audit_log",
-        // What devices were refused: one list of the whole cloud, for operators. The key is a digest of what was refused to whom.
+        // Sync failures: one list of the whole cloud, for operators. The key is a digest of the failure and its account.
         "sync_failures",
-        // By what comes in a request whose account is not known yet.
+        // Looked up before the account of a request is known.
         "signed_requests", "sign_in_rates",
     ]
 
     /// Indexes of tables of records that begin with no owner.
     private static let indexExceptions: Set<String> = [
-        // Whoever opens a link knows nothing but the link.
+        // A client that opens a link knows nothing but the link.
         "tidemark_links_by_digest"
     ]
 
@@ -52,7 +52,7 @@ struct OwnerFirstTableTests {
         let columns: [String]
         var indexes: [Index]
 
-        /// Says in what the table doesn't begin with its owner; `nil` for one that does.
+        /// Says in what way the table doesn't begin with its owner; `nil` for a table that does.
         var fault: String? {
             guard let owner = OwnerFirstTableTests.owners.first(where: { columns.starts(with: $0) }) else {
                 return "the table \(name) begins with no owner: \(columns)"

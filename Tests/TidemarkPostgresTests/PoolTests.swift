@@ -21,7 +21,7 @@ struct PoolTests {
         return task
     }
 
-    @Test("Who waits gets a connection in the order of coming, and all connections are used")
+    @Test("Transactions that wait get connections in the order in which they came, and all connections are used")
     func servesInOrder() async throws {
         let database = try await Fixture { $0.connections = 2 }.database
         let done = Signal()
@@ -49,7 +49,7 @@ struct PoolTests {
         await database.close()
     }
 
-    @Test("A wait ends after its limit, or with its task, and takes nothing with it")
+    @Test("A wait ends after its limit, or with its task, and no connection is lost")
     func endsWaits() async throws {
         let database = try await Fixture {
             $0.connections = 1
@@ -126,7 +126,7 @@ struct PoolTests {
         await idle.database.close()
     }
 
-    @Test("Closing waits for what runs, ends what waits, and refuses what comes later")
+    @Test("Closing waits for running transactions, ends waiting ones, and refuses later ones")
     func closes() async throws {
         let fixture = try await Fixture { $0.connections = 1 }
         try await fixture.makeTable()

@@ -13,7 +13,7 @@ import TidemarkModel
 /// database, and many requests; it is killed meanwhile.
 @Suite("A server behind PgBouncer", .enabled(if: PgBouncer.isInstalled, "\(PgBouncer.whyNot)"), .timeLimit(.minutes(30)))
 struct PoolerTests {
-    /// What a server has of a database: its records and credentials through PgBouncer, and notifications past it.
+    /// A server's access to a database: records and credentials through PgBouncer, and notifications past it.
     private struct Served {
         let bouncer: PgBouncer
         let fixture: Fixture
@@ -38,7 +38,7 @@ struct PoolerTests {
 
     private static func place(_ owner: String) -> StoredZone.Place { .init(scope: .private, owner: owner, name: "Zone") }
 
-    /// Saves a record as a request does, which keeps its answer under a token: it is done once, however often it is sent.
+    /// Saves a record as a request does. The answer is stored under a token, so the save is done once, however often it is sent.
     private static func save(_ number: Int64, of owner: String, on storage: PostgresCloudStorage) async throws(CloudError) {
         try await storage.write(owners: [owner]) { rows throws(CloudError) in
             if try rows.answer(to: "token \(number)", of: owner) != nil { return }
@@ -71,7 +71,7 @@ struct PoolerTests {
         return try #require(found)
     }
 
-    @Test("Saves, look-ups, queries and sign-ins of many requests pass it, with more connections than it has to the database")
+    @Test("Saves, look-ups, queries and sign-ins pass PgBouncer, with more connections than it has to the database")
     func passes() async throws {
         let served = try await Served()
         let (storage, credentials) = (served.storage, served.credentials)
@@ -103,7 +103,7 @@ struct PoolerTests {
             }
             #expect(used == 25 && found == 25)
         }
-        // The time limits are those of each transaction, and of each round trip that is none.
+        // Each transaction sets the time limits, and so does each round trip outside of a transaction.
         let limits = try await served.database.read { transaction in
             try ["statement_timeout", "enable_seqscan"].map { name -> String in
                 try transaction.query("SELECT current_setting($1)", name)[0].value(0)
@@ -115,7 +115,7 @@ struct PoolerTests {
         await served.database.close()
     }
 
-    @Test("Notifications take the way past it")
+    @Test("Notifications go past PgBouncer")
     func notifies() async throws {
         let served = try await Served()
         let direct = PostgresConfiguration(try PostgresAddress(served.fixture.server.address(served.fixture.name)))
@@ -137,7 +137,7 @@ struct PoolerTests {
         await served.database.close()
     }
 
-    @Test("Without a way past it others are notified, and its sessions stay as they are")
+    @Test("Without an address past PgBouncer others are notified, and its sessions stay as they are")
     func notifiesThroughIt() async throws {
         let served = try await Served()
         let direct = PostgresConfiguration(try PostgresAddress(served.fixture.server.address(served.fixture.name)))
@@ -154,7 +154,7 @@ struct PoolerTests {
             let isHeard = try await eventually { heard.value > before }
             #expect(isHeard)
         }
-        // Of the three sessions that it has, one after the other.
+        // Each read gets one of PgBouncer's three sessions.
         for _ in 0..<30 {
             let (setting, channels) = try await served.database.read { transaction -> (String, Int64) in
                 let row = try transaction.query(
@@ -168,7 +168,7 @@ struct PoolerTests {
         await served.database.close()
     }
 
-    @Test("Where it is killed and started again, requests wait or are refused, and each save is done once")
+    @Test("While PgBouncer is killed and started again, requests wait or are refused, and each save is done once")
     func survivesKills() async throws {
         let served = try await Served { $0.patience = .seconds(20) }
         let (storage, bouncer) = (served.storage, served.bouncer)
@@ -191,7 +191,7 @@ struct PoolerTests {
                     }
                     let used = number
                     let counted = try await storage.read { rows throws(CloudError) in try rows.used(by: owner) }
-                    // The last may have been sent, and not answered.
+                    // The last save may have been done, and not answered.
                     #expect(counted == used || counted == used + 1, "\(owner): \(counted) of \(used)")
                 }
                 group.addTask {
@@ -226,7 +226,7 @@ struct PoolerTests {
         await served.database.close()
     }
 
-    @Test("With prepared statements a server behind it says what to do")
+    @Test("With prepared statements, the error behind PgBouncer names the option to give")
     func saysWhatToDo() async throws {
         let fixture = try await Fixture()
         let server = fixture.server

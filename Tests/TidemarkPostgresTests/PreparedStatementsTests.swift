@@ -29,7 +29,7 @@ import Testing
         #expect(other == .init(name: "t2", isNew: true, evicted: nil))
     }
 
-    @Test func `the statement that was not used for longest makes room`() {
+    @Test func `the least recently used statement makes room`() {
         var statements = PreparedStatements(capacity: 2)
         for sql in ["SELECT 1", "SELECT 2", "SELECT 1"] { _ = statements.use(statement(sql)) }
         let third = statements.use(statement("SELECT 3"))

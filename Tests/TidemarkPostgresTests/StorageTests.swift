@@ -59,7 +59,7 @@ struct StorageTests {
         let address = try PostgresAddress(fixture.server.address(fixture.name))
         let listeners = Shared<[PostgresListener]>([])
         @Sendable func signal(_ topic: String) async throws -> PostgresChangeSignal {
-            // Nothing but signals wakes whoever listens, once there is a connection.
+            // Once there is a connection, only signals wake the streams.
             let listener = try PostgresListener(PostgresConfiguration(address), pace: .seconds(600))
             listeners.change { $0.append(listener) }
             _ = listener.changes(of: topic)

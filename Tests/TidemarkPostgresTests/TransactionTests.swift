@@ -17,7 +17,7 @@ struct TransactionTests {
         let count = try await fixture.database.transaction { transaction -> Int in
             try transaction.enqueue("INSERT INTO t VALUES ($1, $2)", Int64(1), "a")
             try transaction.enqueue("INSERT INTO t SELECT * FROM unnest($1, $2)", [Int64(2), 3], ["b", "c"])
-            // What waits comes first.
+            // Waiting statements are sent first.
             return try transaction.query("SELECT n FROM t").count
         }
         #expect(count == 3)
@@ -49,7 +49,7 @@ struct TransactionTests {
         await fixture.database.close()
     }
 
-    @Test("A statement that has waited and fails, fails the commit; a failure that a body hides is not committed")
+    @Test("A waiting statement that fails makes the commit fail, and so does a failure that the body hides")
     func fails() async throws {
         let fixture = try await Fixture()
         try await fixture.makeTable()
@@ -71,7 +71,7 @@ struct TransactionTests {
         }
         #expect(hidden?.state == "22012")
         #expect(try await fixture.rows() == [:])
-        // The connection is of use.
+        // The connection can be used again.
         #expect(try await eventually { fixture.database.pool.statistics == .init(inUse: 0, idle: 1, waiting: 0) })
         await fixture.database.close()
     }
@@ -119,7 +119,7 @@ struct TransactionTests {
     }
 
     @Test(
-        "Of two transactions that wait for each other one runs again, and both commit; what the body makes of the error doesn't matter"
+        "Of two transactions that wait for each other one runs again, and both commit, whatever the body makes of the error"
     )
     func breaksDeadlocks() async throws {
         let fixture = try await Fixture()
@@ -172,7 +172,7 @@ struct TransactionTests {
         let slow = await failure { try await fixture.database.transaction { try $0.query("SELECT pg_sleep(30)") } }
         #expect(slow?.code == .statementTimeout)
         #expect(try await eventually { fixture.database.pool.statistics == .init(inUse: 0, idle: 1, waiting: 0) })
-        // A transaction of its own limit.
+        // A transaction with a limit of its own.
         let patient = PostgresTransactionOptions(.readCommitted, isReadOnly: false, statementTimeout: .seconds(30))
         _ = try await fixture.database.transaction(patient) { try $0.query("SELECT pg_sleep(2)") }
         await fixture.database.close()
@@ -196,7 +196,7 @@ struct TransactionTests {
         let error = await failure { try await task.value }
         #expect(error?.code == .cancelled)
         #expect(ContinuousClock.now < start + .seconds(20))
-        // Nothing runs there any more.
+        // The statement does not run at the server any more.
         let isOver = try await { () -> Bool in
             for _ in 0..<500 {
                 let running: Int64 = try await fixture.database.query(
@@ -215,7 +215,7 @@ struct TransactionTests {
     @Test("The server is asked again to cancel a statement that it got after the first request, while the client waits")
     func cancelsAgain() async throws {
         let fixture = try await Fixture()
-        // The first request ends what runs then, and the next sleep begins.
+        // The first request ends the first sleep, and the second sleep begins.
         try await fixture.sql(
             """
             CREATE FUNCTION survivor() RETURNS void LANGUAGE plpgsql AS
@@ -242,7 +242,7 @@ struct TransactionTests {
         await fixture.database.close()
     }
 
-    @Test("Cancelling at any moment leaves all or nothing, and reports no commit that is none")
+    @Test("Cancelling at any moment leaves all or nothing, and only what is committed is reported as such")
     func cancelsAnywhere() async throws {
         let fixture = try await Fixture()
         try await fixture.makeTable()
@@ -264,7 +264,7 @@ struct TransactionTests {
         await fixture.database.close()
     }
 
-    @Test("Each statement is prepared once for a connection, and the one that was used longest ago makes room")
+    @Test("Each statement is prepared once for a connection, and the least recently used one makes room")
     func prepares() async throws {
         let seen = Shared<[String]>([])
         let fixture = try await Fixture { configuration in
@@ -287,7 +287,7 @@ struct TransactionTests {
         await fixture.database.close()
     }
 
-    @Test("A transaction runs again where another server has changed the tables of a prepared statement")
+    @Test("A transaction runs again if another server has changed the tables of a prepared statement")
     func noticesChangedTables() async throws {
         let fixture = try await Fixture { $0.connections = 1 }
         try await fixture.makeTable()

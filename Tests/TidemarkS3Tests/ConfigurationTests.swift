@@ -28,7 +28,7 @@ struct ConfigurationTests {
     }
 
     @Test(
-        "What is no bucket or endpoint is refused",
+        "A wrong name of a bucket, or a wrong endpoint, is refused",
         arguments: [
             ("Journal", nil), ("jo", nil), ("a/b", nil), ("../x", nil), ("journal", "s3.example.org"),
             ("journal", "ftp://s3.example.org"),
@@ -70,7 +70,7 @@ struct ConfigurationTests {
         }
     }
 
-    @Test("Answers are read with their entities, and what is none is refused")
+    @Test("Answers are read with their entities, and malformed ones are refused")
     func readsAnswers() throws {
         func answer(_ text: String) -> S3Answer? { S3Answer(Array(text.utf8)) }
         let list = answer(
@@ -105,7 +105,7 @@ struct ConfigurationTests {
         ] { #expect(answer(text)?.page == nil) }
     }
 
-    @Test("Times are those of both forms, and nothing else")
+    @Test("Times are read in both forms, and other texts are refused")
     func readsTimes() {
         #expect(S3Time.microseconds(header: "Sun, 06 Nov 1994 08:49:37 GMT") == 784_111_777_000_000)
         #expect(S3Time.microseconds("1994-11-06T08:49:37Z") == 784_111_777_000_000)

@@ -8,7 +8,7 @@ import TidemarkS3
 struct ContractTests {
     private let scratch = try! Scratch()
 
-    @Test("A server in memory, whose requests are looked at", arguments: AssetStorageContract.all)
+    @Test("A server in memory, which checks the requests", arguments: AssetStorageContract.all)
     func stub(_ check: AssetStorageContract) async throws {
         let bucket = try StubBucket()
         try await check.run(Buckets.subject(try Buckets.configuration(bucket.endpoint, scratch), scratch))

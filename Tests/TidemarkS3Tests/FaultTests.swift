@@ -6,7 +6,7 @@ import TidemarkCloud
 import TidemarkCloudEngine
 import TidemarkS3
 
-/// Does something that blocks on a thread of its own: tests share few threads.
+/// Runs a blocking body on a thread of its own, since tests share few threads.
 func apart<Result: Sendable>(_ body: @escaping @Sendable () throws -> Result) async throws -> Result {
     try await withCheckedThrowingContinuation { continuation in
         Thread.detachNewThread { continuation.resume(with: Swift.Result { try body() }) }
@@ -34,7 +34,7 @@ struct FaultTests {
         ("a lost answer", .lostAnswer), ("silence", .silence(3)), ("no HTTP", .noHTTP),
     ]
 
-    @Test("What passes is tried again, and every step of an upload goes on", arguments: 0..<passing.count)
+    @Test("A request is tried again after a failure that passes, in every step of an upload", arguments: 0..<passing.count)
     func triesAgain(_ number: Int) async throws {
         let (name, fault) = Self.passing[number]
         let storage = try storage()
@@ -75,13 +75,13 @@ struct FaultTests {
             bucket.fail(fault) { $0.method == "GET" }
             #expect(try await storage.piece(of: asset, from: 50_000, count: 1000, owner: "_a") == content[50_000..<51_000])
         }
-        // On a busy machine, one that is late is asked for once more.
+        // On a busy machine, a late request may have been sent once more.
         let asked = bucket.arrivals.filter { $0.method == "GET" }.count
         #expect(asked >= 10, "\(asked)")
         bucket.end()
     }
 
-    @Test("A content that is another, or cut off, in the bucket is never handed out, and the error says so in time")
+    @Test("A wrong or cut content in the bucket is never handed out, and the error comes in time")
     func refusesDamage() async throws {
         let storage = try storage { $0.patience = .seconds(2) }
         let content = AssetStorageContract.content(1000, 3)
@@ -145,7 +145,7 @@ struct FaultTests {
         bucket.end()
     }
 
-    @Test("Keys that are gone while the server runs are a matter of time to clients, and wrong ones at its start")
+    @Test("Missing keys make clients come again while the server runs, and are an error of its own at its start")
     func losesKeys() async throws {
         let storage = try storage { $0.credentials = .file(scratch["none"]) }
         let asset = AssetDigest.asset(of: Data([1, 2]))
@@ -157,7 +157,7 @@ struct FaultTests {
         bucket.end()
     }
 
-    @Test("A bucket that fails for long, is full or refuses the keys is an error of its own, with its name and no key")
+    @Test("A bucket that fails for long, is full or refuses the keys has its own error, with its name and no key")
     func givesUp() async throws {
         let content = AssetStorageContract.content(1000, 5)
         let asset = AssetDigest.asset(of: content)
@@ -187,7 +187,7 @@ struct FaultTests {
         bucket.end()
     }
 
-    @Test("Where the bucket can't be asked, nothing counts as there, old or stray, and a removal gives up in time")
+    @Test("While the bucket can't be reached, no content counts as stored, old or stray, and a removal ends in time")
     func answersWithoutBucket() async throws {
         bucket.end()
         let storage = try storage {
@@ -207,7 +207,7 @@ struct FaultTests {
         #expect(answers == [false, false, false])
         #expect(await storage.old([asset], owner: "_a", at: later) == [])
         #expect(await storage.strays([asset], owner: "_a", at: later, since: .distantPast) == [])
-        // What nobody can look for passes for there: records go on.
+        // A content that can't be looked for counts as stored, so that records can be saved.
         let examined = try await storage.examine([asset], owner: "_a")
         #expect(examined.aging == [asset] && examined.missing == [])
         #expect(await storage.lastPiece(of: asset.digest, owner: "_a", by: nil) == nil)
@@ -237,7 +237,7 @@ struct FaultTests {
         let other = try storage()
         #expect(try await other.add(content[8_000_000...], to: asset, at: 8_000_000, owner: "_a", by: nil).isWhole)
         #expect(try await other.piece(of: asset, from: 0, count: 12_000_000, owner: "_a") == content)
-        // What is left of the dead ones goes after a day.
+        // The multipart uploads of the dead servers are aborted after a day.
         let left = bucket.uploadCount
         _ = try await other.unfinished(beside: nil, owner: "_a")
         #expect(bucket.uploadCount == left)
@@ -247,7 +247,7 @@ struct FaultTests {
         bucket.end()
     }
 
-    @Test("A completion that fails behind a status of 200 is tried again, and one whose answer is lost counts")
+    @Test("A completion that fails after a status of 200 is tried again, and one whose answer is lost counts as done")
     func completes() async throws {
         let content = AssetStorageContract.content(11_000_000, 7)
         let asset = AssetDigest.asset(of: content)
@@ -263,7 +263,7 @@ struct FaultTests {
         bucket.end()
     }
 
-    @Test("Uploads that nobody goes on with are gone after a week, and others count")
+    @Test("Unfinished uploads are removed a week after their last piece, and count until then")
     func forgetsUploads() async throws {
         let storage = try storage()
         let content = AssetStorageContract.content(1000, 8)
@@ -282,7 +282,7 @@ struct FaultTests {
         bucket.end()
     }
 
-    @Test("What is sent again, and what is given up, is counted")
+    @Test("Requests that are sent again, and those that are given up, are counted")
     func counts() async throws {
         let factory = RecordingFactory(prefix: "tidemark_bucket_")
         let storage = try storage {
@@ -298,20 +298,20 @@ struct FaultTests {
         bucket.fail(.status(500, code: "InternalError"), times: 2)
         await #expect(throws: CloudError(.serviceUnavailable, "")) { try await storage.owners() }
         #expect(factory.value("retries_total") == 2 && factory.value("failures_total") == 1)
-        // What is not sent again, and from within a transaction.
+        // A failure that is not tried again, of a request from within a transaction.
         bucket.fail(.status(403, code: "AccessDenied"))
         #expect(try await apart { !storage.has(asset, owner: "_a") })
         #expect(factory.value("retries_total") == 2 && factory.value("failures_total") == 2)
         // A missing content is an answer.
         #expect(try await apart { !storage.has(AssetDigest.asset(of: Data([1])), owner: "_a") })
-        // What this side ends is no failure of the bucket.
+        // A request that this side ends is no failure of the bucket.
         await storage.close()
         await #expect(throws: CloudError(.serviceUnavailable, "")) { try await storage.owners() }
         #expect(factory.value("failures_total") == 2 && factory.value("retries_total") == 2)
         bucket.end()
     }
 
-    @Test("Whoever asks often whether the bucket can be used stores an object at times alone, and again after a failure")
+    @Test("Frequent checks of the bucket store an object every ten minutes only, and again after a failure")
     func checksOften() async throws {
         let time = Shared(Date())
         let storage = try storage({ $0.attempts = 1 }, now: { time.value })

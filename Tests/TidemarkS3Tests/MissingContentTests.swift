@@ -7,8 +7,8 @@ import TidemarkCloudEngine
 import TidemarkEmbeddedCloud
 import TidemarkS3
 
-/// Goal: a content that is missing in a bucket comes again from a client that has it, and a bucket that can't be asked keeps no client from saving
-/// records. Method: a cloud over a bucket in memory, from which objects are removed.
+/// Goal: a content that is missing in a bucket comes again from a client that has it, and a bucket that can't be reached keeps no
+/// client from saving records. Method: a cloud over a bucket in memory, from which objects are removed.
 @Suite(.timeLimit(.minutes(30))) struct MissingContentTests {
     private let scratch = try! Scratch()
     private let bucket = try! StubBucket()
@@ -58,14 +58,14 @@ import TidemarkS3
         bucket.end()
     }
 
-    @Test func `where the bucket can't be asked, what the rows have passes for there`() async throws {
+    @Test func `while the bucket can't be reached, contents that the rows have count as stored`() async throws {
         let owner = try await owner()
         bucket.fail(.status(503, code: "SlowDown"), times: 100)
         #expect(try await owner.missingAssets([asset], in: zone) == [:])
         bucket.end()
     }
 
-    @Test func `a server starts without a bucket that can't be reached or fails, and not with one that refuses`() async throws {
+    @Test func `a server starts while its bucket is down or fails, and not if the bucket refuses it`() async throws {
         func storage(bucket name: String = "journal") throws -> S3AssetStorage {
             var configuration = try Buckets.configuration(bucket.endpoint, scratch, bucket: name)
             configuration.patience = .milliseconds(300)
@@ -87,7 +87,7 @@ import TidemarkS3
         #expect(try await storage().checkAtStart()?.isOutOfReach == true)
     }
 
-    @Test func `a public endpoint without https is warned of, but on the server's own machine`() throws {
+    @Test func `a public endpoint without https brings a warning, unless it is on the server's own machine`() throws {
         for (endpoint, isWarned) in [
             ("http://assets.example.org", true), ("http://10.0.0.7:8333", true), ("https://assets.example.org", false),
             ("http://127.0.0.1:8333", false), ("http://localhost:8333", false), ("http://[::1]:8333", false),

@@ -8,9 +8,9 @@ import TidemarkHTTP
 
 @testable import TidemarkS3
 
-/// Goal: an address of a content is what servers of S3 take for signed, for a while, at the host where clients reach the bucket. Method: the
-/// example that Amazon has published, an address that was computed by another program, and servers that check signatures.
-@Suite("Addresses of contents, which are signed", .timeLimit(.minutes(30)))
+/// Goal: servers of S3 accept the signed URL of a content, for a while, at the host where clients reach the bucket. Method: the
+/// example that Amazon has published, a URL that another program has computed, and servers that check signatures.
+@Suite("Signed URLs of contents", .timeLimit(.minutes(30)))
 struct SignedURLTests {
     private let scratch = try! Scratch()
 
@@ -53,7 +53,7 @@ struct SignedURLTests {
                 + "&X-Amz-Signature=5713d329887ff9f66a7660a9786d007acd38c15be468e98f3efb7fd1f59097d9")
     }
 
-    @Test func `addresses are at the public endpoint, with its host as clients write it`() throws {
+    @Test func `URLs are at the public endpoint, with its host as clients write it`() throws {
         let configuration = try Buckets.configuration("http://10.0.0.5:8333", scratch)
         let asset = AssetDigest.asset(of: Data([1]))
         for (endpoint, beginning) in [
@@ -71,7 +71,7 @@ struct SignedURLTests {
         }
     }
 
-    @Test func `there are no addresses where contents are read through the servers, and an error where there are no keys`() throws
+    @Test func `there is no URL if contents are read through the servers, and an error if there are no keys`() throws
     {
         let asset = AssetDigest.asset(of: Data([1]))
         let plain = try configuration("journal", "http://127.0.0.1:9000", region: "us-east-1")
@@ -84,7 +84,7 @@ struct SignedURLTests {
         #expect(error?.retryAfter != nil)
     }
 
-    @Test func `an address is good for a while and for no other method, at a server in memory`() async throws {
+    @Test func `a URL is valid for a while and for GET only, at a server in memory`() async throws {
         let bucket = try StubBucket()
         try await checkLimits(bucket.endpoint)
         #expect(bucket.problems == [])
@@ -92,7 +92,7 @@ struct SignedURLTests {
     }
 
     @Test(.enabled(if: SeaweedServer.isInstalled, "\(SeaweedServer.whyNot)"))
-    func `an address is good for a while and for no other method, at SeaweedFS`() async throws {
+    func `a URL is valid for a while and for GET only, at SeaweedFS`() async throws {
         let server = try await apart { try SeaweedServer.shared() }
         try await checkLimits("http://127.0.0.1:\(server.port)")
     }
@@ -110,7 +110,7 @@ struct SignedURLTests {
         #expect(try await status(.get, late) == 403)
         #expect(try await status(.head, good) == 403)
         #expect(try await status(.delete, good) == 403)
-        // Nobody makes it last longer.
+        // The signature does not fit another expiry.
         #expect(try await status(.get, late?.replacingOccurrences(of: "Expires=3600", with: "Expires=9000")) == 403)
         #expect(try await status(.get, good) == 200)
     }
