@@ -9,7 +9,7 @@ import TidemarkModel
 
 /// Goal: both storages count alike. Method: the same saves and deletions in each, and the numbers of each.
 @Suite(
-    "Counts for those who administer", .enabled(if: PostgresServer.isInstalled, "\(PostgresServer.whyNot)"),
+    "Counts for administrators", .enabled(if: PostgresServer.isInstalled, "\(PostgresServer.whyNot)"),
     .timeLimit(.minutes(30)))
 struct CountingTests {
     @Test("A zone's records are counted by type, and a container's in all, without what was deleted")
@@ -42,7 +42,7 @@ struct CountingTests {
             #expect(try await administered.recordCounts(in: .default) == [:])
             #expect(try await administered.hasRecords(in: zone))
             #expect(try await !administered.hasRecords(in: .default))
-            // What is left of deleted records is none.
+            // The tombstones of deleted records are not counted.
             let emptied = CloudZoneID("Emptied")
             try await database.modifyZones(saving: [emptied], deleting: [])
             #expect(try await !administered.hasRecords(in: emptied))
@@ -53,7 +53,7 @@ struct CountingTests {
             #expect(try await !administered.hasRecords(in: emptied))
             let totals = try await cloud.totals(of: name, environment: .development)
             #expect(totals == StoredTotals(records: 3, assets: 0, assetBytes: 0, owners: 1))
-            // Those of the public database are of no account.
+            // Records of the public database belong to no account.
             let shared = try cloud.database(.public, of: name, account: anna.id)
             let city = CloudRecord(CloudRecordID("e", in: .default), type: "City", fields: ["m": .int64(1)])
             for case .failed(let error) in try await shared.modify(

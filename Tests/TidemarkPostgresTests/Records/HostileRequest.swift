@@ -9,29 +9,29 @@ import TidemarkPostgres
 /// A kind of request, of which tests send many, each with a number of its own.
 struct HostileRequest: Sendable {
     let name: String
-    /// The pieces that one sends to the database at the least.
+    /// The least number of pieces that a request sends to the database.
     let leastPieces: Int
-    /// Whether its server finds out what has become of one whose answer is lost. Otherwise it is answered that nobody knows, and its client sends
-    /// it again.
+    /// Whether the server finds out what has become of a request whose answer is lost. Otherwise the client gets an error of an
+    /// unknown outcome, and sends the request again.
     let isSettledByServer: Bool
     /// Makes what requests of the kind need.
     let prepare: @Sendable (HostileSide) async throws -> Void
-    /// Sends one, and returns the answer in words, without what is different in each cloud.
+    /// Sends a request, and returns the answer in words that are the same in each cloud.
     let send: @Sendable (_ side: HostileSide, _ number: Int, _ isSentAgain: Bool) async throws -> String
 
-    /// Sends a request as a client does: again, where nobody knows what has become of it.
+    /// Sends a request as a client does: again, if its outcome is unknown.
     func run(_ number: Int, on side: HostileSide) async throws -> (answer: String, isSentAgain: Bool) {
         do {
             return (try await send(side, number, false), false)
         } catch let error as CloudError where error.code == .networkFailure && error.retryAfter != nil {
-            // As it says.
+            // The error asks for that.
         } catch let error as CredentialError where error.code == .busy {
-            // Whoever signs in tries again.
+            // A person who signs in tries again.
         }
         return (try await send(side, number, true), true)
     }
 
-    /// Requests of one kind that a test sends at the most.
+    /// The most requests of one kind that a test sends.
     static let most = 50
 
     static let all = [save, lookUp, query, changes, share, deletion, upload, notification, signIn, session]
@@ -93,7 +93,7 @@ struct HostileRequest: Sendable {
                     in: zone, coverage: .hierarchy(root: "root \(number)"), title: title, publicPermission: .readOnly)
             ]
         } catch let error as CloudError where isSentAgain && error.code == .alreadyShared {
-            // The first time has done it. All shares are read, of which there are more each time.
+            // The first attempt has made the share. All shares are read, of which there are more each time.
             made = try await side.own.shares(in: zone).filter { $0.title == title }
         }
         return "\(made.map { "\($0.coverage) \($0.publicPermission) \($0.participants.count)" })"
@@ -112,7 +112,7 @@ struct HostileRequest: Sendable {
 
     // Contents
 
-    /// A content in two pieces. A device asks how far it has got, and goes on from there.
+    /// A content in two pieces. A device asks how much of it the cloud has, and goes on from there.
     static let upload = HostileRequest(name: "uploads a content", leastPieces: 4, isSettledByServer: false) { side in
         try await side.fill(CloudZoneID("Uploads"), [])
     } send: { side, number, _ in
@@ -138,7 +138,7 @@ struct HostileRequest: Sendable {
         if isSentAgain {
             isThere = try await waiting(side) > 0
         } else {
-            // What was given back is durable; another one may be lost when the database restarts.
+            // A notification that is put back is durable. A new one may be lost when the database restarts.
             try await side.directNotifications.putBack(frame, for: box)
         }
         // A wait that a restart has ended returns none, and the device waits again.
@@ -148,7 +148,7 @@ struct HostileRequest: Sendable {
         return "\(frame)"
     }
 
-    /// Returns how many notifications wait. A transaction that has lost its client, and still has one, is waited for.
+    /// Returns how many notifications wait. It waits for a transaction that has lost its client and still locks one.
     private static func waiting(_ side: HostileSide) async throws -> Int {
         try await side.direct.transaction { try $0.query("SELECT FROM notifications FOR UPDATE").count }
     }

@@ -26,7 +26,7 @@ enum HostileRows {
         }
     }
 
-    /// Saves records as a request does, and counts their bytes. One that is sent again does nothing.
+    /// Saves records as a request does, and counts their bytes. A request that is sent again does nothing.
     ///
     /// - Parameters:
     ///   - prefix: What the names of the records begin with, and the token of the request.
@@ -41,7 +41,7 @@ enum HostileRows {
             _ = try rows.records(names, in: zone)
             let last = try rows.lastChange(of: "_anna")
             try rows.save(names.enumerated().map { Self.record($1, in: zone, at: last + Int64($0) + 1, bytes: bytes) })
-            // What has waited is sent.
+            // This sends the statements that wait.
             _ = try rows.zone(zone)
             between()
             try rows.setLastChange(last + Int64(count), of: "_anna")
@@ -66,7 +66,7 @@ enum HostileRows {
         return records.count
     }
 
-    /// The error that something throws, as a cloud's.
+    /// Returns the `CloudError` that a body throws; `nil` for none, and for any other error.
     static func failure(_ body: () async throws -> Void) async -> CloudError? {
         do {
             try await body()

@@ -10,8 +10,8 @@ import TidemarkTesting
 @testable import TidemarkCloudEngine
 @testable import TidemarkEmbeddedCloud
 
-/// What a server has over a database: a cloud with an account, credentials, and notifications; with a second way to the same rows, which nothing
-/// disturbs.
+/// A server over a database: a cloud with an account, credentials, and notifications. It has a second way to the same rows, which
+/// nothing disturbs.
 struct HostileSide: Sendable {
     static let container = "iCloud.org.example.journal"
     static let password = "correct horse"
@@ -31,7 +31,7 @@ struct HostileSide: Sendable {
     private let scratch: Scratch
 
     /// - Parameters:
-    ///   - port: Of a proxy before the database; `nil` for none.
+    ///   - port: The port of a proxy before the database; `nil` for none.
     ///   - change: Changes how the server uses the database.
     init(
         _ records: RecordsFixture, port: Int? = nil, _ change: (inout PostgresConfiguration) -> Void = { _ in }
@@ -39,7 +39,7 @@ struct HostileSide: Sendable {
         let scratch = try Scratch()
         let direct = records.fixture.database
         let database = try records.fixture.other(port: port, change)
-        // What it sends is no part of a request.
+        // The listener goes past the proxy, since it is no part of a request.
         let listener = try PostgresListener(direct.configuration, pace: .seconds(1))
         let backend = try await PostgresCloudBackend(database, listener: listener) { container, environment in
             EmbeddedCloud.sharedAssets(
@@ -101,7 +101,7 @@ struct HostileSide: Sendable {
 
     // Words
 
-    /// What a record is, without what is different in each cloud.
+    /// Describes a record in words that are the same in each cloud.
     func words(_ record: CloudRecord) throws -> String {
         let change = try record.changeTag.flatMap { try own.change(of: $0) } ?? -1
         guard record.type != CloudShare.recordType else { return "a share #\(change)" }
@@ -126,7 +126,7 @@ struct HostileSide: Sendable {
         }
     }
 
-    /// All that the account has, by what its devices see, and by what is counted.
+    /// Describes all that the account has: what its devices see, and what is counted.
     func state() async throws -> [String] {
         let database = try own
         var lines: [String] = []

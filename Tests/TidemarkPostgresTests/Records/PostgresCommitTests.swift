@@ -29,7 +29,8 @@ struct PostgresCommitTests {
         direct = try await records.storage()
     }
 
-    /// Adds to what a user has stored, and keeps the answer under a token, as a request does. It knows its own answer again.
+    /// Adds to the bytes of a user, and stores the answer under a token, as a request does. A repeated request finds the answer,
+    /// and adds nothing.
     private static func add(
         _ bytes: Int64, _ token: String, on storage: PostgresCloudStorage, owners: WrittenOwners = ["anna"],
         _ then: @escaping @Sendable () -> Void = {}
@@ -52,8 +53,8 @@ struct PostgresCommitTests {
         usleep(100_000)
     }
 
-    /// Has the proxy swallow the next answer, and then cut the connections and pass bytes on again. It has a thread of its own: a test's
-    /// task waits for those of other tests.
+    /// Makes the proxy swallow the next answer, and then cut the connections and pass bytes on again. This takes a thread of its
+    /// own, since the task of a test waits for those of other tests.
     ///
     /// - Parameter mode: What the client gets in place of the answer.
     private static func cutAfterCommit(_ proxy: TCPProxy, _ mode: TCPProxy.Mode = .swallowAnswers) {
@@ -67,7 +68,7 @@ struct PostgresCommitTests {
     }
 
     @Test(arguments: [["anna"], ["", "anna"], ["anna", "ben"], .all] as [WrittenOwners])
-    func `a write that is committed, and whose COMMIT is not answered, is answered by what it has kept`(
+    func `a committed write whose COMMIT is not answered returns the answer that it has stored`(
         owners: WrittenOwners
     ) async throws {
         let runs = Shared(0)
@@ -81,8 +82,8 @@ struct PostgresCommitTests {
         proxy.end()
     }
 
-    /// A server whose log has no room for what comes behind a COMMIT dies of it. It says why, and not what has become of the COMMIT.
-    @Test func `a write that is committed by a server that ends the session with an error is answered by what it has kept`()
+    /// A server whose log has no room for what follows a COMMIT dies. It says why, and not whether the transaction is committed.
+    @Test func `a committed write whose session ends with an error returns the answer that it has stored`()
         async throws
     {
         let word = Array("SPANIC\0VPANIC\0C53100\0Mcould not write to the log: No space left on device\0\0".utf8)
@@ -107,7 +108,7 @@ struct PostgresCommitTests {
             Self.set(.stall, proxy)
             Thread.detachNewThread {
                 usleep(300_000)
-                // Cut first: what has waited would be passed on.
+                // The proxy cuts first, since it would pass on the bytes that wait.
                 proxy.cut()
                 Self.set(.pass, proxy)
             }
@@ -119,7 +120,7 @@ struct PostgresCommitTests {
     }
 
     @Test(arguments: [true, false])
-    func `where the database can't be asked, the same request finds out at another server`(isCommitted: Bool) async throws {
+    func `without the database, the same request learns its outcome at another server`(isCommitted: Bool) async throws {
         let runs = Shared(0)
         await #expect(throws: CloudError(.networkFailure, "")) {
             try await Self.add(5, "token", on: storage) { [proxy] in
@@ -142,7 +143,7 @@ struct PostgresCommitTests {
         proxy.end()
     }
 
-    @Test func `a write without a token says that nobody knows, and one that has written nothing runs again`() async throws {
+    @Test func `a write without a token has an unknown outcome, and one that has written nothing runs again`() async throws {
         let runs = Shared(0)
         @Sendable func cutAfterAnswer() {
             runs.change { $0 += 1 }
@@ -172,7 +173,7 @@ struct PostgresCommitTests {
         proxy.end()
     }
 
-    /// The network breaks at any moment, in either direction. Who has no answer asks again with the token.
+    /// The network breaks at any moment, in either direction. A request without an answer is sent again with its token.
     @Test func `whenever the network breaks, each request is done once`() async throws {
         var random = Randomness("cuts of a database's network")
         let isOver = Shared(false)

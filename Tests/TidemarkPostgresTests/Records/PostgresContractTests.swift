@@ -4,7 +4,8 @@ import Testing
 import TidemarkCloudEngine
 import TidemarkTesting
 
-/// Goal: a cloud whose rows are in PostgreSQL is a cloud. Method: all checks of the contract, each in a container of its own.
+/// Goal: a cloud with its rows in PostgreSQL fulfils the contract. Method: all checks of the contract, each in a container of its
+/// own.
 @Suite(.enabled(if: PostgresServer.isInstalled, "\(PostgresServer.whyNot)"), .timeLimit(.minutes(30)))
 struct PostgresContractTests {
     @Test(arguments: CloudContract.checks)

@@ -12,11 +12,11 @@ import TidemarkModel
 /// file systems for the tables, and for the log.
 @Suite(.enabled(if: PostgresServer.isInstalled, "\(PostgresServer.whyNot)"), .timeLimit(.minutes(20)))
 struct PostgresFullDiskTests {
-    /// A file system of a test's own, which is small.
+    /// A small file system for one test.
     private final class SmallDisk: Sendable {
         let folder: URL
 
-        /// Why a test is skipped where there can be none.
+        /// Why a test is skipped if none can be mounted.
         static let whyNot: Comment =
             "a small file system can't be mounted: that takes root with the right to mount (CAP_SYS_ADMIN)"
         static let isPossible: Bool = {
@@ -62,7 +62,7 @@ struct PostgresFullDiskTests {
         #expect(error?.code == .serviceUnavailable)
         #expect(error?.retryAfter == .seconds(60))
         #expect(error?.reason.contains("has no room") == true, "\(error?.reason ?? "")")
-        // It goes on to be full, and to be read.
+        // The disk stays full, and reads go on.
         let again = await HostileRows.failure { try await HostileRows.save(10, "more", on: storage, in: zone, bytes: 200_000) }
         #expect(again?.code == .serviceUnavailable)
         #expect(records.fixture.database.isFull)
@@ -73,8 +73,8 @@ struct PostgresFullDiskTests {
         #expect(try await HostileRows.count(storage, zone) == saved + 10)
     }
 
-    /// PostgreSQL ends all its sessions where it can't write its log, and may not start again before there is room. A service manager starts it
-    /// then.
+    /// PostgreSQL ends all its sessions if it can't write its log, and may not start again before there is room. A service
+    /// manager starts it then.
     @Test(.enabled(if: SmallDisk.isPossible, SmallDisk.whyNot))
     func `a database whose log has no room loses nothing that it has acknowledged, and requests go on when there is room`()
         async throws
@@ -95,7 +95,7 @@ struct PostgresFullDiskTests {
             if error == nil { acknowledged += 1 }
         }
         #expect(acknowledged > 0 && acknowledged < 400, "\(acknowledged)")
-        // Other requests, while there is no room. A small one may find some.
+        // Other requests come while there is no room. A small one may find some.
         var unanswered = [acknowledged]
         var errors = [error]
         for number in (acknowledged + 1)...(acknowledged + 3) {
@@ -111,7 +111,7 @@ struct PostgresFullDiskTests {
             try disk.resize(megabytes: 400)
             try server.restart()
         }
-        // What was acknowledged is there; of the others some may be, without an answer.
+        // Acknowledged saves are there. Of the others some may be done, without an answer.
         let found = try await HostileRows.count(storage, zone)
         #expect((10 * acknowledged...10 * (acknowledged + unanswered.count)).contains(found), "\(found)")
         let names = (0..<acknowledged).map { "request \($0) 9" }

@@ -13,7 +13,7 @@ import TidemarkTesting
 /// nothing half-written, and goes on afterwards. Method: servers of the tests' own, to which it happens.
 @Suite(.enabled(if: PostgresServer.isInstalled, "\(PostgresServer.whyNot)"), .timeLimit(.minutes(20)))
 struct PostgresHostileTests {
-    /// What a server's check of its database says.
+    /// Returns the error of a server's check of its database; `nil` if the check passes.
     private func refusal(_ database: PostgresDatabase) async -> PostgresError? {
         do throws(PostgresError) {
             try await database.checkService(within: .seconds(60))
@@ -23,7 +23,7 @@ struct PostgresHostileTests {
         }
     }
 
-    /// Waits until a check says so: a server reads its configuration a moment after it was told to.
+    /// Waits until a check has a result, since PostgreSQL reads its configuration a moment after it was told to.
     private func becomes(_ code: PostgresError.Code?, _ database: PostgresDatabase) async throws {
         for _ in 0..<500 {
             if await refusal(database)?.code == code { return }
@@ -32,13 +32,13 @@ struct PostgresHostileTests {
         Issue.record("the check does not say \(code.map { "\($0)" } ?? "that all is there")")
     }
 
-    /// Ends all sessions of a database, as operators do after a change that only new ones notice.
+    /// Ends all sessions of a database, as operators do after a change that only new sessions notice.
     private static func endSessions(of name: String, on server: PostgresServer) throws {
         try server.sql(
             "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = '\(name)' AND pid <> pg_backend_pid()")
     }
 
-    @Test func `a database that lets its servers in no more, or takes their rights, is waited for, and the error says why`()
+    @Test func `a database that refuses its servers, or takes rights away, is waited for, and the error says why`()
         async throws
     {
         let server = try await apart { try PostgresServer() }
@@ -59,7 +59,7 @@ struct PostgresHostileTests {
         }
         let storage = try await records.storage(on: database)
         let zone = try await HostileRows.makeZone(storage)
-        // What is done in which database, what undoes it, and a part of the reason.
+        // The database, the statement that causes trouble, the one that ends it, and a part of the reason.
         let troubles: [(place: String, taken: String, given: String, reason: String)] = [
             (name, "ALTER ROLE guarded PASSWORD 'anders'", "ALTER ROLE guarded PASSWORD 'geheim'", "PGPASSFILE"),
             (name, "ALTER ROLE guarded NOLOGIN", "ALTER ROLE guarded LOGIN", "not permitted to log in"),
@@ -194,7 +194,7 @@ struct PostgresHostileTests {
         }
         #expect(runs.value == 2)
         #expect(page.map(\.changed) == Array(1...200))
-        // One that is down for longer than anybody waits.
+        // The server is down for longer than a request waits.
         let impatient = try await records.storage(on: try records.fixture.other { $0.patience = .milliseconds(500) })
         server.stop()
         let error = await HostileRows.failure { try await HostileRows.save(1, "c", on: impatient, in: zone) }
@@ -224,7 +224,8 @@ struct PostgresHostileTests {
         proxy.end()
     }
 
-    /// Rows that were put back come with another start of the server: who goes on must not give out a number as the writer that gave it out before.
+    /// Rows that are restored come with another start of the server. A server of the cloud that goes on must not give out a
+    /// number again as the same writer.
     @Test func `after a restart of its database a server is another writer`() async throws {
         let server = try await apart { try PostgresServer() }
         let storage = try await RecordsFixture(on: server).storage()
@@ -261,7 +262,7 @@ struct PostgresHostileTests {
         #expect(
             error?.reason.contains("was migrated to version 99 of its records by a newer Tidemark") == true,
             "\(error?.reason ?? "")")
-        // Nor does a server go on that has begun before.
+        // A server that has begun before is refused, too.
         let late = await HostileRows.failure { try await HostileRows.save(10, "b", on: storage, in: zone) }
         #expect(late?.code == .serviceUnavailable)
         #expect(late?.retryAfter != nil)

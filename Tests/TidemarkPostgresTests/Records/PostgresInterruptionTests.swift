@@ -6,8 +6,9 @@ import TidemarkCloud
 import TidemarkIdentity
 import TidemarkPostgres
 
-/// Goal: wherever in a request its connection breaks, or its database restarts, the request is answered as without that, and done once. Method: a
-/// proxy counts what a server sends to its database, and does it at each piece; another cloud, which nothing disturbs, gets the same requests.
+/// Goal: wherever in a request its connection breaks, or its database restarts, the request is answered as without that, and done
+/// once. Method: a proxy counts the pieces that a server sends to its database, and disturbs each of them. Another cloud, which
+/// nothing disturbs, gets the same requests.
 @Suite(.enabled(if: PostgresServer.isInstalled, "\(PostgresServer.whyNot)"), .timeLimit(.minutes(20)))
 struct PostgresInterruptionTests {
     /// Sends a request to both clouds, and compares the answers.
@@ -23,7 +24,8 @@ struct PostgresInterruptionTests {
         return isSentAgain
     }
 
-    /// Checks that each sign-in has made a session with its entry in the audit log, and nothing else has; whoever tried again has two at the most.
+    /// Checks that sign-ins, and nothing else, have made sessions, each with an entry in the audit log. A sign-in that was tried
+    /// again may have made two.
     private static func checkSessions(_ side: HostileSide, signIns: Int, tried again: Int) async throws {
         let rows = try await side.direct.read { transaction in
             try transaction.query(
@@ -59,7 +61,7 @@ struct PostgresInterruptionTests {
                 proxy.forgetCut()
                 number += 1
             } while proxy.hasCut && number < HostileRequest.most - 1
-            // The last one came to its end without a cut.
+            // The last request ended without a cut.
             #expect(number > request.leastPieces && !proxy.hasCut, "\(request.name): \(number)")
             #expect(try await disturbed.state() == calm.state(), "\(request.name)")
             if request.name == HostileRequest.signIn.name {
@@ -79,7 +81,7 @@ struct PostgresInterruptionTests {
         let proxy = try TCPProxy(to: server.port)
         let disturbed = try await HostileSide(try await RecordsFixture(on: server), port: proxy.port)
         let calm = try await HostileSide(try await RecordsFixture())
-        /// Has the database restart at a step of a request, if the request has so many.
+        /// Restarts the database at a step of a request, if the request has so many steps.
         func restart(_ step: Int, _ isPassedOn: Bool, _ request: HostileRequest, _ number: Int) async throws -> Bool {
             proxy.cut(afterPieces: step, passingLast: isPassedOn) {
                 do {
@@ -111,7 +113,7 @@ struct PostgresInterruptionTests {
             } else {
                 var step = Int.random(in: 0..<max(1, pieces), using: &random)
                 let isPassedOn = Bool.random(using: &random)
-                // What follows an answer is no piece of the request: then the one before it is.
+                // A step after the answer is no part of the request. Then the step before it is tried.
                 repeat {
                     if try await restart(step, isPassedOn, request, number) { again += 1 }
                     (step, number) = (step - 1, number + 1)

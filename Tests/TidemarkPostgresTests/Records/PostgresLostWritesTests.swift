@@ -8,12 +8,13 @@ import TidemarkEmbeddedCloud
 import TidemarkIdentity
 import TidemarkPostgres
 
-/// Goal: a database that lacks what it has acknowledged is found out by the first request that shows it, and nobody is told of a change that is not
-/// there. Method: a server's files are replaced by an earlier copy while a cloud goes on; a proxy acknowledges a COMMIT that the database never got.
+/// Goal: a database that has lost acknowledged writes is found out by the first request that shows the loss, and no client learns
+/// of a change that is not there. Method: a server's files are replaced by an earlier copy while a cloud goes on; a proxy
+/// acknowledges a COMMIT that the database never got.
 @Suite(.enabled(if: PostgresServer.isInstalled, "\(PostgresServer.whyNot)"), .timeLimit(.minutes(20)))
 struct PostgresLostWritesTests {
     private static let zone = CloudZoneID("Zone")
-    /// What has expired.
+    /// The error of an expired token.
     private static let expired = CloudError(.changeTokenExpired, "")
 
     private static func changes(_ side: HostileSide, since token: CloudToken? = nil) async throws -> ZoneChanges {
@@ -47,11 +48,12 @@ struct PostgresLostWritesTests {
         try #require(try record.changeTag.flatMap { try side.own.change(of: $0) })
     }
 
-    // A copy
+    // An earlier copy
 
-    /// The cloud goes on over the copy. Where as much is changed there as was lost, the same numbers are given out again, by another writer.
+    /// The cloud goes on over the copy. If as much is changed there as was lost, the same numbers are given out again, by another
+    /// writer.
     @Test(arguments: [false, true])
-    func `a database that was put back to an earlier copy is found out by the first token of a change that it lacks`(
+    func `a database that is set back to an earlier copy is found out by the first token of a change that it lacks`(
         isOvertaken: Bool
     ) async throws {
         let server = try await apart { try PostgresServer() }
@@ -67,7 +69,7 @@ struct PostgresLostWritesTests {
         let listed = try await side.own.databaseChanges(since: nil, limit: nil)
         #expect(after.changes.count == 3 && after.incarnation == before.incarnation)
         try await apart { try server.returnToCopy() }
-        // Nothing shows it yet. A device that has fetched nothing since is told of what there is.
+        // Nothing shows the loss yet. A device that has fetched nothing since gets what there is.
         var there = try side.words(before.changes)
         #expect(try await Self.changes(side, since: before.token).changes.isEmpty)
         #expect(try await side.words(Self.changes(side).changes) == there)
@@ -77,7 +79,7 @@ struct PostgresLostWritesTests {
             there += try outcomes.map { try side.words($0) }
             #expect(try await side.words(Self.changes(side, since: before.token).changes) == Array(there[2...]))
         }
-        // What a device has fetched since the copy shows it, and expires with everything before it.
+        // A token from after the copy shows the loss, and expires with all earlier ones.
         await #expect(throws: Self.expired) { _ = try await Self.changes(side, since: after.token) }
         for token in [before.token, after.token] {
             await #expect(throws: Self.expired) { _ = try await Self.changes(side, since: token) }
@@ -88,7 +90,7 @@ struct PostgresLostWritesTests {
         #expect(try side.words(now.changes) == there)
         for name in ["b 0", "b 1"] { #expect(try await Self.find(name, side) == nil) }
         #expect(try await !side.cloud.schema(of: HostileSide.container).types.keys.contains("Lost"))
-        // A change of a version that was lost would take what the copy has for newer.
+        // A change of a lost version would take the version of the copy for newer.
         if !isOvertaken { await #expect(throws: Self.expired) { _ = try await Self.update(lost, to: 8, side) } }
         // No number is given out again from here on.
         let next = try Self.saved(try await side.save(["d 0"], in: zone)[0])
@@ -97,8 +99,8 @@ struct PostgresLostWritesTests {
         await side.close()
     }
 
-    /// A server that remembers the state of the lost change takes another state for it where only the count of changes tells them apart.
-    @Test func `who may come in is read again from a database that was put back, also where as much was changed as was lost`()
+    /// If states were told apart by a count of changes, a server could take another state for the lost one that it remembers.
+    @Test func `credentials are read again from a database that is set back, even if as much was changed as was lost`()
         async throws
     {
         let server = try await apart { try PostgresServer() }
@@ -125,9 +127,9 @@ struct PostgresLostWritesTests {
         await fixture.database.close()
     }
 
-    // A lie
+    // A false acknowledgement
 
-    /// Has a proxy roll back what is to be committed, and acknowledge it.
+    /// Makes a proxy roll back what is to be committed, and acknowledge it.
     private static func lie(_ proxy: TCPProxy) {
         /// The message that a command is complete.
         func completed(_ tag: String) -> [UInt8] {
@@ -145,17 +147,17 @@ struct PostgresLostWritesTests {
         usleep(100_000)
     }
 
-    /// A cloud behind a proxy, with two records; and what a save has brought that was acknowledged and lost.
+    /// A cloud behind a proxy, with two records, and the record of a save that was acknowledged and lost.
     private func sideThatHasLost() async throws -> (TCPProxy, HostileSide, before: ZoneChanges, lost: CloudRecord) {
         let proxy = try TCPProxy(to: try await apart { try PostgresServer.shared() }.port)
-        // Statements have their texts each time.
+        // The proxy looks for the text of COMMIT, so statements are not prepared.
         let side = try await HostileSide(try await RecordsFixture(), port: proxy.port) { $0.preparesStatements = false }
         try await side.fill(Self.zone, ["a 0", "a 1"])
         let before = try await Self.changes(side)
         Self.lie(proxy)
         let lost = try Self.saved(try await side.save(["b 0"], in: Self.zone, token: "save b")[0])
         Self.set(.pass, proxy)
-        // Nobody is told of it.
+        // No client learns of the lost record.
         #expect(try await Self.find("b 0", side) == nil)
         #expect(try await Self.changes(side, since: before.token).changes.isEmpty)
         return (proxy, side, before, lost)
@@ -181,7 +183,7 @@ struct PostgresLostWritesTests {
         let now = try await Self.changes(side)
         #expect(now.incarnation != nil && now.incarnation != before.incarnation)
         #expect(try side.words(now.changes) == side.words(before.changes))
-        // A device that has compared sends it again.
+        // A device that has compared its records sends the lost one again.
         let again = try Self.saved(try await side.save(["b 0"], in: Self.zone)[0])
         #expect(try Self.number(of: again, side) > Self.number(of: lost, side) + (1 << 32))
         #expect(try await side.words(Self.changes(side, since: now.token).changes) == [side.words(again)])

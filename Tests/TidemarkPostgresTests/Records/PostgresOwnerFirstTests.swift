@@ -5,17 +5,17 @@ import TidemarkModel
 import TidemarkPostgres
 import TidemarkTesting
 
-/// Goal: what a request reads and writes belongs to a container and to owners that it names. Method: the texts of all statements that the
-/// checks of the contract come to.
+/// Goal: a request reads and writes only rows of the container and the owners that it names. Method: the texts of all statements
+/// that the checks of the contract send.
 @Suite(.enabled(if: PostgresServer.isInstalled, "\(PostgresServer.whyNot)"), .timeLimit(.minutes(30)))
 struct PostgresOwnerFirstTests {
-    /// What looks at all owners, and is not on the path of a request; or, the last, of a request that can't know the owner.
+    /// Statements that look at all owners. Only the last is part of a request, which can't know the owner.
     private static let exceptions = [
         // The task that goes on with removals.
         "SELECT owner FROM tidemark_removals WHERE container = $1 ORDER BY id LIMIT 1",
         // An administrator changes the indexes of a field.
         "SELECT r.owner, r.zone, r.name, r.fields FROM tidemark_records r",
-        // Whoever opens a link knows nothing but the link.
+        // A client that opens a link knows nothing but the link.
         "SELECT owner FROM tidemark_links WHERE container = $1 AND digest = $2",
     ]
     /// Tables of whole containers.
@@ -46,7 +46,7 @@ struct PostgresOwnerFirstTests {
         for (number, check) in CloudContract.checks.enumerated() {
             try await check.run(try await EmbeddedCloudSubject(postgres: records, name: "test\(number)"))
         }
-        // Those of migrations concern whole tables.
+        // Statements of migrations concern whole tables.
         let migrating = ["CREATE ", "SELECT setval(", "-i.number"]
         let statements = seen.withLock { $0 }.filter { sql in
             sql.contains("tidemark_") && !migrating.contains { sql.contains($0) }

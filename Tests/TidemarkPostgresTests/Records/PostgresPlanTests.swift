@@ -9,15 +9,16 @@ import TidemarkTesting
 @testable import TidemarkCloudEngine
 @testable import TidemarkPostgres
 
-/// Goal: what a request costs does not grow with what others have stored, nor with what its owner has beside it. Method: a database with many
-/// owners, and one owner with many records, is analysed; the plans with which the server has executed each statement of a request come from
-/// its log (`auto_explain`), and each table is reached by an index, from the owner on, at few rows.
+/// Goal: the cost of a request does not grow with the rows of other owners, nor with the other rows of its owner. Method: a
+/// database with many owners, and one owner with many records, is analysed. The plans with which the server has executed each
+/// statement of a request come from its log (`auto_explain`). They have to reach each table by an index, from the owner on, at
+/// few rows.
 @Suite(.enabled(if: PostgresServer.isInstalled, "\(PostgresServer.whyNot)"), .timeLimit(.minutes(20)))
 struct PostgresPlanTests {
     private static let count = 12_000
     /// Owners with 400 rows each.
     private static let others = 40
-    /// Often enough that the server considers a plan for all parameters.
+    /// How often each statement runs: often enough that the server considers a plan for all parameters.
     private static let repetitions = 7
 
     private static func record(_ number: Int, in zone: StoredZone.ID, at change: Int64) -> StoredCloudRecord {
@@ -83,7 +84,7 @@ struct PostgresPlanTests {
         _ = try await fill(records, of: "_carl", sharedWith: "_dora", count: 1, shares: 1)
         try await copy(records, of: ["_carl", "_dora"], rows: 1, owners: 4_000)
         let zone = try await fill(records, of: "_anna", sharedWith: "_ben", count: Self.count, shares: 400)
-        // Afterwards an index that has all columns of an answer seems to be the best.
+        // After that an index that has all columns of an answer seems to be the best.
         if isVacuumed { try await records.fixture.sql("VACUUM") }
         let database = try records.fixture.other()
         let storage = try await records.storage(on: database)
@@ -135,7 +136,7 @@ struct PostgresPlanTests {
 
     // Rows
 
-    /// Makes an owner with records, some of which are shared with another one.
+    /// Makes an owner with records, some of which are shared with another owner.
     private func fill(
         _ records: RecordsFixture, of owner: String, sharedWith other: String, count: Int, shares: Int
     ) async throws -> StoredZone.ID {
@@ -335,12 +336,12 @@ struct PostgresPlanTests {
         let text: String
         let nodes: [[String: Any]]
 
-        /// Whether it reads a table, or an index of it.
+        /// Whether the plan reads a table, or an index of it.
         func reads(_ table: String) -> Bool {
             nodes.contains { ($0["Index Name"] as? String ?? $0["Relation Name"] as? String ?? "").hasPrefix(table) }
         }
 
-        /// Says what is wrong with it.
+        /// Says what is wrong with the plan.
         ///
         /// - Parameters:
         ///   - tables: The tables that are looked at.

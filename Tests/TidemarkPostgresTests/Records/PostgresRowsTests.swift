@@ -122,7 +122,7 @@ struct PostgresRecordRowsTests {
         #expect(last == 2000)
     }
 
-    /// As a query of SQLite's does: the engine answers with them, and a continuation.
+    /// The engine answers with these records and a continuation, as it does over SQLite.
     @Test func `a query that is cut gives the records that it has found by then`() async throws {
         let records = try await RecordsFixture()
         let storage = try await records.storage()

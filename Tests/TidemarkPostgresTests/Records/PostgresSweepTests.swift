@@ -8,8 +8,8 @@ import TidemarkEmbeddedCloud
 import TidemarkModel
 import TidemarkPostgres
 
-/// Goal: what nobody needs is looked for by one of several servers, once in a period, and no owner is left out. Method: two servers' clouds over
-/// one database and the same contents; SQL that lets time pass.
+/// Goal: one of several servers looks for what nobody needs, once in a period, and leaves no owner out. Method: two servers'
+/// clouds over one database and the same contents; SQL that lets time pass.
 @Suite(.enabled(if: PostgresServer.isInstalled, "\(PostgresServer.whyNot)"), .timeLimit(.minutes(30)))
 struct PostgresSweepTests {
     private static let container = "iCloud.org.example.journal"
@@ -31,7 +31,7 @@ struct PostgresSweepTests {
         return (EmbeddedCloud(in: backend, folder: folder), listener)
     }
 
-    @Test func `contents that no record names go by the server whose turn it is, and the others look for none`() async throws {
+    @Test func `the server whose turn it is removes contents that no record names, and the others look for none`() async throws {
         let (records, scratch) = (try await RecordsFixture(), try Scratch())
         let (one, listener) = try await cloud(records, scratch.url)
         let (two, other) = try await cloud(records, scratch.url)
@@ -58,7 +58,7 @@ struct PostgresSweepTests {
 
     private static func cancelCurrentTask() { withUnsafeCurrentTask { $0?.cancel() } }
 
-    @Test func `a sweep that the end of a server has cut short goes on with that owner at another one, and then from the first`()
+    @Test func `a sweep that ends with its server goes on with that owner at another one, and the next begins with the first`()
         async throws
     {
         let (records, scratch) = (try await RecordsFixture(), try Scratch())
@@ -68,7 +68,7 @@ struct PostgresSweepTests {
             ["_c": [:], "_a": [:], "_b": [:]],
             onSweep: { owner in
                 seen.withLock { $0.append(owner) }
-                // The end of its server.
+                // Its server ends.
                 if ending.withLock({ $0 == owner }) { Self.cancelCurrentTask() }
             })
         let (one, listener) = try await cloud(records, scratch.url, assets)
@@ -84,7 +84,7 @@ struct PostgresSweepTests {
         }
         #expect(await owners(seenBy: one) == ["_a", "_b"])
         ending.withLock { $0 = nil }
-        // It may be at work still.
+        // The first server may still be at work.
         #expect(await owners(seenBy: two).isEmpty)
         // A quarter of an hour later.
         try await records.fixture.sql("UPDATE tidemark_containers SET sweep_renewed = sweep_renewed - 900000000")
@@ -96,7 +96,7 @@ struct PostgresSweepTests {
         for listener in [listener, other] { await listener.close() }
     }
 
-    @Test func `a turn to sweep is one server's while it renews it, and a clock that was set back is in nobody's way`()
+    @Test func `one server has the turn to sweep while it renews it, and a clock that was set back blocks nobody`()
         async throws
     {
         let records = try await RecordsFixture()

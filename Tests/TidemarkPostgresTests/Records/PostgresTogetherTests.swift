@@ -10,8 +10,8 @@ import TidemarkTesting
 @testable import TidemarkCloudEngine
 @testable import TidemarkPostgres
 
-/// Goal: requests that share round trips get each its own answer, as new as the request. Method: look-ups that come at once, beside writes of
-/// another server, and a look at the statements.
+/// Goal: each of the requests that share a round trip gets its own answer, as new as the request. Method: look-ups that come at
+/// once, beside writes of another server, and a look at the statements.
 @Suite(.enabled(if: PostgresServer.isInstalled, "\(PostgresServer.whyNot)"), .timeLimit(.minutes(30)))
 struct PostgresTogetherTests {
     private static func place(_ owner: String, _ zone: String = "Zone") -> StoredZone.Place {
@@ -43,7 +43,7 @@ struct PostgresTogetherTests {
         }
     }
 
-    @Test func `look-ups that come at once get each their own records, in few statements`() async throws {
+    @Test func `simultaneous look-ups get each their own records, in few statements`() async throws {
         let statements = Shared<[String]>([])
         let records = try await RecordsFixture { configuration in
             configuration.preparesStatements = false
@@ -73,7 +73,7 @@ struct PostgresTogetherTests {
         let asked = statements.value
         #expect(asked.count { $0.contains("tidemark_zones") } <= count / 2, "\(asked.count)")
         #expect(!asked.contains { $0.hasPrefix("BEGIN") })
-        // One alone is one statement, behind the time limits that this way of asking sets each time.
+        // A single look-up is one statement, after the one that sets the time limits.
         statements.change { $0 = [] }
         _ = try await lookUp(["_ben 3"], of: "_ben", storage)
         #expect(statements.value.count { !$0.contains("set_config") } == 1, "\(statements.value)")
@@ -114,7 +114,7 @@ struct PostgresTogetherTests {
         let storage = try await RecordsFixture().storage()
         try await fill(storage, "_anna", ["a"])
         let place = Self.place("_anna")
-        /// Asks for something that was not looked up.
+        /// Reads something that was not looked up.
         @Sendable func ask(_ number: Int, _ rows: any CloudTransaction) throws(CloudError) {
             guard let zone = try rows.zone(place) else { return }
             switch number {

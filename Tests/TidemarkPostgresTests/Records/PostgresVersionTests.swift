@@ -7,11 +7,11 @@ import TidemarkModel
 
 @testable import TidemarkPostgres
 
-/// Goal: a server that runs does no harm once a newer version has migrated its database. Method: steps that no version has yet, beside
-/// storages that have begun before.
+/// Goal: a running server does no harm once a newer version has migrated its database. Method: steps that no version has yet,
+/// beside storages that were opened before.
 @Suite(.enabled(if: PostgresServer.isInstalled, "\(PostgresServer.whyNot)"), .timeLimit(.minutes(30)))
 struct PostgresVersionTests {
-    /// Whether a request is one that another server should answer, since this one is too old.
+    /// Whether a request was refused because its server is too old, so that another server may answer it.
     private static func isRefused(_ error: CloudError?) -> Bool {
         error?.code == .serviceUnavailable && error?.retryAfter != nil
             && error?.reason.contains("a newer Tidemark has migrated the ") == true
@@ -21,7 +21,7 @@ struct PostgresVersionTests {
         try await storage.write(owners: [owner]) { rows throws(CloudError) in try rows.addUsed(1, by: owner) }
     }
 
-    /// Waits until so many transactions wait for an advisory lock whose numbers are these.
+    /// Waits until a number of transactions wait, in a mode, for an advisory lock with a first number.
     private static func wait(for count: Int64, _ mode: String, _ first: Int, on database: PostgresDatabase) async throws {
         var found: Int64 = 0
         for _ in 0..<6_000 where found != count {
@@ -42,14 +42,14 @@ struct PostgresVersionTests {
         let storage = try await records.storage()
         let (others, looking) = (try records.fixture.other(), try records.fixture.other())
         let number = PostgresCloudTables.migrations.count + 1
-        // It lasts until the test lets it go on.
+        // The step lasts until the test lets it go on.
         let step = PostgresMigration(
             number, "of later", oldestUser: number, PostgresCloudTables.excludingWriters + ["SELECT pg_advisory_xact_lock(7)"])
         var migrations = PostgresMigrations(PostgresCloudTables.migrations + [step])
         migrations.tableLockTimeout = .seconds(60)
         let later = migrations
         let (begun, goesOn, held, done) = (Signal(), Signal(), Signal(), Signal())
-        // What waits goes on also where the test ends early.
+        // Waiting transactions go on also if the test ends early.
         defer {
             goesOn.send()
             done.send()
@@ -109,7 +109,7 @@ struct PostgresVersionTests {
             """)
         let (others, looking) = (try records.fixture.other(), try records.fixture.other())
         let (held, done) = (Signal(), Signal())
-        // What waits goes on also where the test ends early.
+        // Waiting transactions go on also if the test ends early.
         defer { done.send() }
         let step = Task {
             try await others.transaction { transaction in
@@ -132,7 +132,7 @@ struct PostgresVersionTests {
     }
 
     @Test func `each step that older servers can't live with waits for their writes`() {
-        // Before the third, servers did not look at the version.
+        // Servers from before the third step did not look at the version.
         for step in PostgresCloudTables.migrations.dropFirst(2) where step.oldestUser == step.number {
             let first = step.statements.prefix(PostgresCloudTables.excludingWriters.count)
             #expect(Array(first) == PostgresCloudTables.excludingWriters, "\(step.name)")

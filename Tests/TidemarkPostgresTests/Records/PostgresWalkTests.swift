@@ -8,8 +8,8 @@ import TidemarkModel
 @testable import TidemarkCloudEngine
 @testable import TidemarkPostgres
 
-/// Goal: PostgreSQL walks the index of an order, and records without a value are in it, also those of databases from before. Method: its plans; a
-/// database that was brought back to the version before.
+/// Goal: PostgreSQL walks the index of an order, which has also records without a value, and those of older databases. Method:
+/// the plans of PostgreSQL, and a database that is set back to an older version.
 @Suite(.enabled(if: PostgresServer.isInstalled, "\(PostgresServer.whyNot)"), .timeLimit(.minutes(30)))
 struct PostgresWalkTests {
     private static let count = 6_000
@@ -148,8 +148,8 @@ struct PostgresWalkTests {
             DROP TABLE tidemark_asset_place;
             DELETE FROM tidemark_migrations WHERE component = 'records' AND number >= 3
             """)
-        // Schemas that are damaged keep no other container from its rows: no UTF-8, no JSON, indexes that are no array, and a number
-        // that is none.
+        // Damaged schemas keep no other container from its rows. Their contents are no UTF-8, no JSON, indexes that are no array,
+        // and a number of an index that is no number.
         try await records.fixture.sql(
             """
             INSERT INTO tidemark_schemas (container, version, content) VALUES

@@ -68,12 +68,12 @@ struct PostgresWritersTests {
         #expect(found.1 == 120)
     }
 
-    /// A body that holds its owner's lock for as long as it is told.
+    /// Writes with the lock of an owner until `mayEnd` is set.
     private func hold(_ owner: String, in zone: StoredZone.ID, isHeld: Shared<Bool>, mayEnd: Shared<Bool>) async throws {
         try await one.write(owners: [owner]) { rows throws(CloudError) in
             try rows.save([Self.record("held", in: zone, at: 1)])
             try rows.setLastChange(1, of: owner)
-            // What was sent is done when this is answered.
+            // The statements before this one are done when it is answered.
             _ = try rows.lastChange(of: owner)
             isHeld.change { $0 = true }
             for _ in 0..<20_000 where !mayEnd.value { usleep(1000) }
@@ -152,7 +152,7 @@ struct PostgresWritersTests {
                 group.addTask {
                     for turn in 0..<15 {
                         let shared = "shared \(turn % 3)"
-                        // As a client does that reads that the zone is busy: the transaction has left nothing.
+                        // A client tries again when the zone is busy. The transaction has left nothing.
                         var isSaved = false
                         while !isSaved {
                             do {
@@ -202,7 +202,7 @@ struct PostgresWritersTests {
         }
         let (began, goesOn) = (Signal(), Signal())
         async let writer: Void = other.write(owners: ["_anna"]) { rows throws(CloudError) in
-            // A record that is found as the schema of its time says.
+            // The record is indexed by the schema from before.
             try rows.save([Self.record("b", in: zone, at: 2)])
             try rows.setLastChange(2, of: "_anna")
             _ = try rows.lastChange(of: "_anna")

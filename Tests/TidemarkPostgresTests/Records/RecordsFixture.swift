@@ -29,7 +29,7 @@ struct RecordsFixture {
     }
 }
 
-/// The databases of tests that each use a container of their own: making one takes longer than a check.
+/// A database that tests share, each with a container of its own, since making a database takes longer than a check.
 actor SharedRecords {
     static let shared = SharedRecords()
     private var made: Task<RecordsFixture, any Error>?
@@ -39,7 +39,7 @@ actor SharedRecords {
         let task = made ?? Task { try await RecordsFixture() }
         made = task
         count += 1
-        // Others count on while this waits.
+        // The count may change while this waits.
         let name = "test\(count)"
         return (try await task.value, name)
     }

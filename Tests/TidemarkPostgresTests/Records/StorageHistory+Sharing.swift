@@ -150,7 +150,7 @@ extension StorageHistory {
         }
     }
 
-    /// Does a step of what removals have left.
+    /// Does a step of the removals that are under way.
     func goOnRemoving() -> Action {
         Action(kind: "removes", name: "the cloud goes on with removals") { side in
             let container = try await side.cloud.openedContainer(Self.container, .development)

@@ -7,7 +7,7 @@ import TidemarkTesting
 
 @testable import TidemarkEmbeddedCloud
 
-/// One history over two clouds, which have the same accounts, clock and chance, and other storages.
+/// A history of requests to two clouds. They have the same accounts, clock and random numbers, and different storages.
 final class StorageHistory {
     static let container = "iCloud.org.example.journal"
     static let accounts = ["anna", "ben", "cleo", "dora"]
@@ -49,7 +49,7 @@ final class StorageHistory {
         let accounts = try await Self.makeAccounts(in: scratch["first"])
         try FileManager.default.copyItem(at: scratch["first"], to: scratch["second"])
         let storage = try await storage()
-        // One sorts what the other meets along an index.
+        // One cloud sorts what the other walks along an index.
         var (one, other) = (QueryLimits(), QueryLimits())
         if seed % 2 == 0 { one.frequent = 1 } else { other.frequent = 1 }
         let first = try EmbeddedCloud(
@@ -79,7 +79,7 @@ final class StorageHistory {
         }
     }
 
-    /// Does so many steps, and compares what the two clouds answer.
+    /// Does a number of steps, and compares the answers of the two clouds.
     ///
     /// - Returns: What differs, in words; `nil` where nothing does.
     func run(steps: Int) async throws -> String? {
@@ -114,7 +114,7 @@ final class StorageHistory {
         return "\(action.name):\n    SQLite:     \(answers[0])\n    PostgreSQL: \(answers[1])"
     }
 
-    /// Most histories begin with a schema in which everything can be asked for.
+    /// Most histories begin with a schema in which every field can be queried.
     private func prepare() async throws {
         guard seed % 4 != 0 else { return }
         var record = CloudRecord(CloudRecordID("n0", in: CloudZoneID("Journal")), type: "Destination")
@@ -182,7 +182,7 @@ final class StorageHistory {
         case "d": .double(pick([0, -0.5, 1e300, -1e-300, 5, Double(number(0..<9)) / 4]))
         case "s":
             .string(
-                // None with U+0000: SQLite's index of values has a text up to there.
+                // No text has U+0000, at which SQLite's index of values cuts it off.
                 pick([
                     "", "a", "ab", "Å", "Zebra \u{1F993}", String(repeating: "x", count: 1_200) + "\(number(0..<3))", "a b c",
                     "\u{ffff}",
@@ -240,7 +240,7 @@ final class StorageHistory {
                 (record.fields, record.parent) = (operation.record.fields, operation.record.parent)
                 return RecordOperation(operation.kind, record)
             }
-            // As the owner knows them.
+            // The tags are those that the owner knows.
             return try await self.send(
                 theirs, zone, false, nil, try side.database(account, .shared), "\(owner) \(DatabaseScope.private)", side)
         }
