@@ -146,7 +146,7 @@ extension Administration {
         return account
     }
 
-    /// Counts what goes with an account when it is removed with its data.
+    /// Counts the data that are removed together with an account.
     package func holdings(of name: String) async throws(AdministrationError) -> EmbeddedCloud.Holdings {
         try demandOperator("what an account has")
         let account = try await account(name)

@@ -3,9 +3,9 @@ import TidemarkEmbeddedCloud
 import TidemarkIdentity
 import TidemarkModel
 
-/// What concerns the cloud as a whole: the containers that are served, and the secret that signs.
+/// The cloud as a whole: the containers that are served, and the secret that signs.
 extension Administration {
-    /// Serves a container. One that is served already stays as it is.
+    /// Serves a container. A container that is served already stays as it is.
     ///
     /// - Throws: ``AdministrationError`` `invalid` for a malformed name; `forbidden`, `busy`.
     package func addContainer(_ name: String) async throws(AdministrationError) {

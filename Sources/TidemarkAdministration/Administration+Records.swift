@@ -45,7 +45,7 @@ extension Administration {
 
     /// Returns a record.
     ///
-    /// - Parameter subject: How the audit log names what is looked at; `nil` where it has an entry already.
+    /// - Parameter subject: The subject of the entry in the audit log; `nil` if the log has an entry already.
     package func record(
         _ name: String, in place: RecordPlace, noting subject: String?
     ) async throws(AdministrationError) -> CloudRecord {

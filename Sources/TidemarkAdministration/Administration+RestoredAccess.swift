@@ -41,7 +41,7 @@ extension Administration {
         return restored
     }
 
-    /// Tells whether a session allows its device what was refused.
+    /// Tells whether a session allows its device the request that was refused.
     private func restores(_ session: Session, _ failure: SyncFailure) async throws -> Bool {
         guard session.container == failure.container, session.environment.rawValue == failure.environment else { return false }
         if session.id == failure.sender { return session.expires > credentials.time }

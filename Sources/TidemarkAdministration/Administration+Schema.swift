@@ -35,7 +35,7 @@ extension Administration {
     /// Adds types and fields to the development schema.
     ///
     /// - Parameter types: For the name of each type, the types of its fields by their names.
-    /// - Returns: What the schema did not have, in the order of types and fields.
+    /// - Returns: The types and fields that are new in the schema, in their order.
     /// - Throws: ``AdministrationError`` `invalid` for a field that has another type; nothing is added then.
     @discardableResult
     package func addToSchema(

@@ -36,10 +36,10 @@ extension Administration {
         return (isCompact ? String(decoding: json.bytes, as: UTF8.self) : RecordRequest.indented(json.bytes)) + "\n"
     }
 
-    /// Adds the types and fields of a file to the development schema: what ``schemaFile(of:environment:isCompact:)`` returns, or `tidemark schema show`
-    /// prints.
+    /// Adds the types and fields of a file to the development schema. ``schemaFile(of:environment:isCompact:)`` returns such a
+    /// file, and `tidemark schema show` prints one.
     ///
-    /// - Returns: What the schema did not have, in the order of types and fields.
+    /// - Returns: The types and fields that are new in the schema, in their order.
     /// - Throws: ``AdministrationError`` `invalid` with the place of what can't be read, and of each field that has another type; nothing is
     ///   added then.
     @discardableResult

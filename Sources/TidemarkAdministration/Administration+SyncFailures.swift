@@ -187,11 +187,12 @@ extension Administration {
         package var isEmpty: Bool { records == 0 && accountsOfRequests == 0 }
     }
 
-    /// Counts what accounts were refused in a container and an environment. Conflicts are not counted: they are no fault. Nor are records that
-    /// the account has saved since, accounts that have access again, and accounts that are gone.
+    /// Counts the sync failures of accounts in a container and an environment. Conflicts are not counted, since they are no
+    /// fault. Records that the account has saved since, accounts that have access again, and accounts that are gone are not
+    /// counted either.
     ///
     /// - Parameter spans: How far back, in microseconds, the shortest first.
-    /// - Returns: What was refused in the first of the spans that has something.
+    /// - Returns: The counts of the first span that has failures.
     package func refusedDevices(
         in container: String, _ environment: StoreEnvironment, within spans: [Int64]
     ) async throws(AdministrationError) -> RefusedDevices {

@@ -7,8 +7,8 @@ import TidemarkModel
 /// The functions of administering a served cloud, for one actor. Each checks the actor's right, does its work, and adds an entry
 /// to the audit log.
 ///
-/// The commands of `tidemark admin` and the console call it, over a directory or a database alike. Each function that concerns a container
-/// throws ``AdministrationError`` `notFound` for one that the actor may not use, as for one that is not there.
+/// The commands of `tidemark admin` and the console use it, over a directory or a database alike. A container that the actor may
+/// not use looks like one that does not exist: functions throw ``AdministrationError`` `notFound`.
 package struct Administration: Sendable {
     /// Who administers.
     package enum Actor: Sendable {

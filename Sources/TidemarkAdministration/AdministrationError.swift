@@ -1,7 +1,7 @@
 package import TidemarkCloud
 import TidemarkIdentity
 
-/// Why administration did not do what it was asked to.
+/// An error of administration.
 package struct AdministrationError: Error, Sendable, CustomStringConvertible {
     /// The kind of error.
     package enum Code: String, Sendable {

@@ -98,7 +98,7 @@ extension S3AssetStorage {
 /// Tags of objects whose contents were compared with their digests. The oldest ones are forgotten.
 final class ComparedTags: Sendable {
     private struct Tags {
-        /// Those of before are forgotten when there are enough new ones.
+        /// The tags that were remembered last. When there are enough, the tags from before are forgotten.
         var new: [String: String] = [:]
         var before: [String: String] = [:]
     }

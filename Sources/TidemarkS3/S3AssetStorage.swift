@@ -183,7 +183,7 @@ package final class S3AssetStorage: AssetStorage {
 
     /// Stores a content, and hashes it on its way.
     ///
-    /// - Parameter next: Returns so many bytes, fewer at the end only, and then none.
+    /// - Parameter next: Returns the next bytes, as many as asked for. It returns fewer at the end only, and then none.
     /// - Returns: Whether the bytes are the asset's content; otherwise nothing is stored.
     private func store(
         _ asset: CloudAsset, _ key: String, _ next: (Int) async throws(CloudError) -> [UInt8]
@@ -267,7 +267,7 @@ package final class S3AssetStorage: AssetStorage {
             guard try await client.head(key) != nil else { throw Self.missing(asset) }
             return Data()
         }
-        // What comes whole is compared with its digest: a server may have an older or a damaged version.
+        // A content that is read as a whole is compared with its digest, since a server may have an older or a damaged version.
         guard range == 0..<asset.size else {
             guard let part = try await part(range, of: asset, key) else { throw Self.missing(asset) }
             return Data(part)
@@ -288,7 +288,7 @@ package final class S3AssetStorage: AssetStorage {
         return (try? client.headBlocking(key(asset, owner: owner)))?.map { $0.size == asset.size } ?? false
     }
 
-    /// Blocks the thread for a request. What can't be removed stays until a later sweep.
+    /// Blocks the thread for a request. A content that can't be removed stays until a later sweep.
     package func remove(_ asset: CloudAsset, owner: String) {
         guard (try? asset.check()) != nil else { return }
         try? client.deleteBlocking(key(asset, owner: owner))

@@ -107,7 +107,7 @@ extension S3Client {
         return objects.filter { $0.key.hasPrefix(prefix) }.sorted { $0.key < $1.key }
     }
 
-    /// Returns what stands between a prefix and the next slash, each once.
+    /// Returns the parts of keys between a prefix and the next slash, each once.
     func folders(_ prefix: String) async throws(CloudError) -> [String] {
         var names: [String] = []
         try await pages(prefix, "/") { names += $0.prefixes }
@@ -125,7 +125,7 @@ extension S3Client {
 
     /// Returns a page of a list.
     ///
-    /// - Parameter token: What came with the page before; `nil` for the first one.
+    /// - Parameter token: The token from the page before; `nil` for the first page.
     func page(_ prefix: String, delimiter: String?, from token: String?) async throws(CloudError) -> S3Page {
         var query = [("list-type", "2"), ("prefix", prefix)]
         if let delimiter { query.append(("delimiter", delimiter)) }

@@ -170,7 +170,7 @@ final class S3Client: Sendable {
         return hash.finish()
     }
 
-    // What came of it
+    // Outcomes
 
     private func outcome(of answer: HTTPAnswer, _ request: Request, _ isAnswer: (HTTPAnswer) -> Bool) -> Outcome {
         let code = answer.status.code

@@ -31,9 +31,9 @@ package struct S3Configuration: Sendable {
 
     /// How often a request is sent at the most.
     package var attempts = 6
-    /// After so long a request isn't sent again.
+    /// A request is not sent again after this time.
     package var patience = Duration.seconds(30)
-    /// As ``patience``, of what blocks a transaction.
+    /// Like ``patience``, for requests that block a transaction.
     package var blockingPatience = Duration.seconds(5)
     /// How long a request may take without a byte that moves.
     package var silence = Duration.seconds(20)

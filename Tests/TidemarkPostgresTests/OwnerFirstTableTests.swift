@@ -107,7 +107,7 @@ struct OwnerFirstTableTests {
     @Test func `each table's key begins with the owner, and so does each index of a table of records`() async throws {
         let fixture = try await database()
         let tables = try await readTables(fixture.database)
-        // Those of records, and those of accounts, credentials, subscriptions and notifications.
+        // The tables of records, accounts, credentials, subscriptions and notifications.
         #expect(tables.count > 45, "\(tables.map(\.name))")
         for table in tables {
             let isExpected = Self.exceptions.contains(table.name)

@@ -1,6 +1,6 @@
 import TidemarkModel
 
-/// The file of an archive that says what the others are, for the person whose data it has.
+/// The README of an archive, which explains the other files to the person whose data they have.
 struct ArchiveReadme {
     /// A container and an environment, and what the archive has of it.
     struct Part {

@@ -95,7 +95,7 @@ package actor PersonArchive {
     }
 
     private static let leftoverPrefix = "tidemark-export-"
-    /// Seconds after which nobody makes or reads an archive any more.
+    /// After so many seconds nobody makes or reads an archive any more.
     private static let leftoverAge = 86_400.0
 
     /// Removes the temporary folders that killed programs have left. Those of other users can't be removed, and stay.
@@ -111,7 +111,7 @@ package actor PersonArchive {
 
     private static func removeLeftoversNow() {
         let (files, keys) = (FileManager.default, [URLResourceKey.contentModificationDateKey])
-        // What can't be listed or removed now is tried again by the next archive, and each hour by a server.
+        // A folder that can't be listed or removed now is tried again by the next archive, and each hour by a server.
         let found = try? files.contentsOfDirectory(at: files.temporaryDirectory, includingPropertiesForKeys: keys)
         for folder in found ?? [] where folder.lastPathComponent.hasPrefix(leftoverPrefix) {
             guard let changed = try? folder.resourceValues(forKeys: Set(keys)).contentModificationDate,

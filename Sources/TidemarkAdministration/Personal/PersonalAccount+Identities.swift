@@ -56,7 +56,7 @@ extension PersonalAccount {
             do {
                 connection = try await credentials.connect(key, label: label, to: account.id)
             } catch {
-                // The error that is told is the first one; an account that stays has nothing.
+                // The first error is thrown. An account that stays has no data.
                 try? await cloud.removeIfUnused(account)
                 throw error
             }

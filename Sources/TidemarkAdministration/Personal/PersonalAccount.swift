@@ -189,7 +189,7 @@ package struct PersonalAccount: Sendable {
 
     // Consent
 
-    /// Returns what developers may see and change of the person in production now, by containers.
+    /// Returns the person's consents in production that are valid now, by containers.
     package func consents() async throws(AdministrationError) -> [Consent] {
         try await wrapped { try await Consent.all(of: account.id, credentials) }
     }
@@ -274,7 +274,7 @@ package struct PersonalAccount: Sendable {
         return made
     }
 
-    /// Counts what goes with the account when it is removed.
+    /// Counts the data that are removed together with the account.
     package func holdings() async throws(AdministrationError) -> EmbeddedCloud.Holdings {
         try await wrapped { try await cloud.holdings(of: account) }
     }
@@ -312,7 +312,7 @@ package struct PersonalAccount: Sendable {
         await credentials.emptyLog()
     }
 
-    // What each of these does
+    // The audit log
 
     /// - Parameter isSignedIn: Whether it is known that the person does it; otherwise a link is all that the client has shown, or nothing.
     func audit(

@@ -30,7 +30,7 @@ package struct PostgresConfiguration: Sendable {
 
     /// How often a transaction runs at the most.
     package var attempts = 10
-    /// After so long a transaction doesn't begin again.
+    /// A transaction does not begin again after this time.
     package var patience = Duration.seconds(10)
 
     /// Receives the text of each statement that a connection prepares or, without prepared statements, executes.

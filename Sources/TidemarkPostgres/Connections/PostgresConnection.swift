@@ -4,8 +4,8 @@ import TidemarkModel
 
 /// A connection to PostgreSQL, always in libpq's pipeline mode: statements go together, and their results come together.
 ///
-/// One thread at a time uses it, and is blocked while it waits; only ``cancel(_:)`` is for any thread. Every wait has a time limit of its
-/// own, since a network that swallows all packets reports nothing.
+/// One thread at a time uses a connection, and is blocked while it waits. Only ``cancel(_:)`` may be called from any thread.
+/// Every wait has a time limit of its own, since a network that swallows all packets reports nothing.
 final class PostgresConnection {
     private let raw: OpaquePointer
     private let configuration: PostgresConfiguration

@@ -33,7 +33,7 @@ package final class PostgresPool: Sendable {
         case slot
     }
 
-    /// What is in the pool now.
+    /// The numbers of connections and waiting transactions.
     package struct Statistics: Hashable, Sendable {
         package let inUse, idle, waiting: Int
 

@@ -55,7 +55,8 @@ package final class PostgresCloudStorage: CloudStorage {
             if let found = try await database.read({ try find(name, environment, $0) }) { return found }
             let (key, id) = (random(16), random(16))
             return try await database.transaction { transaction in
-                // Another server may just have made it. Its clock gives the time, as it gives the bucket's files theirs.
+                // Another server may just have made the container. The time is that of the database's clock, and not of this
+                // server's.
                 try transaction.enqueue(
                     """
                     INSERT INTO tidemark_containers (name, environment, key, began, common_changes)
@@ -105,17 +106,19 @@ package final class PostgresCloudStorage: CloudStorage {
     /// If the connection breaks after COMMIT was sent, the answer that the transaction has stored under the request's client
     /// token tells whether the transaction is committed.
     ///
-    /// - Throws: What the body throws; `CloudError` `zoneBusy` where others hold a lock for too long; `serviceUnavailable` where the database
-    ///   can't be reached; `networkFailure` where nobody knows whether the writes are committed, since the request has no client token, or
-    ///   the database can't be asked: the request, sent again with its token, finds out; `internalError`, also for a body that writes rows
-    ///   of an owner whom it has not declared.
+    /// - Throws: What the body throws, or `CloudError`:
+    ///   - `zoneBusy` where others hold a lock for too long.
+    ///   - `serviceUnavailable` where the database can't be reached.
+    ///   - `networkFailure` where the outcome of COMMIT is unknown, since the request has no client token, or the database can't
+    ///     be asked. The same request, sent again with its token, finds the outcome.
+    ///   - `internalError`, also for a body that writes rows of an owner that it has not declared.
     package func write<Answer: Sendable>(
         owners: WrittenOwners, _ body: @escaping @Sendable (any CloudTransaction) throws(CloudError) -> Answer
     ) async throws(CloudError) -> Answer {
         try await write(owners: owners, expecting: nil, body)
     }
 
-    /// As ``write(owners:_:)``, with what the body will read in the round trip of the locks.
+    /// Writes as ``write(owners:_:)`` does, and reads what the body is expected to need in the round trip of the locks.
     package func write<Answer: Sendable>(
         owners: WrittenOwners, expecting reads: ExpectedReads?,
         _ body: @escaping @Sendable (any CloudTransaction) throws(CloudError) -> Answer
@@ -167,7 +170,7 @@ package final class PostgresCloudStorage: CloudStorage {
         }
         guard [4, 32, 256].contains(count) else { return }
         do {
-            // Fewer than a thousand rows tell little of those that come.
+            // With fewer than a thousand rows, the statistics tell little of later rows.
             let isKnown: Bool = try await database.query(
                 "SELECT reltuples >= 1000 FROM pg_catalog.pg_class WHERE oid = 'tidemark_records'::regclass")[0].value(0)
             if !isKnown { _ = try await database.query("ANALYZE tidemark_records, tidemark_found") }
@@ -189,7 +192,7 @@ package final class PostgresCloudStorage: CloudStorage {
     private func outcome(
         of kept: PostgresCloudTransaction.StoredReply?, hasWritten: Bool, _ owners: WrittenOwners
     ) async -> Outcome {
-        // What has written nothing may run again.
+        // A transaction that has written nothing may run again.
         guard hasWritten else { return .rolledBack }
         guard let kept else { return .unknown }
         do {

@@ -39,7 +39,7 @@ extension PostgresCloudTransaction {
         return true
     }
 
-    /// Finds what meets the conditions, and sorts it.
+    /// Finds the records that meet the conditions, and sorts them.
     private func sort(
         _ query: IndexQuery, _ zone: StoredZone.ID, limit: Int, within time: Duration
     ) throws -> FoundRecords {
@@ -52,7 +52,7 @@ extension PostgresCloudTransaction {
 
     /// Walks an index in the order of the query.
     ///
-    /// Half of the time is left for sorting what the conditions find: the records that meet them may all lie at the end of the walk.
+    /// Half of the time is left for ``sort``: the records that meet the conditions may all lie at the end of the walk.
     ///
     /// - Parameter last: The end of the time for both.
     private func walk(

@@ -109,8 +109,8 @@ struct PostgresCloudTransaction: CloudTransaction {
         state.hasWritten = true
     }
 
-    /// SQL of the rows of a zone that have one of the names in `$4`, each looked up by itself: the server does not know how many rows an
-    /// owner has, and would read all of these, or the whole table, where an average owner has few.
+    /// SQL of the rows of a zone that have one of the names in `$4`. Each is looked up by itself. The server does not know how
+    /// many rows an owner has: if an average owner has few, it would read all rows of the owner, or the whole table.
     ///
     /// - Parameters:
     ///   - columns: Columns of the table, which is called `r`.

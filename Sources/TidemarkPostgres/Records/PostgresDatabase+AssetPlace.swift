@@ -4,10 +4,10 @@ extension PostgresDatabase {
         try await query("SELECT (SELECT id FROM tidemark_asset_place)")[0].value(0)
     }
 
-    /// Decides on the directory of the database's assets, while no other server does, and keeps its identifier.
+    /// Ties the database to a directory of assets, while no other server does, and stores the directory's identifier.
     ///
-    /// - Parameter decide: Returns the identifier. It is given the one that is kept, and whether the database names contents. It may be called
-    ///   again.
+    /// - Parameter decide: Returns the identifier. It gets the stored identifier, and whether the database names contents. It may
+    ///   be called again.
     /// - Throws: What `decide` throws, or `PostgresError`.
     package func tieAssetPlace(
         _ decide: @escaping @Sendable (_ known: String?, _ namesContents: Bool) throws -> String

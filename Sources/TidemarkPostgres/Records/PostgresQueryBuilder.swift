@@ -53,8 +53,8 @@ struct PostgresQueryBuilder {
         return "\(outer) ORDER BY \(order.joined(separator: ", ")) LIMIT \(bind(Int64(limit)))"
     }
 
-    /// SQL that walks a part of an index in the order of the query: only records that are equal in the first bytes of a value are sorted, and
-    /// what is sorted is small.
+    /// SQL that walks a part of an index in the order of the query. Only records that are equal in the first bytes of a value are
+    /// sorted, so each sort is small.
     mutating func walk(
         _ query: IndexQuery, along index: Int64, _ part: IndexQuery.WalkedPart, columns: String, limit: Int
     ) -> String {
@@ -109,8 +109,8 @@ struct PostgresQueryBuilder {
             """
     }
 
-    /// SQL that counts, up to a number, the records of the query's type, what an index has for each condition, and the records that the
-    /// shares cover. A number that is less tells that few records meet the query.
+    /// SQL that counts, up to a limit, the records of the query's type, the index's entries for each condition, and the records
+    /// that the shares cover. A count below the limit tells that few records meet the query.
     mutating func counts(_ query: IndexQuery, upTo limit: Int) -> String {
         let most = bind(Int64(limit))
         var rows = ["tidemark_records r WHERE \(Self.inZone("r")) AND r.type = \(bind(query.type.key)) AND NOT r.is_deleted"]
@@ -336,8 +336,9 @@ struct PostgresQueryBuilder {
 extension IndexValue {
     /// Bytes whose order is that of the values; equal for equal values.
     ///
-    /// The first byte is 1 for a number, 2 for a text, 3 for bytes. Texts and bytes follow as they are. Of a number there follows the greatest
-    /// double that is not above it, with its bits changed so that they sort, and two bytes with what an integer has beyond it.
+    /// The first byte is 1 for a number, 2 for a text, 3 for bytes. Texts and bytes follow as they are. A number has the greatest
+    /// double that is not above it, with its bits changed so that they sort. After it come two bytes with an integer's distance
+    /// from that double.
     package var sortableBytes: Data {
         switch self {
         case .integer(let number):
@@ -363,7 +364,7 @@ extension IndexValue {
         return bytes
     }
 
-    /// Reads what ``sortableBytes`` has made. A number that is a whole one, and no greater than an integer can be, is an integer.
+    /// Reads ``sortableBytes``. A whole number becomes an integer, if it is one that an `Int64` can be.
     package init?(sortable bytes: Data) {
         let bytes = Data(bytes)
         switch bytes.first {

@@ -68,8 +68,8 @@ extension Optional: PostgresElement where Wrapped: PostgresElement {
 extension Array: PostgresParameter where Element: PostgresElement {
     package static var typeNumber: UInt32 { Element.arrayTypeNumber }
 
-    /// Appends the number of dimensions, whether there are NULLs, the type of the elements, their count, the first index, and each
-    /// element behind its length.
+    /// Appends the number of dimensions, whether there are NULLs, the type of the elements, their count, and the first index.
+    /// Then comes each element, after its length.
     package func append(to bytes: inout [UInt8]) {
         bytes.append(bigEndian: Int32(isEmpty ? 0 : 1))
         bytes.append(bigEndian: Int32(contains(where: \.isNull) ? 1 : 0))

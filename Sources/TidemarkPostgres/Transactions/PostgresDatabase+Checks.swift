@@ -14,8 +14,7 @@ extension PostgresDatabase {
     /// - Throws: `PostgresError` `newerVersion`, or what the statement throws.
     package func checkVersion() async throws(PostgresError) { try checkVersion(try await query(Self.newerComponent)) }
 
-    /// Checks what a server needs to serve requests: an answer, that writes are taken, and that no newer version has migrated the tables. It
-    /// takes one round trip.
+    /// Checks in one round trip that the database answers, takes writes, and has not been migrated by a newer version.
     ///
     /// - Parameter limit: The longest that the caller waits. Statements that still run then end by their own limits.
     /// - Throws: `PostgresError`; `unreachable` after the limit, `readOnly`, `newerVersion`.

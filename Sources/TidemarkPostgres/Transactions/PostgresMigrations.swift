@@ -4,7 +4,7 @@ import TidemarkModel
 package struct PostgresMigration: Sendable {
     /// The version that the step leads to. The first step has 1.
     package let number: Int
-    /// What the step does, for persons who read the table of versions.
+    /// What the step does, for people who read the table of versions.
     package let name: String
     /// The oldest version whose servers may go on after the step. A step that only adds repeats the number of the step before. A
     /// step that removes what older servers use has its own number.
@@ -50,9 +50,11 @@ package struct PostgresMigrations: Sendable {
     /// Runs the steps that are missing.
     ///
     /// - Returns: The version of the tables, which may be newer than the last step.
-    /// - Throws: `PostgresError` `newerVersion` where servers of this version may not use the tables any more; `lockTimeout` where
-    ///   another server migrates for too long, or a transaction holds a table for too long; `unsupported` for a database without tables
-    ///   of Tidemark where something else has one of their names, and then nothing is written.
+    /// - Throws: `PostgresError`:
+    ///   - `newerVersion` where this version may not use the tables any more.
+    ///   - `lockTimeout` where another server migrates for too long, or a transaction holds a table for too long.
+    ///   - `unsupported` for a database without Tidemark's tables, where something else has the name of one. Nothing is written
+    ///     then.
     @discardableResult
     package func run(on database: PostgresDatabase) async throws -> Int {
         // Mostly nothing is to be done. A standby can find that out, too.

@@ -87,7 +87,7 @@ final class PostgresQueryBatcher: Sendable {
         return isDone
     }
 
-    /// Sends what waits, and what comes meanwhile.
+    /// Sends the statements that wait, and those that come meanwhile.
     ///
     /// - Returns: Whether nothing waits any more; otherwise another connection has to go on.
     private func exchange(_ connection: PostgresConnection) -> Bool {

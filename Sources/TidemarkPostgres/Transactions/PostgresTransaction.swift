@@ -74,12 +74,12 @@ package final class PostgresTransaction {
 
     /// Adds a statement that is sent with the next one. That one throws its failure.
     ///
-    /// - Throws: `PostgresError` where so many wait that they are sent.
+    /// - Throws: `PostgresError` if the waiting statements are sent, at ``pendingLimit``.
     package func enqueue(_ sql: String, _ parameters: any PostgresParameter...) throws(PostgresError) {
         try enqueue(PostgresCommand(sql, parameters))
     }
 
-    /// Has a statement wait, as ``enqueue(_:_:)`` does.
+    /// Adds a statement, as ``enqueue(_:_:)`` does.
     package func enqueue(_ command: PostgresCommand) throws(PostgresError) {
         keepAhead(beside: command)
         pending.append(command)
@@ -88,7 +88,7 @@ package final class PostgresTransaction {
 
     /// Sends a statement, after those that wait, with a time limit of its own. The transaction goes on after the limit.
     ///
-    /// - Returns: The rows that it has found by then, and whether it was ended.
+    /// - Returns: The rows that the statement has found within the limit, and whether the limit has ended it.
     package func query(
         within time: Duration, _ command: PostgresCommand
     ) throws(PostgresError) -> (rows: [PostgresRow], isCut: Bool) {
@@ -138,7 +138,7 @@ package final class PostgresTransaction {
     /// Forgets the rows that were read ahead: the body sends all statements itself.
     func forgetAhead() { ahead = [:] }
 
-    /// Sends what waits.
+    /// Sends the statements that wait.
     @discardableResult
     package func flush() throws(PostgresError) -> [PostgresRows] {
         if let failure { throw failure }

@@ -9,7 +9,7 @@ import TidemarkTesting
 
 @testable import TidemarkCloudEngine
 
-/// Goal: a write whose COMMIT is not answered is done once, and its caller learns what has become of it. Method: a proxy that swallows the
+/// Goal: a write whose COMMIT is not answered is done once, and its caller learns its outcome. Method: a proxy that swallows the
 /// answer of COMMIT, or COMMIT itself, and then cuts the connection.
 @Suite(.enabled(if: PostgresServer.isInstalled, "\(PostgresServer.whyNot)"), .timeLimit(.minutes(30)))
 struct PostgresCommitTests {

@@ -148,7 +148,7 @@ struct PostgresHostileTests {
 
     @Test func `a statement that takes too long is ended, and nothing of its request is written`() async throws {
         let records = try await RecordsFixture {
-            // A machine that does much else needs a second for what is quick.
+            // A busy machine may need a second for a quick statement.
             $0.statementTimeout = .seconds(4)
             $0.patience = .seconds(5)
         }
@@ -218,7 +218,7 @@ struct PostgresHostileTests {
             try await HostileRows.save(3, "request \(number)", on: storage, in: zone)
             number += 1
         } while proxy.hasCut
-        // The last one came to its end without a cut. A request has its locks, what it reads, what it writes, and COMMIT.
+        // The last request ended without a cut. A request sends its locks, its reads, its writes, and COMMIT.
         #expect(number >= 5, "\(number)")
         #expect(try await HostileRows.count(storage, zone) == 3 * number)
         proxy.end()
