@@ -81,7 +81,7 @@ extension StoredCloudRecord {
         (dependsOn, assets, indexed) = ([], [], [:])
     }
 
-    /// Takes what it depends on, names and is found under from its fields.
+    /// Sets what the record depends on, the assets that it names and the values that it is found under, from its fields.
     mutating func link(to fields: [String: CloudValue], _ schema: CloudSchema) {
         (dependsOn, assets) = ([], [])
         for (_, value) in fields where value.type.scalar == .asset || value.type.scalar == .reference {
