@@ -116,11 +116,11 @@ extension CloudAsset {
 }
 
 extension AssetStorage {
-    // A storage that no client can reach.
+    // The default: a storage that clients can't reach.
     package var signsURLs: Bool { false }
     package func signedURL(of asset: CloudAsset, owner: String) throws(CloudError) -> String? { nil }
 
-    // A storage whose pieces are what it has: its callers compare them.
+    // The default: a storage that returns the bytes it has, and whose callers compare them with the digest.
     package func isDamaged(_ asset: CloudAsset, owner: String) async -> Bool { false }
 
     /// Returns whether a content that could not be read is damaged where it is stored; otherwise its storage may be away for a while.
