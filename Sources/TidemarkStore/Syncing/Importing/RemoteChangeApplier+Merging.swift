@@ -15,8 +15,8 @@ extension RemoteChangeApplier {
             device: transaction.connection.identity.device.uuidString, until: transaction.time)
     }
 
-    /// The cloud's last known version; `nil` if the cloud had none. If history does not reach back to it, only the fields that were not
-    /// edited here are known.
+    /// Returns the cloud's last known version; `nil` if the cloud had none. If history does not reach back to it, only the fields
+    /// that were not edited here are known.
     func ancestor(of mine: PendingRow, _ type: StoredType) throws -> [String: FieldValue]? {
         guard let base = mine.base else { return nil }
         let current = mine.state(type)
