@@ -213,7 +213,7 @@ package final class StoreTransaction {
                 tide_writer_apply(writer.pointer, pointer, zone, isAnywhere, id, &counters, &written, &$0)
             }
         }
-        // A row that was refused after its files had been ingested names nothing.
+        // A row that was refused after its files were ingested names no blob.
         let named = batch.rejectionCount > 0 && !blobs.isEmpty ? Set(batch.assets) : nil
         for blob in blobs where named?.contains(blob.id) ?? true { try blob.register(db) }
         let counts = note(written, type)
@@ -236,9 +236,9 @@ package final class StoreTransaction {
         return note(written, type)
     }
 
-    /// Has a record go on in another zone, in a row of its own: with all that is not sent of it, as one that the cloud does not have there.
+    /// Moves a record to another zone, into a new row. Its unsent changes move with it, and the cloud does not have it there yet.
     ///
-    /// - Parameter edited: When its fields were edited, and it was moved last, as far as history does not say.
+    /// - Parameter edited: The times of its edits and of its last move, as far as history does not have them.
     /// - Returns: Its new row, and the change that deleted the old one.
     func move(_ row: Int64, type: StoredType, to zone: Int64, edited: String?) throws -> (row: Int64, deletion: Int64) {
         let next = try StoreCounters.row(db, type: type, base: connection.base)
@@ -258,7 +258,7 @@ package final class StoreTransaction {
         guard written.deleted == 1, nextChange == insertion else {
             throw StoreError(.corrupt, "the row \(row) of \(type.name) can't be moved: it is not there")
         }
-        // The number of the deletion says that it is the same record.
+        // The insertion names the deletion as its predecessor, which marks the same record.
         try db.cachedStatement(
             sql: """
                 INSERT INTO tide_changes (id, transaction_id, type_id, kind, first_row, last_row, previous) VALUES (?, ?, ?, 1, ?, ?, ?)
@@ -290,13 +290,13 @@ package final class StoreTransaction {
         return counts
     }
 
-    /// Counts a record that is as it was.
+    /// Counts a record that does not change.
     func noteUnchanged() { counts.unchanged += 1 }
 
     /// Logs conflicts that were resolved.
     func log(_ resolved: [MergeConflict]) { conflicts += resolved }
 
-    /// Forgets all conflicts but the first: the merge that resolved the others is not written.
+    /// Forgets all conflicts but the first ones, because the merge that resolved the others is not written.
     func forgetConflicts(behind count: Int) { conflicts.removeLast(conflicts.count - count) }
 
     /// Notes the transaction in history, if it changed anything, and its conflicts.
@@ -317,7 +317,7 @@ package final class StoreTransaction {
             id, time, author.name, author.origin.rawValue, writer.uuidString, counts.inserted, counts.updated, counts.deleted,
             firstChange, nextChange - 1,
         ])
-        // The core's writes pass GRDB by: whoever observes the tables is told.
+        // GRDB does not see the core's writes, so observers of the tables are notified here.
         for table in changedTables { try db.notifyChanges(in: Table(table)) }
     }
 }
