@@ -180,7 +180,7 @@ final class SQLiteMoveTarget: SQLiteMoveSide, MoveTarget, @unchecked Sendable {
         let number =
             try Int64.fetchOne(db, sql: "SELECT number FROM owners WHERE name = CAST(? AS TEXT)", arguments: [owner]) ?? -1
         owners.withLock { owners in
-            // A number from a transaction that fails is of no concern, since that ends the program.
+            // A transaction that fails ends the program, so none of its numbers is used later.
             if owners[file]?.count ?? 0 > 100_000 { owners[file] = [:] }
             owners[file, default: [:]][owner] = number
         }
