@@ -34,8 +34,7 @@ from scenarios import Wrong
 
 ALL = faults.ALL
 # Each control: the syncs that it leaves out (by the path, whether it is syncfs, and whether it is a folder), the scenario that has to detect it, and
-# the
-# message that must appear.
+# the message that must appear.
 CONTROLS = {
     "log": (lambda path, whole, is_folder: path.endswith("-wal"), scenarios.Save, "acknowledged"),
     "served-log": (lambda path, whole, is_folder: path.endswith("-wal"), served.Serving, "acknowledged"),

@@ -66,9 +66,8 @@ class Scenario:
     is_repeatable = True
     # Whether superfluous files are a problem.
     is_strict = True
-    # The switch of the scenario: the name of a folder, and the number of its sync that makes the switch durable. The third value is how many of its
-    # last
-    # syncs the repeated run lacks; with 0 the repeated run ends by itself.
+    # The switch of the scenario: the name of a folder, and the number of its sync that makes the switch durable. The third value is how many
+    # of its last syncs the repeated run lacks. With 0 the repeated run ends by itself.
     switch = None
 
     def __init__(self, tools, folder):
