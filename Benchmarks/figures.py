@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 """Draws the plot of the benchmarks' ratios, Documentation/Pictures/performance-{light,dark}.svg, from performance.json beside it. Writes the tables
-of
-these ratios in README.md and in the guide to performance, and the pictures and tables of Documentation/Scale.md (scale.py).
+of these ratios in README.md and in the guide to performance, and the pictures and tables of Documentation/Scale.md (scale.py).
 
 With --collect, it first fills performance.json from the files that the benchmarks have written with --json."""
 

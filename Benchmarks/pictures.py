@@ -5,8 +5,7 @@ Usage: pictures.py [--photos DIR] [--runs 5] [--max 2048] [--quality 80] [--thum
 
 The photos are the JPEG and PNG files of a folder. By default they are those of the journal. Real photos are in Debian's packages
 plasma-workspace-wallpapers and gnome-backgrounds. Peers that are not installed are left out: vipsthumbnail (libvips-tools), convert (imagemagick),
-and
-Pillow, for the Python that runs this."""
+and Pillow, for the Python that runs this."""
 
 import argparse
 import json

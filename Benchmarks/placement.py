@@ -27,8 +27,7 @@ def sizes(count, exponent, mean, most, source):
 
 def placed(accounts, shards, source, known):
     """Returns the fullest shard divided by the mean: by a hash alone, and with the `known` largest accounts, which are at the end of `accounts`, on
-    the
-    emptiest shards."""
+    the emptiest shards."""
     sums = [0.0] * shards
     # A random number stands for the hash of the owner's name.
     choose = source.randrange if shards > 1 else (lambda _: 0)

@@ -1,6 +1,5 @@
 """The tables and pictures of Documentation/Scale.md: the cost of a request, the machines for a number of accounts, the limits of one database, and
-the
-spread of accounts over shards. Everything follows from performance.json and from the assumptions below."""
+the spread of accounts over shards. Everything follows from performance.json and from the assumptions below."""
 
 import math
 

@@ -123,8 +123,7 @@ def measure_bulk(bench, floor, manifest, options, report):
 
 def measure_edits(bench, program, edits):
     """Returns the milliseconds from the return of a save in one process until another process hears of it, and how many were lost. A third and a
-    fourth
-    process synchronise the two containers."""
+    fourth process synchronise the two containers."""
     one, other, _ = bench.devices()
     subprocess.run([program, "edit", one, "1", "0"], check=True, capture_output=True)
     bench.sync(one)

@@ -6,8 +6,7 @@ import sys
 
 def judge(values, meets):
     """Judges the values of the rounds. The result is `yes` if the median meets the goal, `spread` if only some round meets it, so that the miss is
-    within
-    the spread, `NO` if no round meets it, and empty if there is no goal."""
+    within the spread, `NO` if no round meets it, and empty if there is no goal."""
     if meets is None:
         return ""
     if meets(statistics.median(values)):

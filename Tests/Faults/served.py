@@ -217,7 +217,7 @@ class Serving(Served):
             return Ended(shown, server.process.returncode, "", server.log.read_text(errors="replace"))
         link, refusal = self.link(), ""
         for name, step, after in self.steps():
-            # A request is repeated twice after a failure. If that does not help, the run ends.
+            # A failed request is repeated, twice at most. If that does not help, the run ends.
             for _ in range(3):
                 found = self.attempt(link, step)
                 if found is None:

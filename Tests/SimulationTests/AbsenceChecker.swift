@@ -1,5 +1,5 @@
-/// Checks that a record which nobody has deleted exists, and that a field which nobody has cleared has a value, whatever was put
-/// back to an earlier state.
+/// Checks that a record exists unless it was deleted, and that a field has a value unless it was cleared, even if the cloud or a
+/// device was put back to an earlier state.
 ///
 /// If the cloud was put back, devices still have what it has lost, so every saved edit counts. If a device was put back, the
 /// cloud still has the edits that it had acknowledged, unless it has lost them since, so acknowledged edits count. If both were

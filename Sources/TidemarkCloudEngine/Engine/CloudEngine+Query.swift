@@ -53,7 +53,7 @@ extension CloudEngine {
         guard known != nil || environment == .development && CloudSchema.canBeQueried(query.recordType) else {
             throw CloudError(.unknownItem, "there is no record type '\(query.recordType)'")
         }
-        // What can be queried depends on the schema alone. A type of which nothing was saved has no index yet. A zone in which
+        // Whether a query is possible depends on the schema alone. A type without saved records has no index yet. A zone in which
         // nothing was saved counts as empty.
         var indexed = try (known ?? CloudSchema.RecordType()).translate(query)
         guard let access = zone else { return QueryAnswer(records: [], continuation: nil) }

@@ -2,7 +2,7 @@ import Foundation
 import TidemarkCloud
 import TidemarkModel
 
-/// Deletes records with what hangs on them; see ``StoredRemoval`` for what goes on after the request.
+/// Deletes records with everything that depends on them. ``StoredRemoval`` has what remains to be deleted after the request.
 extension ModifyBatch {
     /// Deletes a record, its dependents and theirs. Its children lose their parent, so that they don't become children of a later
     /// record of the same name.

@@ -2,7 +2,7 @@ import Foundation
 import TidemarkCloud
 import TidemarkModel
 
-/// One request that changes records, while it runs.
+/// A request that changes records, while it runs.
 struct ModifyBatch {
     let engine: CloudEngine
     let request: ModifyRecordsRequest
@@ -103,7 +103,8 @@ struct ModifyBatch {
             return request.operations.indices.map { .failed(failures[$0] ?? innocent) }
         }
         for (index, error) in failures { outcomes[index] = .failed(error) }
-        // What is removed frees the room of the account that paid. The caller pays for what is added, or the owner who shares.
+        // Removed bytes are credited to the account that paid for them. Added bytes are paid by the caller, or by the owner who
+        // shares.
         let payer = engine.payer(zone, access.caller)
         if let more = bytes[payer], more > 0 {
             let (used, reserved) = (try rows.used(by: payer), try rows.reserved(by: payer).bytes)

@@ -109,7 +109,7 @@ struct RecordCache {
     /// Records that are deleted with a record because of their `deleteSelf` references, directly or through each other.
     struct Dependents {
         var found: [StoredCloudRecord] = []
-        /// The names of records of which further dependents may be there.
+        /// The names of records that may have further dependents.
         var unfinished: [String] = []
     }
 

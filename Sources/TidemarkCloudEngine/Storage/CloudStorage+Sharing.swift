@@ -88,7 +88,7 @@ public protocol SharingTransaction {
     /// Returns those of the digests that records of a zone name. With `shares`, only records count that one of these shares covers.
     func named(_ digests: Set<String>, in zone: StoredZone.ID, shares: [StoredShare.ID]?) throws(CloudError) -> Set<String>
 
-    // What was done
+    // The audit of sharing
 
     /// Returns the time of the newest entry of an owner's zones; `nil` where there is none. The engine gives each entry a later time.
     func lastAuditTime(of owner: String) throws(CloudError) -> Int64?
@@ -126,7 +126,7 @@ public struct StoredShare: Hashable, Sendable {
     public let root: String?
     /// The title that participants see, as `CKShare.SystemFieldKey.title`.
     public var title: String?
-    /// What everybody who has the link may do, as `CKShare.publicPermission`.
+    /// The permission of everybody who has the link, as `CKShare.publicPermission`.
     public var publicPermission: ShareParticipant.Permission
     /// The last change of the share or of the hierarchy that it covers.
     public var touched: Int64

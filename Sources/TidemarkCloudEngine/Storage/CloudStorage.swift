@@ -165,12 +165,12 @@ public protocol CloudTransaction: SharingTransaction, IncarnationTransaction, Da
     func add(_ removal: StoredRemoval) throws(CloudError)
     /// Returns an owner's removal that was added first.
     func nextRemoval(of owner: String) throws(CloudError) -> StoredRemoval?
-    /// Returns the owner of a removal, of one that was added first where that is known; `nil` where there is none. Looks at all owners,
+    /// Returns the owner of a removal, of the oldest one if the storage knows it; `nil` where there is none. Looks at all owners,
     /// for the task that does removals.
     func ownerOfNextRemoval() throws(CloudError) -> String?
     /// Returns the removals of a zone, in the order in which they were added.
     func removals(in zone: StoredZone.ID) throws(CloudError) -> [StoredRemoval]
-    /// Removes a removal of which nothing is left to do.
+    /// Removes a removal that is complete.
     func endRemoval(_ removal: StoredRemoval) throws(CloudError)
 
     /// Replaces the values under which all records of a type are found, in all zones of all owners. Tombstones are left out, and a record for which

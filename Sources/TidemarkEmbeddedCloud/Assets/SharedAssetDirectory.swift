@@ -5,8 +5,9 @@ import TidemarkSQLite
 
 /// The directory in which the servers of one database keep contents of assets. Each container has a folder in it.
 ///
-/// A file system that is not mounted leaves an empty directory, or none, in its place. So the directory has a file, the marker, with an
-/// identifier that the database keeps: a directory without it is not used, and none is made. See decision 087.
+/// If a file system is not mounted, its place is an empty directory, or is missing. So the directory has a file, the marker, with
+/// an identifier that the database keeps. A directory without the marker is not used, and a missing one is not made. See decision
+/// 087.
 package final class SharedAssetDirectory: Sendable {
     /// The content of the marker.
     package enum Marker: Hashable, Sendable {

@@ -114,7 +114,7 @@ extension ServerError {
     }
 }
 
-/// One run of a move.
+/// A move while it runs.
 private struct MoveRun {
     private let source: any MoveSide
     private let progress: @Sendable (CloudMove.Progress) -> Void
@@ -336,7 +336,7 @@ private struct MoveRun {
 
     // Comparing
 
-    /// Compares two places, of which one was moved from the other.
+    /// Compares two places after a move from one to the other.
     func compare(with target: any MoveSide) async throws -> CloudMove.Report {
         try await target.checkIsUnused()
         let containers = try await source.containers()

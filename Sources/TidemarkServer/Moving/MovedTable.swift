@@ -44,9 +44,9 @@ struct MovedColumn: Sendable {
 
 /// A table that both kinds of storage have, with its form in each.
 struct MovedTable: Sendable {
-    /// Its name in SQLite.
+    /// The table's name in SQLite.
     let name: String
-    /// Its name in PostgreSQL.
+    /// The table's name in PostgreSQL.
     let postgres: String
     let columns: [MovedColumn]
     /// The columns that order the rows in SQLite.

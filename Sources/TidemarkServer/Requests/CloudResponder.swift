@@ -287,7 +287,7 @@ final class CloudResponder: Sendable {
 
     // Reporting
 
-    /// Logs an error of which clients are told less than its reason.
+    /// Logs an error with its full reason, which clients are not told.
     private func log(_ error: CloudError, _ uuid: String, _ operation: Int?) {
         logger.log(
             level: error.code == .internalError ? .error : .warning, "a request failed",

@@ -106,7 +106,7 @@ package struct OpenedDatabase: Sendable {
         )[0].value(0)
     }
 
-    /// Checks that no cloud is being moved into the database, of which a part would be missing.
+    /// Checks that no cloud is being moved into the database, because a part of it would be missing.
     private static func checkIsWhole(_ database: PostgresDatabase) async throws {
         let hasMoves: Bool = try await database.query(
             "SELECT EXISTS (SELECT FROM pg_catalog.pg_tables WHERE schemaname = current_schema() AND tablename = 'tidemark_moves')"

@@ -11,7 +11,7 @@ package import TidemarkSQLite
 /// `@unchecked Sendable`: the core's store serves several threads at once. Its workers belong to one call of `ingest` at a time,
 /// for which the owning actor cares.
 package final class BlobStore: @unchecked Sendable {
-    /// A blob of which the registry must know.
+    /// A blob that has to be entered in the registry.
     package struct Blob: Sendable {
         package let id: String
         package let size: Int64

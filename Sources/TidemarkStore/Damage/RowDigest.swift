@@ -7,7 +7,7 @@ import TidemarkSQLite
 /// Compares rows of a type with their digests.
 struct RowDigest: Equatable, Sendable {
     private let seed: UInt64
-    /// One for each field of the type, in its order.
+    /// A digest for each field of the type, in the type's order.
     private let fields: [tide_field_digest]
 
     /// - Parameter seed: The store's digest seed.

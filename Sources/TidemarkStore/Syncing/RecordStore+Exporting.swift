@@ -55,7 +55,7 @@ extension RecordStore {
                 at: now(),
                 nextTry: nil, waitsFor: nil)
         }
-        // A range of which all records are blocked has come to its end.
+        // A range with only blocked records is complete.
         if batch.isEmpty { try advance(batch, zone: zone, db) }
     }
 

@@ -9,8 +9,8 @@ extension RecordStore {
     ///
     /// - Parameters:
     ///   - query: The query.
+    ///   - author: The author of the transaction.
     ///   - isDryRun: Whether only to check that they can be deleted.
-    ///   - isDryRun: Whether it is only found out whether they can be deleted.
     /// - Returns: The names of the records, in the order of the query.
     /// - Throws: `PermissionDenied` for one of them that is somebody else's; ``StoreError`` `sql` when the condition is no SQL expression
     ///   over the type's fields, `schema` for an unknown type or field.

@@ -4,7 +4,7 @@ import TidemarkModel
 import TidemarkSQLite
 import TidemarkStore
 
-/// Uploads and downloads assets, piece by piece. An interrupted transfer goes on where it stopped.
+/// Uploads and downloads assets, piece by piece. An interrupted transfer continues where it stopped.
 ///
 /// It runs on a thread of its own, because reading, hashing and making durable block.
 actor AssetTransfer {
@@ -89,7 +89,8 @@ actor AssetTransfer {
                     id = try await store.assets([asset.digest])[asset.digest] ?? id
                 }
                 guard let file = store.file(of: id) else { continue }
-                // The file was whole when its digest was computed, which may be long ago. Its records are refused, and the others go.
+                // The file was whole when its digest was computed, which may be long ago. If it no longer is, only its records
+                // are refused.
                 guard fresh.contains(id) || store.isWhole(id) else {
                     for (id, other) in assets where other == asset { assets[id] = nil }
                     continue
@@ -97,7 +98,7 @@ actor AssetTransfer {
                 do {
                     try await upload(file, as: asset, from: offset, zone: zone, limits: limits, progress: progress)
                 } catch let error where Self.isOfOneAsset(error) && (error as? CloudError)?.code != .permissionFailure {
-                    // Its records are refused, and the others go.
+                    // Only the records of this asset are refused.
                     for (id, other) in assets where other == asset { assets[id] = nil }
                     try await store.forgetDigest(of: id)
                 }

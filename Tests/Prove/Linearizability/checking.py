@@ -208,8 +208,7 @@ def smallest(zone, operations, seconds, most=3_000):
 
 def weakened(operation):
     """Returns operations that allow all orders that this one allows, and more. A read is left out, and a write becomes one without an answer, which
-    may be
-    done at any time or never."""
+    may be done at any time or never."""
     if operation.reads:
         return []
     if operation.kind == "access":

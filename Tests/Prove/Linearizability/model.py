@@ -69,8 +69,7 @@ class Model:
 
     def step(self, state, operation):
         """Returns the state after an operation with this answer: the same object if nothing changes, or `None` if the answer is not possible. An
-        operation
-        without an answer is possible if all of it can be done."""
+        operation without an answer is possible if all of it can be done."""
         kind = operation.kind
         if kind == "access":
             return self.change_access(state, operation)

@@ -24,7 +24,7 @@ struct FieldEdits {
     ///
     /// - Parameters:
     ///   - records: The records of the owner's devices, by name.
-    ///   - refused: For each device, the records of which it keeps refused saves.
+    ///   - refused: For each device, the records whose saves were refused and are kept.
     func losses(in records: [String: [String: String]], refused: [Set<String>]) -> [String] {
         var losses: [String] = []
         for (name, fields) in values.sorted(by: { $0.key < $1.key }) where !deleted.contains(name) {

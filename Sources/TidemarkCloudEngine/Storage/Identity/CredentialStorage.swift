@@ -168,7 +168,7 @@ extension CredentialStorage {
 /// The result of adding a token or a key.
 package enum CredentialAddition: Hashable, Sendable {
     case added
-    /// It exists already.
+    /// The token or key exists already.
     case exists
     case containerIsNotServed
 }

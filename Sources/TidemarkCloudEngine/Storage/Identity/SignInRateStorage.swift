@@ -14,7 +14,7 @@ package protocol SignInRateStorage: Sendable {
 
 /// A name under which attempts are counted, and how many may come.
 package struct SignInRate: Hashable, Sendable {
-    /// What the name is of, such as `address`.
+    /// The kind of the name, such as `address`.
     package let kind: String
     package let name: String
     /// The attempts a second that are allowed without end; 0 for no limit.

@@ -72,10 +72,10 @@ package struct SyncFailure: Hashable, Sendable {
 
     private static let signInPrefix = "account "
 
-    /// The sender of a sign-in, which has no session: sign-ins to different accounts are different failures. They have no ``account``, since
-    /// whoever knows an address can make as many as they want.
+    /// The sender of a sign-in, which has no session. Sign-ins to different accounts are different failures. They have no
+    /// ``account``, since anyone who knows an address can cause any number of them.
     ///
-    /// - Parameter account: Its identifier.
+    /// - Parameter account: The account's identifier.
     package static func sender(ofSignInTo account: String) -> String { signInPrefix + account }
 
     /// The account whose sign-in was refused, by its identifier; `nil` for what is no sign-in, and where the cloud has no such account.
@@ -321,7 +321,8 @@ package enum SyncFailureLimits {
         field_type, device
         """
 
-    /// What a row takes over from the newest failure when equal ones become one: assignments of `ON CONFLICT`, where the row is called `known`.
+    /// The columns that a row gets from the newest failure when equal failures become one. They are assignments of `ON CONFLICT`,
+    /// where the row is called `known`.
     package static let newest =
         ["reason", "field", "field_type"].map { column in
             "\(column) = CASE WHEN excluded.at >= known.at THEN excluded.\(column) ELSE known.\(column) END"

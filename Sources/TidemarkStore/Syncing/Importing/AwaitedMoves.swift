@@ -36,8 +36,8 @@ struct AwaitedMoves {
         }
     }
 
-    /// Returns those of some records whose deletion still waits, and of which no other zone has a deferred version. A sent record
-    /// without a reply has no type.
+    /// Returns the records among `names` whose deletion still waits, and that have no deferred version in another zone. A sent
+    /// record without a reply has no type.
     func undecided(_ names: Set<String>, in zone: Int64) throws -> [String] {
         let sql = """
             SELECT 1 FROM tide_deferred d WHERE zone = ?1 AND name = ?2 AND reason = '\(Self.reason)' AND NOT EXISTS (

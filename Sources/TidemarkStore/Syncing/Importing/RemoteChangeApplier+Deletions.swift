@@ -56,7 +56,7 @@ extension RemoteChangeApplier {
     /// Sends the record to the cloud as a new one. The cloud's last version stays known: other devices may make the record again,
     /// too, and then their values count in the fields that were not edited here.
     ///
-    /// - Parameter isLost: Whether the cloud was put back and has lost the record: nobody has deleted it.
+    /// - Parameter isLost: Whether the record is missing because the cloud was put back, and not because someone deleted it.
     mutating func makeAgain(_ mine: PendingRow, _ type: StoredType, isLost: Bool = false) throws {
         try renewAll(mine, type, isLost: isLost)
         try forget(mine.id, type)
